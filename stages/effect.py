@@ -1,0 +1,162 @@
+"""Effects, what the loop wants done, and outcomes, what became of it: values on both sides.
+
+A stage never does anything to the world. It puts an effect into the state; the driver has an interpreter
+perform it and hands the outcome to `stages.deliver`. So a run can be saved, replayed and resumed.
+"""
+
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from stages.message import ToolCall
+
+
+class Send(Struct, frozen=True, kw_only=True, tag="send"):
+    """Post `body`, a request ready for the wire, to the model."""
+
+    body: Raw
+    turn: int
+
+
+class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
+    """Run these calls at the same time: several reads, or one call alone."""
+
+    calls: tuple[ToolCall, ...]
+
+
+class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
+    """Ask a person whether this very call may run; `digest` binds the answer to it (D15)."""
+
+    call: ToolCall
+    digest: str
+
+
+Effect = Send | Execute | Ask
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens as the server counted them."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+class RawCall(Struct, frozen=True, kw_only=True):
+    """A tool call as the server gave it: nothing about it is checked yet."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What a model said, as its wire's codec read it. `finish` is the server's word: stop, length, …"""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[RawCall, ...] = ()
+    finish: str = "stop"
+    usage: Usage | None = None
+
+
+class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
+    """The model answered, after so many seconds."""
+
+    reply: Reply
+    seconds: float = 0.0
+
+
+FaultKind = Literal["unreachable", "timeout", "interrupted", "status", "malformed", "too_large"]
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """What the transport did (D24). `body` is the server's answer, cut to size; never shown to a model."""
+
+    kind: FaultKind
+    detail: str
+    status: int | None = None
+    body: str = ""
+    retry_after: float | None = None
+    """Seconds that the server asked to wait."""
+
+
+class Undelivered(Struct, frozen=True, kw_only=True, tag="undelivered"):
+    """No reply came, and the retry policy has given up after `attempts`."""
+
+    fault: Fault
+    attempts: int = 1
+    seconds: float = 0.0
+
+
+class NeedsInput(Struct, frozen=True, kw_only=True, tag="needs_input"):
+    """The run ended with a question to the user. A terminal tool returns this value to ask."""
+
+    question: str
+    suggestions: tuple[str, ...] = ()
+
+
+class HandOff(Struct, frozen=True, kw_only=True, tag="hand_off"):
+    """The run ended by passing the work on. A terminal tool returns this value to hand over."""
+
+    to: str
+    payload: str = ""
+
+
+class Succeeded(Struct, frozen=True, kw_only=True, tag="succeeded"):
+    """The tool returned. `text` is what the model is shown, `value` the same as JSON."""
+
+    call_id: str
+    text: str
+    value: Raw = Raw(b"null")
+    ends: NeedsInput | HandOff | None = None
+
+
+class Unresolved(Struct, frozen=True, kw_only=True, tag="unresolved"):
+    """`ToolResolutionError` (D13): the arguments were fine, the data was not there. Not counted."""
+
+    call_id: str
+    message: str
+
+
+class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
+    """The tool raised. `counted` is False for `ToolFailed`, the tool's own final word (D13)."""
+
+    call_id: str
+    error: str
+    message: str
+    counted: bool = True
+
+
+class NotRun(Struct, frozen=True, kw_only=True, tag="not_run"):
+    """The call was not run, or nobody can say whether it finished; `reason` is a sentence for the model."""
+
+    call_id: str
+    reason: str
+
+
+CallResult = Succeeded | Unresolved | Failed | NotRun
+
+
+class Results(Struct, frozen=True, kw_only=True, tag="results"):
+    """What became of the calls of one `Execute`, in their order."""
+
+    results: tuple[CallResult, ...]
+    seconds: float = 0.0
+
+
+class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
+    """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any."""
+
+    digest: str
+    edited: str | None = None
+
+
+class Rejected(Struct, frozen=True, kw_only=True, tag="rejected"):
+    """The call may not run, because of `reason`; nobody to ask, or no answer in time, counts as no (D15)."""
+
+    digest: str
+    reason: str
+
+
+Outcome = Replied | Undelivered | Results | Approved | Rejected

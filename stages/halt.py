@@ -1,0 +1,81 @@
+"""Halt: every reason for which a run ends without its goal, each with its whole context (D1)."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from stages.effect import Fault
+
+
+class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
+    """The model kept answering without a usable call. Seed: `ToolCallError`."""
+
+    attempts: int
+    problem: str
+    raw: str
+
+
+class ToolsFailing(Struct, frozen=True, kw_only=True, tag="tools_failing"):
+    """Tools kept failing, or were kept being called with arguments that don't fit. Seed: `ToolExecutionError`."""
+
+    tool: str
+    attempts: int
+    error: str
+
+
+class StepsSkipped(Struct, frozen=True, kw_only=True, tag="steps_skipped"):
+    """The model kept calling the terminal tool before its steps. Seed: `StepEnforcementError`."""
+
+    tool: str
+    attempts: int
+    pending: tuple[str, ...]
+
+
+class PrerequisitesSkipped(Struct, frozen=True, kw_only=True, tag="prerequisites_skipped"):
+    """The model kept calling a tool before its prerequisites. Seed: `PrerequisiteError`."""
+
+    tool: str
+    attempts: int
+    missing: tuple[str, ...]
+
+
+class BudgetSpent(Struct, frozen=True, kw_only=True, tag="budget_spent"):
+    """The run's budget is used up. Seed: `MaxIterationsError` (for `what` = calls)."""
+
+    what: Literal["calls", "tokens", "seconds"]
+    turns: int
+    completed: tuple[str, ...]
+    pending: tuple[str, ...]
+
+
+class CannotFit(Struct, frozen=True, kw_only=True, tag="cannot_fit"):
+    """Nothing that may be cut makes the history fit its context. Seed: `ContextBudgetExceeded`. Both in tokens."""
+
+    tokens: int
+    budget: int
+
+
+class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
+    """The model's server gave no answer that can be used. Seed: `BackendError`, `StreamError`."""
+
+    fault: Fault
+    attempts: int
+
+
+class Cancelled(Struct, frozen=True, kw_only=True, tag="cancelled"):
+    """The user cancelled. Seed: `WorkflowCancelledError`."""
+
+    turns: int
+    completed: tuple[str, ...]
+
+
+Halt = (
+    BadReplies
+    | ToolsFailing
+    | StepsSkipped
+    | PrerequisitesSkipped
+    | BudgetSpent
+    | CannotFit
+    | BackendFailed
+    | Cancelled
+)

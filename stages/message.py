@@ -1,0 +1,127 @@
+"""Messages: what was said, by whom, and how soon compaction may cut it.
+
+A message is one of four frozen structs, one a role of the chat protocol. Its `kind` refines the role: a
+tool message may hold a tool's result or the correction of a call that was refused. Kinds are never sent
+to a model; they decide what compaction cuts first (seed: "Message Types and Compaction Priority").
+"""
+
+from enum import StrEnum
+from typing import Literal, assert_never
+
+from msgspec import Struct
+
+
+class Kind(StrEnum):
+    """Why a message is in the history, under the names of the seeds' `MessageType`."""
+
+    SYSTEM_PROMPT = "system_prompt"
+    USER_INPUT = "user_input"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    REASONING = "reasoning"
+    TEXT_RESPONSE = "text_response"
+    STEP_NUDGE = "step_nudge"
+    PREREQUISITE_NUDGE = "prerequisite_nudge"
+    RETRY_NUDGE = "retry_nudge"
+    CONTEXT_WARNING = "context_warning"
+    SUMMARY = "summary"
+
+
+NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE})
+"""The kinds that correct the model: worth nothing any more once it did right."""
+
+CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
+    Kind.STEP_NUDGE: 1,
+    Kind.PREREQUISITE_NUDGE: 1,
+    Kind.RETRY_NUDGE: 1,
+    Kind.CONTEXT_WARNING: 1,
+    Kind.TOOL_RESULT: 2,
+    Kind.REASONING: 3,
+    Kind.TEXT_RESPONSE: 3,
+}
+"""The compaction phase that drops a kind (tool results are truncated in phase 1); the other kinds stay."""
+
+
+class ToolCall(Struct, frozen=True, kw_only=True):
+    """A tool call whose name is known and whose arguments are a JSON object that fits the schema.
+
+    `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field)
+    or the family of text that it was rescued from; `repairs` names each mend that it took (D9).
+    """
+
+    id: str
+    name: str
+    arguments: str
+    origin: str = "native"
+    repairs: tuple[str, ...] = ()
+
+
+class System(Struct, frozen=True, kw_only=True, tag="system"):
+    """The system prompt."""
+
+    text: str
+
+
+class User(Struct, frozen=True, kw_only=True, tag="user"):
+    """What the user said, or what forge says to the model in the user's place."""
+
+    text: str
+    kind: Literal[Kind.USER_INPUT, Kind.RETRY_NUDGE, Kind.CONTEXT_WARNING, Kind.SUMMARY] = Kind.USER_INPUT
+    turn: int = 0
+    pinned: bool = False
+
+
+class Assistant(Struct, frozen=True, kw_only=True, tag="assistant"):
+    """A reply of the model: text, the reasoning before it, and the calls that it made."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    turn: int = 0
+    pinned: bool = False
+
+    @property
+    def kind(self) -> Literal[Kind.TOOL_CALL, Kind.TEXT_RESPONSE]:
+        """`tool_call` where there is a call, else `text_response`."""
+        return Kind.TOOL_CALL if self.calls else Kind.TEXT_RESPONSE
+
+
+class Tool(Struct, frozen=True, kw_only=True, tag="tool"):
+    """The answer to one call: a tool's result, or why the call was not run."""
+
+    call_id: str
+    name: str
+    text: str
+    kind: Literal[Kind.TOOL_RESULT, Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE] = Kind.TOOL_RESULT
+    turn: int = 0
+    pinned: bool = False
+
+
+Message = System | User | Assistant | Tool
+History = tuple[Message, ...]
+
+TEMPLATE_BYTES = 16
+"""What a chat template adds around a message (`<|im_start|>role\\n…<|im_end|>\\n`): about four tokens."""
+
+
+def size(message: Message) -> int:
+    """What the message takes in the prompt, in characters: names, ids and arguments count too (D17, B5)."""
+    match message:
+        case System(text=text) | User(text=text):
+            return TEMPLATE_BYTES + len(text)
+        case Assistant(text=text, calls=calls):
+            return TEMPLATE_BYTES + len(text) + sum(24 + len(c.name) + len(c.arguments) for c in calls)
+        case Tool(text=text, name=name):
+            return TEMPLATE_BYTES + len(text) + len(name)
+        case _:
+            assert_never(message)
+
+
+def turn_of(message: Message) -> int:
+    """The model call that the message belongs to; 0 for what was there before the first."""
+    return 0 if isinstance(message, System) else message.turn
+
+
+def is_nudge(message: Message) -> bool:
+    """Whether the message corrects the model."""
+    return isinstance(message, User | Tool) and message.kind in NUDGES

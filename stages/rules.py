@@ -1,0 +1,71 @@
+"""The rules of a workflow, and what is legal now: the one place that enforce, serialize and nudges ask."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from stages.state import Ledger
+from stages.tool import ToolSpec
+
+OnText = Literal["nudge", "accept"]
+"""What bare text means while tools are there (D3): a mistake to correct, or the answer."""
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What a workflow demands of the model, and how much patience it has.
+
+    The maxima count mistakes in a row: one more ends the run with the Halt of that name (seed).
+    """
+
+    tools: tuple[ToolSpec, ...]
+    required: tuple[str, ...] = ()
+    on_text: OnText = "nudge"
+    rescue: bool = True
+    max_retries: int = 3
+    max_tool_errors: int = 2
+    max_premature: int = 3
+    max_prerequisite_violations: int = 2
+
+    def tool(self, name: str) -> ToolSpec | None:
+        """The tool of that name, None for an unknown one."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    @property
+    def terminal(self) -> tuple[str, ...]:
+        """The names of the tools that end the run."""
+        return tuple(tool.name for tool in self.tools if tool.effect == "terminal")
+
+
+def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
+    """The required steps that have not succeeded yet, in declared order."""
+    done = {success.name for success in ledger.successes}
+    return tuple(step for step in rules.required if step not in done)
+
+
+def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
+    """The prerequisites of a call that no earlier success meets; with no arguments yet, by name alone."""
+    values = None if arguments is None else _values(arguments)
+    unmet = []
+    for prerequisite in tool.prerequisites:
+        before = [s.arguments for s in ledger.successes if s.name == prerequisite.tool]
+        key = prerequisite.match_arg
+        if key is not None and values is not None:
+            before = [text for text in before if key in values and _values(text).get(key) == values[key]]
+        if not before:
+            unmet.append(prerequisite.tool)
+    return tuple(unmet)
+
+
+def legal(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
+    """The tools that may be called now: prerequisites met, terminal ones only when no step is pending."""
+    waiting = bool(pending(rules, ledger))
+    return tuple(
+        tool
+        for tool in rules.tools
+        if not (waiting and tool.effect == "terminal") and not missing(tool, None, ledger)
+    )
+
+
+def _values(arguments: str) -> dict[str, object]:
+    return msgspec.json.decode(arguments, type=dict[str, object])

@@ -1,0 +1,173 @@
+"""State: all of a run, as one value.
+
+The rules of the loop:
+
+ 1. A run is a State and a pipeline of stages. Nothing else decides what happens next.
+ 2. The phase says where in the turn the run is. A stage acts in its own phases and hands on every other
+    state untouched.
+ 3. One application of the pipeline ends in `Awaiting` (the world must do something), `Ready` (the turn is
+    over, the next begins), `Done` (a typed outcome), or a Failure with a typed Halt.
+ 4. Only the driver leaves `Awaiting`: it performs the effect and delivers the outcome.
+ 5. `history` is what was said; compaction may reshape it. `ledger` is what is enforced; nothing reshapes it.
+ 6. Every model call is paid for out of the ledger's budget before it is sent, and budgets only shrink: a
+    run ends.
+ 7. The history is always valid for a server: each call is answered, right after the message that made it.
+ 8. A mistake of the model becomes a corrective message and a count. One correct call, or one clean batch,
+    sets the counts back.
+"""
+
+from typing import Self
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply
+from stages.message import History, Message, ToolCall
+
+SCHEMA_VERSION = 1
+"""Of the State's JSON form; a reader refuses another."""
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """What the run may still spend (D2): model calls, tokens of prompts and replies, seconds. None: no limit."""
+
+    calls: int = 10
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+class Success(Struct, frozen=True, kw_only=True):
+    """A call that succeeded: what steps and prerequisites are judged by."""
+
+    name: str
+    arguments: str
+
+
+class Compaction(Struct, frozen=True, kw_only=True):
+    """One compaction of the history. Seed: `CompactEvent`. `phase` is how far the compactor had to go."""
+
+    turn: int
+    phase: int
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    messages_before: int
+    messages_after: int
+
+
+class Ledger(Struct, frozen=True, kw_only=True):
+    """What is enforced, whatever the model remembers."""
+
+    budget: Budget = Budget()
+    turn: int = 0
+    """Model calls made so far."""
+    ids: int = 0
+    """Call ids given out so far."""
+    successes: tuple[Success, ...] = ()
+    retries: int = 0
+    tool_errors: int = 0
+    premature: int = 0
+    prerequisite_violations: int = 0
+    prompt_size: int = 0
+    """Characters of the last prompt, by `message.size`."""
+    tokens_per_character: float = 0.25
+    """Calibrated by each reply's usage (D17)."""
+    tokens_used: int = 0
+    compactions: tuple[Compaction, ...] = ()
+
+
+class Ready(Struct, frozen=True, tag="ready"):
+    """A turn begins."""
+
+
+class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
+    """The view is chosen: what the model will be shown."""
+
+    view: History
+
+
+class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
+    """The request is written: `body` is JSON, ready for the wire."""
+
+    body: Raw
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """Calls that are being executed, and what came back so far. `approved`: digests that a person said yes to."""
+
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[CallResult, ...] = ()
+    approved: tuple[str, ...] = ()
+
+
+class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
+    """The world must do something. `batch` is what an `Execute` or `Ask` belongs to."""
+
+    effect: Effect
+    batch: Batch = Batch()
+
+
+class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
+    """The model replied."""
+
+    reply: Reply
+
+
+class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
+    """Calls whose names and arguments are right; `text` and `reasoning` came with them."""
+
+    calls: tuple[ToolCall, ...]
+    text: str = ""
+    reasoning: str = ""
+
+
+class Executed(Struct, frozen=True, kw_only=True, tag="executed"):
+    """Part of the batch, or all of it, has come back."""
+
+    batch: Batch
+
+
+class Completed(Struct, frozen=True, kw_only=True, tag="completed"):
+    """A terminal tool succeeded; `value` is what it returned, as JSON."""
+
+    tool: str
+    value: Raw
+
+
+class Said(Struct, frozen=True, kw_only=True, tag="said"):
+    """The model answered in plain text, and text was welcome."""
+
+    text: str
+
+
+Ending = Completed | Said | NeedsInput | HandOff
+
+
+class Done(Struct, frozen=True, kw_only=True, tag="done"):
+    """The run reached its goal."""
+
+    outcome: Ending
+
+
+Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Executed | Done
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """All of a run."""
+
+    history: History
+    ledger: Ledger = Ledger()
+    phase: Phase = Ready()
+    version: int = SCHEMA_VERSION
+
+    def to(self, phase: Phase) -> Self:
+        """The same run in another phase."""
+        return replace(self, phase=phase)
+
+    def say(self, *messages: Message) -> Self:
+        """The same run with these messages at the end of its history."""
+        return replace(self, history=self.history + messages)
+
+    def note(self, **changes: object) -> Self:
+        """The same run with these fields of its ledger changed."""
+        return replace(self, ledger=replace(self.ledger, **changes))

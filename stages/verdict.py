@@ -1,0 +1,41 @@
+"""Verdict: what a guard says of a batch of calls."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+
+from stages.halt import Halt
+from stages.message import Kind, ToolCall
+from stages.state import State
+
+
+class Allow(Struct, frozen=True, tag="allow"):
+    """Nothing against these calls."""
+
+
+class Correction(Struct, frozen=True, kw_only=True):
+    """What is said in answer to one refused call."""
+
+    call_id: str
+    text: str
+
+
+class Block(Struct, frozen=True, kw_only=True, tag="block"):
+    """Run none of the calls; answer each with its own text (D4, D7) and count one more mistake in `counter`."""
+
+    kind: Literal[Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE]
+    counter: Literal["premature", "prerequisite_violations", "retries", "tool_errors"]
+    corrections: tuple[Correction, ...]
+
+
+class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
+    """End the run."""
+
+    halt: Halt
+
+
+Verdict = Allow | Block | Stop
+
+Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
+"""A guardrail: a pure function of the state before the batch and of the batch."""
