@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
-Effect = Literal["read", "write", "terminal"]
+ToolEffect = Literal["read", "write", "terminal"]
 """What a call does to the world (D9, D12): reads run together, each write alone, a terminal call ends the run."""
 
 
@@ -21,7 +21,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     parameters: Raw
-    effect: Effect = "write"
+    effect: ToolEffect = "write"
     prerequisites: tuple[Prerequisite, ...] = ()
     timeout: float | None = None
     """Seconds that one call may take; None: as long as it takes."""
