@@ -51,7 +51,7 @@ class RawCall(Struct, frozen=True, kw_only=True):
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a model said, as its wire's codec read it. `finish` is the server's word: stop, length, …"""
+    """What a model said, as its wire's codec read it. `finish` is the server's own word (stop, length …)."""
 
     text: str = ""
     reasoning: str = ""

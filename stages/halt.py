@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from stages.effect import Fault
 
+Spent = Literal["calls", "tokens", "seconds"]
+
 
 class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
     """The model kept answering without a usable call. Seed: `ToolCallError`."""
@@ -42,7 +44,7 @@ class PrerequisitesSkipped(Struct, frozen=True, kw_only=True, tag="prerequisites
 class BudgetSpent(Struct, frozen=True, kw_only=True, tag="budget_spent"):
     """The run's budget is used up. Seed: `MaxIterationsError` (for `what` = calls)."""
 
-    what: Literal["calls", "tokens", "seconds"]
+    what: Spent
     turns: int
     completed: tuple[str, ...]
     pending: tuple[str, ...]

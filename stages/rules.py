@@ -37,9 +37,14 @@ class Rules(Struct, frozen=True, kw_only=True):
         return tuple(tool.name for tool in self.tools if tool.effect == "terminal")
 
 
+def completed(ledger: Ledger) -> tuple[str, ...]:
+    """The tools that have succeeded, each once, in the order of their first success."""
+    return tuple(dict.fromkeys(success.name for success in ledger.successes))
+
+
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     """The required steps that have not succeeded yet, in declared order."""
-    done = {success.name for success in ledger.successes}
+    done = completed(ledger)
     return tuple(step for step in rules.required if step not in done)
 
 
@@ -61,9 +66,7 @@ def legal(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
     """The tools that may be called now: prerequisites met, terminal ones only when no step is pending."""
     waiting = bool(pending(rules, ledger))
     return tuple(
-        tool
-        for tool in rules.tools
-        if not (waiting and tool.effect == "terminal") and not missing(tool, None, ledger)
+        tool for tool in rules.tools if not (waiting and tool.effect == "terminal") and not missing(tool, None, ledger)
     )
 
 

@@ -73,6 +73,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     tokens_per_character: float = 0.25
     """Calibrated by each reply's usage (D17)."""
     tokens_used: int = 0
+    context_tokens: int = 0
+    """What the prompt may take, as `compact` was told; 0: nobody said."""
     compactions: tuple[Compaction, ...] = ()
 
 
@@ -96,6 +98,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     """Calls that are being executed, and what came back so far. `approved`: digests that a person said yes to."""
 
     calls: tuple[ToolCall, ...] = ()
+    text: str = ""
+    reasoning: str = ""
     results: tuple[CallResult, ...] = ()
     approved: tuple[str, ...] = ()
 

@@ -1,0 +1,42 @@
+# Every target sets itself up in .venv from nothing but Python 3.11+ and make; the second time it is quick.
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
+
+.PHONY: demo test bench docs clean
+.DEFAULT_GOAL := test
+
+demo: .venv/demo.ready
+	@.venv/bin/forge demo
+
+test: .venv/dev.ready
+	@.venv/bin/ruff check --quiet
+	@.venv/bin/ruff format --check --quiet
+	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/lint-imports --config pyproject.toml > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
+	@.venv/bin/pytest
+
+bench: .venv/dev.ready
+	@.venv/bin/pytest benchmarks -o testpaths=benchmarks --benchmark-only --benchmark-columns=min,median,rounds
+
+docs: .venv/dev.ready
+	@.venv/bin/python docs/map.py
+	@.venv/bin/pdoc --output-directory site forge stages
+	@echo "docs: docs/MAP.md and site/index.html"
+
+clean:
+	rm -rf .venv site
+
+.venv/python.ready:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "forge needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	@echo "setting up .venv (once)"
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/demo.ready: .venv/python.ready pyproject.toml
+	@$(PIP) install --editable '.[local]'
+	@touch $@
+
+.venv/dev.ready: .venv/python.ready pyproject.toml
+	@$(PIP) install --editable '.[local,dev]'
+	@touch $@ .venv/demo.ready

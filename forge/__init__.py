@@ -1,0 +1,23 @@
+"""Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
+
+from forge.errors import ForgeError, ToolFailed, ToolResolutionError
+from forge.loop import Finished, Halted, drive
+from forge.run import resume, run, run_or_raise, run_sync
+from forge.tool import Tool, tool
+from forge.workflow import Workflow
+
+__all__ = [
+    "Finished",
+    "ForgeError",
+    "Halted",
+    "Tool",
+    "ToolFailed",
+    "ToolResolutionError",
+    "Workflow",
+    "drive",
+    "resume",
+    "run",
+    "run_or_raise",
+    "run_sync",
+    "tool",
+]

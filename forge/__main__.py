@@ -1,0 +1,7 @@
+"""`python -m forge` is `forge`."""
+
+import sys
+
+from forge.cli import main
+
+sys.exit(main())

@@ -1,0 +1,29 @@
+"""What a backend is to the loop: something that can be connected to, and what is known then."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from msgspec import Struct
+
+from stages.effect import Replied, Send, Undelivered
+from stages.serialize import Mode
+from stages.wire.openai import Sampling
+
+
+class Connection(Struct, frozen=True, kw_only=True):
+    """A model that can be asked. `context_tokens` is the size of its context, as the server says it."""
+
+    send: Callable[[Send], Awaitable[Replied | Undelivered]]
+    mode: Mode
+    model: str
+    context_tokens: int
+    sampling: Sampling
+
+
+class Backend(Protocol):
+    """Anything that connects: a server's address, llama.cpp in this process, a script."""
+
+    def connect(self) -> AbstractAsyncContextManager[Connection]:
+        """Reach the model, or raise a ForgeError that says why it cannot be reached."""
+        ...

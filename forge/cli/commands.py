@@ -1,0 +1,77 @@
+"""The command line's grammar: which commands there are, what each takes, and examples that teach."""
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+
+from forge.backends.models import KNOWN
+from forge.cli.demo import ORDERS
+from forge.cli.execute import run_demo, run_workflow
+
+EXAMPLES = """\
+examples:
+  forge demo
+  forge run examples/orders.py "Report on order A-17" --backend local
+  forge run flow.py:support "The invoice is wrong" --backend http://127.0.0.1:8080 --var tone=friendly
+
+exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use
+"""
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command and its options; argparse itself exits with 2 and a usage line on wrong use."""
+    parser = _parser("forge", "Reliable tool calls from small language models.")
+    parser.add_argument("--version", action="version", version=version("forge-toolcalls"))
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
+    _demo(commands.add_parser("demo", help="run a three-step workflow on a real model in this process"))
+    _run(commands.add_parser("run", help="run a workflow of yours"))
+    return parser.parse_args(arguments)
+
+
+def _parser(name: str, description: str) -> argparse.ArgumentParser:
+    form = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(prog=name, description=description, epilog=EXAMPLES, formatter_class=form)
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Looks up an order, looks up its customer and sends a report, with a small model in a llama.cpp inside "
+        "this process: no server, no key, no GPU. The first time it downloads the model into the cache folder."
+    )
+    parser.add_argument("--order", choices=ORDERS, help="which order to report on (default: any)")
+    parser.add_argument("--message", help="ask for something else instead")
+    parser.set_defaults(command=run_demo, backend="local")
+    _model_options(parser)
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Runs a Workflow that a Python file defines, and shows each turn."
+    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if there is only one in it")
+    parser.add_argument("message", help="what the user asks")
+    parser.add_argument("--backend", required=True, help="local, or a server's address: http://127.0.0.1:8080")
+    parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="fills {NAME} in the prompt")
+    parser.set_defaults(command=run_workflow)
+    _model_options(parser)
+
+
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    models = ", ".join(KNOWN)
+    modes = ["auto", "native", "prompted", "constrained"]
+    add = parser.add_argument
+    add("--model", default="", help=f"local: {models}, or a GGUF file; else the server's name for it")
+    add("--mode", choices=modes, default="auto", help="how tool calls are asked for (default: what the server bears)")
+    add("--temperature", type=float, help="of the sampling (default: the server's)")
+    add("--seed", type=int, help="of the sampling, to get the same run again")
+    add("--max-tokens", type=_positive, default=512, help="of one reply (default: %(default)s)")
+    add("--context", type=_positive, help="tokens of context (default: as the server says; local: 4096)")
+    add("--port", type=int, default=0, help="local: the port that the model is served on too (default: a free one)")
+    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+    add("--journal", type=Path, help="the file to record the run in (default: one in the state folder)")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
+    return number

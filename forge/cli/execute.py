@@ -1,0 +1,108 @@
+"""What the commands do: choose the backend, run the workflow, show it, say how it ended."""
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import UNSET
+from platformdirs import user_state_path
+from returns.result import Failure, Result
+from rich.console import Console
+from rich.text import Text
+
+from forge.backends import Backend, Local, Server, named
+from forge.backends.download import Progress
+from forge.cli import demo
+from forge.cli.load import load_workflow
+from forge.cli.progress import downloading
+from forge.cli.view import View, printable
+from forge.errors import ForgeError
+from forge.loop import Finished, Halted
+from forge.run import run
+from forge.workflow import Workflow
+from stages.wire.openai import Sampling
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """Run the demo's workflow; the exit code."""
+    order = options.order or random.choice([*demo.ORDERS])  # noqa: S311 - variety, not secrecy
+    return _show(demo.workflow, options.message or demo.request(order), {}, options)
+
+
+def run_workflow(options: argparse.Namespace) -> int:
+    """Run a user's workflow; the exit code."""
+    workflow = load_workflow(options.workflow)
+    pairs = [pair.partition("=") for pair in options.var]
+    if wrong := [name for name, equals, _ in pairs if not equals]:
+        raise ForgeError(f"--var {wrong[0]}: write it as NAME=VALUE")
+    return _show(workflow, options.message, {name: value for name, _, value in pairs}, options)
+
+
+def _show(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
+    console = Console(highlight=False)
+    workflow.start(message, values)  # what is wrong with the definition is said before a model is loaded
+    journal = options.journal or _journal()
+    view = View(console)
+    with downloading(console) as progress:
+        backend = _backend(options, progress)
+        console.print(Text(workflow.name, style="bold").append(f": {printable(message)}", style="none"))
+        result = asyncio.run(_interruptible(workflow, message, backend, values, view, journal))
+    console.print(Text(f"{view.turns} model calls. Journal: {journal}", style="dim"), soft_wrap=True)
+    return 1 if isinstance(result, Failure) else 0
+
+
+async def _interruptible(
+    workflow: Workflow, message: str, backend: Backend, values: Mapping[str, str], view: View, journal: Path
+) -> Result[Finished, Halted]:
+    """The run; Ctrl-C ends it as `Cancelled`, with every call answered and the journal whole."""
+    cancel = asyncio.Event()
+    with suppress(NotImplementedError):  # Windows has no signal handlers on the loop; there Ctrl-C just ends it
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, cancel.set)
+    return await run(
+        workflow, message, backend=backend, prompt_vars=values, observer=view, cancel=cancel, journal=str(journal)
+    )
+
+
+def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
+    sampling = Sampling(
+        temperature=UNSET if options.temperature is None else options.temperature,
+        seed=UNSET if options.seed is None else options.seed,
+        max_tokens=options.max_tokens,
+    )
+    if options.backend == "local":
+        return Local(
+            options.model,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            port=options.port,
+            progress=progress,
+        )
+    if options.backend.startswith(("http://", "https://")):
+        return Server(
+            options.backend,
+            model=options.model,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            api_key=_key(options.api_key_env),
+        )
+    return named(options.backend)  # refuses every other, and says what is possible
+
+
+def _key(variable: str | None) -> str:
+    if variable is None:
+        return ""
+    if not os.environ.get(variable):
+        raise ForgeError(f"--api-key-env {variable}: that environment variable is not set")
+    return os.environ[variable]
+
+
+def _journal() -> Path:
+    return user_state_path("forge") / "runs" / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"

@@ -1,0 +1,55 @@
+"""Find a user's workflow: `FILE.py:name`."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from forge.errors import DefinitionError, ForgeError
+from forge.workflow import Workflow
+
+
+def load_workflow(reference: str) -> Workflow:
+    """The Workflow of that name in that file; without a name, the only one there. ForgeError says what is wrong."""
+    file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    path = Path(file)
+    if not path.is_file():
+        raise ForgeError(f"there is no file {file}; write the workflow as FILE.py:NAME")
+    found = {key: value for key, value in vars(_imported(path)).items() if isinstance(value, Workflow)}
+    if not found:
+        raise ForgeError(f"{file} has no workflow; it needs a line like: workflow = Workflow(…)")
+    there = ", ".join(found)
+    if name and name not in found:
+        raise ForgeError(f"{file} has no workflow named {name!r}; it has: {there}")
+    if not name and len(found) > 1:
+        raise ForgeError(f"{file} has several workflows: {there}; write {file}:NAME")
+    return found[name] if name else next(iter(found.values()))
+
+
+def _imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ForgeError(f"{path} is not a Python file; a workflow file ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except DefinitionError as error:
+        raise ForgeError(f"{path} defines its workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)) from None
+    # A user's file may raise anything; they need to know what and where, not a traceback through forge.
+    except Exception as error:
+        raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error
+    return module
+
+
+def _where(error: BaseException, path: Path) -> str:
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    return f" (line {line})" if line else ""

@@ -1,0 +1,99 @@
+"""What a run looks like in a terminal: a few lines a turn while it happens; plain lines in a pipe."""
+
+from typing import assert_never
+
+from rich.console import Console
+from rich.text import Text
+
+from forge.errors import explain
+from stages import events
+from stages.batch import shown
+from stages.effect import HandOff, NeedsInput, Reply, Succeeded
+from stages.message import ToolCall
+from stages.state import Completed, Ending, Said
+
+WIDTH = 400
+"""Characters of one thing that are shown."""
+
+
+class View:
+    """An observer that prints; `turns` counts the model calls that it saw."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._thinking = console.status(Text("the model is thinking …", style="dim"))
+        self.turns = 0
+
+    def __call__(self, event: events.Event) -> None:
+        """Print one event."""
+        match event:
+            case events.TurnStarted():
+                self._turn(event)
+            case events.ModelReplied(reply=reply):
+                self._thinking.stop()
+                self._reply(reply)
+            case events.CallsAccepted(calls=calls):
+                for call in calls:
+                    self._line("runs", f"{call.name} {call.arguments}{provenance(call)}", "cyan")
+            case events.ToolsReturned(results=results):
+                for result in results:
+                    self._line("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
+            case events.Nudged(text=text):
+                self._line("nudge", text, "yellow")
+            case events.ApprovalAsked(call=call):
+                self._line("asks", f"may {call.name} {call.arguments} run?", "magenta")
+            case events.Compacted(compaction=cut):
+                self._line("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
+            case events.Finished(outcome=outcome):
+                self._line("done", ending(outcome), "bold green")
+            case events.Halted(halt=halt):
+                self._thinking.stop()
+                self._line("halted", explain(halt), "bold red")
+            case _:
+                assert_never(event)
+
+    def _turn(self, event: events.TurnStarted) -> None:
+        self.turns = event.turn
+        room = f" of {event.context_tokens:,}" if event.context_tokens else ""
+        facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, {event.calls_left} more calls allowed"
+        self._console.print(Text(f"turn {event.turn}", style="bold").append(facts, style="dim"))
+        self._thinking.start()
+
+    def _reply(self, reply: Reply) -> None:
+        if reply.reasoning.strip():
+            self._line("thought", reply.reasoning, "dim italic")
+        if reply.text.strip():
+            self._line("said", reply.text, "dim")
+        for call in reply.calls:
+            self._line("called", f"{call.name} {call.arguments}", "dim")
+
+    def _line(self, label: str, text: str, style: str) -> None:
+        self._console.print(Text(f"{label:>9}  ", style="dim").append(printable(text), style=style), soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """The text on one line, cut to size, without what could steer a terminal: it comes from a model or a tool."""
+    flat = " ".join(text.split())
+    safe = "".join(c if c.isprintable() else "�" for c in flat[:WIDTH])
+    return safe if len(flat) <= WIDTH else f"{safe}… ({len(flat) - WIDTH} more)"
+
+
+def provenance(call: ToolCall) -> str:
+    """How a call was found, where it was not simply given."""
+    notes = (*(() if call.origin in {"native", "prompted"} else (f"rescued: {call.origin}",)), *call.repairs)
+    return f"   [{'; '.join(notes)}]" if notes else ""
+
+
+def ending(outcome: Ending) -> str:
+    """The outcome in words."""
+    match outcome:
+        case Completed(tool=tool, value=value):
+            return f"{tool} returned {bytes(value).decode()}"
+        case Said(text=text):
+            return text
+        case NeedsInput(question=question, suggestions=suggestions):
+            return " ".join((question, *(f"({n}) {s}" for n, s in enumerate(suggestions, start=1))))
+        case HandOff(to=to):
+            return f"handed over to {to}"
+        case _:
+            assert_never(outcome)

@@ -1,0 +1,139 @@
+"""Exceptions for people who like them, under the names that the seeds use; `Result` is the other way."""
+
+from typing import assert_never
+
+from stages import halt as halts
+from stages.effect import Fault
+from stages.halt import Halt
+from stages.state import State
+
+
+class ForgeError(Exception):
+    """The base of all of them. `state` is the run's last state, None where there was no run."""
+
+    def __init__(self, message: str, state: State | None = None) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class DefinitionError(ForgeError, ValueError):
+    """A workflow was defined wrongly; `problems` lists every mistake, a sentence each."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class ToolCallError(ForgeError):
+    """The model gave no usable call after all retries."""
+
+
+class ToolExecutionError(ForgeError):
+    """Tools kept failing."""
+
+
+class StepEnforcementError(ForgeError):
+    """The model kept skipping required steps."""
+
+
+class PrerequisiteError(ForgeError):
+    """The model kept calling a tool before its prerequisites."""
+
+
+class BudgetExceededError(ForgeError):
+    """The run's token or time budget is spent."""
+
+
+class MaxIterationsError(BudgetExceededError):
+    """The run's model calls are spent."""
+
+
+class ContextBudgetExceeded(ForgeError):  # noqa: N818 - the seeds' name
+    """Nothing that may be cut makes the history fit."""
+
+
+class BackendError(ForgeError):
+    """The model's server cannot be reached, or gave no answer that can be used; `fault` says which way."""
+
+    def __init__(self, message: str, state: State | None = None, fault: Fault | None = None) -> None:
+        super().__init__(message, state)
+        self.fault = fault or Fault(kind="unreachable", detail=message)
+
+
+class WorkflowCancelledError(ForgeError):
+    """The user cancelled."""
+
+
+class ToolResolutionError(Exception):
+    """Raise this in a tool when the arguments are fine but the data is not there.
+
+    The model is told to try other data. The step is not recorded, the error not counted (D13).
+    """
+
+
+class ToolFailed(Exception):  # noqa: N818 - D13's name
+    """Raise this in a tool when trying again is no use: the model must adapt. Not counted (D13)."""
+
+
+def explain(halt: Halt) -> str:
+    """The halt as a sentence: what was wrong, and what to do."""
+    match halt:
+        case halts.BadReplies(attempts=attempts, raw=raw):
+            return (
+                f"the model gave no usable tool call in {attempts} attempts in a row; the last reply was: "
+                f"{raw[:300]!r}. Try mode='constrained', a larger model, or a shorter prompt."
+            )
+        case halts.ToolsFailing(tool=tool, attempts=attempts, error=error):
+            return f"calls failed {attempts} times in a row, the last of them {tool}: {error}"
+        case halts.StepsSkipped(tool=tool, attempts=attempts, pending=pending):
+            return f"the model called {tool} {attempts} times before its steps; still pending: {', '.join(pending)}"
+        case halts.PrerequisitesSkipped(tool=tool, attempts=attempts, missing=missing):
+            return f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}"
+        case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
+            return (
+                f"the run's budget of {what} is spent after {turns} model calls; "
+                f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}"
+            )
+        case halts.CannotFit(tokens=tokens, budget=budget):
+            return (
+                f"the prompt takes about {tokens} tokens and the context has {budget}; nothing more may be cut. "
+                "Start the server with a larger context, or shorten the system prompt, the tools or their results."
+            )
+        case halts.BackendFailed(fault=fault, attempts=attempts):
+            tried = f" (tried {attempts} times)" if attempts > 1 else ""
+            return f"the model's server gave no usable answer{tried}: {fault.detail}"
+        case halts.Cancelled(turns=turns):
+            return f"cancelled after {turns} model calls"
+        case _:
+            assert_never(halt)
+
+
+def as_error(halt: Halt, state: State) -> ForgeError:
+    """The exception for a halt, with the run's last state."""
+    if isinstance(halt, halts.BackendFailed):
+        return BackendError(explain(halt), state, halt.fault)
+    return _error_class(halt)(explain(halt), state)
+
+
+def _error_class(halt: Halt) -> type[ForgeError]:
+    match halt:
+        case halts.BadReplies():
+            return ToolCallError
+        case halts.ToolsFailing():
+            return ToolExecutionError
+        case halts.StepsSkipped():
+            return StepEnforcementError
+        case halts.PrerequisitesSkipped():
+            return PrerequisiteError
+        case halts.BudgetSpent(what="calls"):
+            return MaxIterationsError
+        case halts.BudgetSpent():
+            return BudgetExceededError
+        case halts.CannotFit():
+            return ContextBudgetExceeded
+        case halts.BackendFailed():
+            return BackendError
+        case halts.Cancelled():
+            return WorkflowCancelledError
+        case _:
+            assert_never(halt)

@@ -1,0 +1,33 @@
+"""Interpreters: they perform effects. One is a coroutine function from an effect to its outcome."""
+
+from collections.abc import Awaitable, Callable
+from typing import assert_never
+
+from stages.effect import Approved, Ask, Effect, Execute, Outcome, Rejected, Replied, Results, Send, Undelivered
+
+Interpreter = Callable[[Effect], Awaitable[Outcome]]
+Sender = Callable[[Send], Awaitable[Replied | Undelivered]]
+Runner = Callable[[Execute], Awaitable[Results]]
+Asker = Callable[[Ask], Awaitable[Approved | Rejected]]
+
+
+async def nobody(ask: Ask) -> Rejected:
+    """The asker where there is nobody to ask: no (D15, fail-closed)."""
+    return Rejected(digest=ask.digest, reason="nobody is there to approve it")
+
+
+def interpreter(send: Sender, execute: Runner, ask: Asker = nobody) -> Interpreter:
+    """One interpreter for every effect, out of one for each kind."""
+
+    async def perform(effect: Effect) -> Outcome:
+        match effect:
+            case Send():
+                return await send(effect)
+            case Execute():
+                return await execute(effect)
+            case Ask():
+                return await ask(effect)
+            case _:
+                assert_never(effect)
+
+    return perform

@@ -1,0 +1,72 @@
+"""A model that answers from a list: for tests of workflows, guards and pipelines, without a server."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from forge.backends.connection import Connection
+from forge.errors import ForgeError
+from stages.effect import Fault, RawCall, Replied, Reply, Send, Undelivered
+from stages.serialize import Mode
+from stages.wire.openai import Sampling
+
+Line = str | Reply | Fault
+
+
+class ScriptError(ForgeError):
+    """The run wanted more answers than the script has, or fewer."""
+
+
+def call(name: str, /, **arguments: object) -> Reply:
+    """A reply with one native tool call."""
+    return calls((name, arguments))
+
+
+def calls(*made: tuple[str, Mapping[str, object]]) -> Reply:
+    """A reply with several native tool calls."""
+    encoded = ((name, msgspec.json.encode(arguments).decode()) for name, arguments in made)
+    return Reply(calls=tuple(RawCall(name=n, arguments=a) for n, a in encoded), finish="tool_calls")
+
+
+class Scripted:
+    """A backend that gives these answers in turn: text, a whole `Reply` (see `call`), or a `Fault`.
+
+    `requests` are the bodies that the model was sent. `assert_complete` fails if answers are left over.
+    """
+
+    def __init__(self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192) -> None:
+        self._script = tuple(script)
+        self._mode = mode
+        self._context_tokens = context_tokens
+        self.requests: list[bytes] = []
+
+    async def __call__(self, effect: Send) -> Replied | Undelivered:
+        """The next answer of the script; ScriptError, saying what was asked, when there is none."""
+        number = len(self.requests)
+        self.requests.append(bytes(effect.body))
+        if number >= len(self._script):
+            raise ScriptError(
+                f"the script has {len(self._script)} answers, and the run asked for answer {number + 1} (turn "
+                f"{effect.turn}). The request ended with: …{self.requests[-1][-300:].decode(errors='replace')}"
+            )
+        line = self._script[number]
+        if isinstance(line, Fault):
+            return Undelivered(fault=line)
+        return Replied(reply=Reply(text=line) if isinstance(line, str) else line)
+
+    def assert_complete(self) -> None:
+        """ScriptError if the run ended before the script did, showing the next answer."""
+        used = len(self.requests)
+        if used < len(self._script):
+            raise ScriptError(
+                f"the run used {used} of the script's {len(self._script)} answers; the next would be "
+                f"{self._script[used]!r}"
+            )
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Itself, as a backend."""
+        yield Connection(
+            send=self, mode=self._mode, model="scripted", context_tokens=self._context_tokens, sampling=Sampling()
+        )

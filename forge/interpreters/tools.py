@@ -1,0 +1,95 @@
+"""Run tools: async ones on the loop, others in threads; whatever they return or raise becomes a value (D12, D13)."""
+
+import asyncio
+import functools
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+from msgspec import Raw
+
+from forge.errors import ToolFailed, ToolResolutionError
+from forge.signature import convert
+from stages.effect import CallResult, Execute, Failed, HandOff, NeedsInput, Results, Succeeded, Unresolved
+from stages.message import ToolCall
+from stages.tool import ToolSpec
+
+RESULT_LIMIT = 20_000
+"""Characters of one result that the model is shown."""
+
+Function = Callable[..., object]
+
+
+class Tools:
+    """The interpreter of `Execute`: the calls of an effect run at the same time."""
+
+    def __init__(self, functions: Mapping[str, Function], specs: tuple[ToolSpec, ...] = ()) -> None:
+        self._functions = functions
+        self._timeouts = {spec.name: spec.timeout for spec in specs}
+
+    async def __call__(self, effect: Execute) -> Results:
+        """The results, in the order of the calls; a tool's exception is a result too."""
+        began = time.monotonic()
+        results = await asyncio.gather(*map(self._run, effect.calls))
+        return Results(results=tuple(results), seconds=time.monotonic() - began)
+
+    async def _run(self, call: ToolCall) -> CallResult:
+        timeout = self._timeouts.get(call.name)
+        try:
+            async with asyncio.timeout(timeout):
+                value = await _call(self._functions[call.name], call.arguments)
+            return _succeeded(call.id, value)
+        except ToolResolutionError as error:
+            return Unresolved(call_id=call.id, message=str(error))
+        except ToolFailed as error:
+            return Failed(call_id=call.id, error="ToolFailed", message=str(error), counted=False)
+        except TimeoutError as error:
+            message = str(error) or f"{call.name} took longer than its {timeout} seconds"
+            return Failed(call_id=call.id, error="TimeoutError", message=message)
+        # Whatever a user's tool raises is the model's to hear, never the run's end (D13).
+        except Exception as error:  # noqa: BLE001
+            return Failed(call_id=call.id, error=type(error).__name__, message=_cut(str(error)))
+
+
+async def _call(function: Function, arguments: str) -> object:
+    values = convert(function, arguments)
+    if not _is_async(function):
+        return await asyncio.to_thread(function, **values)
+    result = function(**values)
+    return await result if isinstance(result, Awaitable) else result
+
+
+def _is_async(function: Function) -> bool:
+    """Whether a call gives something to await: also for objects with an async `__call__` and partials (B34)."""
+    if isinstance(function, functools.partial):
+        return _is_async(function.func)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def _succeeded(call_id: str, value: object) -> Succeeded:
+    ends = value if isinstance(value, NeedsInput | HandOff) else None
+    return Succeeded(call_id=call_id, text=_cut(_text(value)), value=_json(value), ends=ends)
+
+
+def _text(value: object) -> str:
+    """Text as it is, else JSON, else `str` (D13, B2)."""
+    return value if isinstance(value, str) else bytes(_json(value)).decode()
+
+
+def _json(value: object) -> Raw:
+    try:
+        return Raw(msgspec.json.encode(value, enc_hook=_plain))
+    except (TypeError, ValueError, RecursionError):
+        return Raw(msgspec.json.encode(str(value)))
+
+
+def _plain(value: object) -> object:
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else str(value)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= RESULT_LIMIT:
+        return text
+    return f"{text[:RESULT_LIMIT]}\n[Cut — {len(text) - RESULT_LIMIT} chars more]"

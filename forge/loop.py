@@ -1,0 +1,119 @@
+"""The loop: apply the pipeline, perform the effect that it asks for, deliver the outcome, again.
+
+`drive` is all of it. It knows neither a model nor a tool: what it is driven with decides.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec import Struct
+from returns.result import Failure, Result, Success
+
+from forge.interpreters import Interpreter
+from stages import events
+from stages.deliver import deliver, interrupt
+from stages.effect import Outcome
+from stages.halt import Cancelled, Halt
+from stages.pipeline import Stage
+from stages.rules import completed
+from stages.state import Awaiting, Completed, Done, Ending, Ready, Said, State
+
+Observer = Callable[[events.Event], None]
+
+
+class Finished(Struct, frozen=True, kw_only=True):
+    """A run that reached a typed outcome, and its last state."""
+
+    outcome: Ending
+    state: State
+
+    @property
+    def value(self) -> object:
+        """What the terminal tool returned, as JSON has it; the text, where the model answered in text."""
+        match self.outcome:
+            case Completed(value=value):
+                return msgspec.json.decode(value)
+            case Said(text=text):
+                return text
+            case other:
+                return other
+
+
+class Halted(Struct, frozen=True, kw_only=True):
+    """A run that ended without its goal: why, and its last state, from which it can be resumed."""
+
+    halt: Halt
+    state: State
+
+
+async def drive(
+    turn: Stage,
+    state: State,
+    interpret: Interpreter,
+    observer: Observer | None = None,
+    cancel: asyncio.Event | None = None,
+) -> Result[Finished, Halted]:
+    """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
+    while True:
+        moved = turn(state)
+        if isinstance(moved, Failure):
+            return _halted(moved.failure(), state, observer)
+        before, state = state, moved.unwrap()
+        _tell(observer, before, state)
+        match state.phase:
+            case Done(outcome=outcome):
+                return Success(Finished(outcome=outcome, state=state))
+            case Awaiting(effect=effect):
+                arrived = await _unless(cancel, interpret(effect))
+                if arrived is None:
+                    return _halted(_cancelled(state), interrupt(state), observer)
+                delivered = deliver(state, arrived)
+                if isinstance(delivered, Failure):
+                    return _halted(delivered.failure(), state, observer)
+                before, state = state, delivered.unwrap()
+                _tell(observer, before, state)
+            case Ready() if not isinstance(before.phase, Ready):
+                pass  # the turn is over, the next begins
+            case stuck:
+                raise TypeError(f"the pipeline leaves the run in {type(stuck).__name__}: a stage is missing")
+
+
+def _cancelled(state: State) -> Cancelled:
+    return Cancelled(turns=state.ledger.turn, completed=completed(state.ledger))
+
+
+def _halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finished, Halted]:
+    if observer is not None:
+        _call(observer, events.Halted(halt=halt))
+    return Failure(Halted(halt=halt, state=state))
+
+
+async def _unless(cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | None:
+    """The outcome, or None if `cancel` is set before it comes; what was performing it is then cancelled."""
+    if cancel is None:
+        return await outcome
+    performing = asyncio.ensure_future(outcome)
+    cancelled = asyncio.ensure_future(cancel.wait())
+    try:
+        await asyncio.wait({performing, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+        return performing.result() if performing.done() and not cancel.is_set() else None
+    finally:
+        cancelled.cancel()
+        performing.cancel()
+        await asyncio.wait({performing, cancelled})
+
+
+def _tell(observer: Observer | None, before: State, after: State) -> None:
+    if observer is not None:
+        for event in events.observe(before, after):
+            _call(observer, event)
+
+
+def _call(observer: Observer, event: events.Event) -> None:
+    """Observers watch: one that fails is reported, and the run goes on as if it were not there."""
+    try:
+        observer(event)
+    except Exception:
+        logging.getLogger("forge").exception("an observer failed at the event %s", type(event).__name__)

@@ -1,0 +1,117 @@
+"""Run a workflow on a backend: asynchronously, synchronously, from a saved state, with exceptions."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
+
+from returns.result import Failure, Result
+
+from forge.backends import Backend, named
+from forge.errors import BackendError, ForgeError, as_error
+from forge.interpreters import Asker, interpreter, nobody
+from forge.interpreters.recorded import recording
+from forge.interpreters.tools import Tools
+from forge.loop import Finished, Halted, Observer, drive
+from forge.workflow import Workflow
+from stages.halt import BackendFailed
+from stages.message import History
+from stages.state import Budget, State
+
+
+class Watching(TypedDict, total=False):
+    """How a run is watched and steered from outside; all of it optional.
+
+    `observer` is called with each event. Setting `cancel` ends the run. `ask` is asked about tools that want
+    approval. `journal` is the file to record the run in.
+    """
+
+    observer: Observer
+    cancel: asyncio.Event
+    ask: Asker
+    journal: str
+
+
+async def run(
+    workflow: Workflow,
+    message: str,
+    *,
+    backend: Backend | str,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> Result[Finished, Halted]:
+    """Run the workflow for this message to a typed end.
+
+    `backend` is one of `forge.backends`, a server's address, or `local`. `prompt_vars` fill the system
+    prompt's `{placeholders}`. `initial_messages` are an earlier conversation, system prompt included, which
+    the message continues. Raises a ForgeError only for what was defined wrongly, before anything happens.
+    """
+    state = workflow.start(message, prompt_vars, initial_messages)
+    return await resume(workflow, state, backend=backend, **watching)
+
+
+async def resume(
+    workflow: Workflow,
+    state: State,
+    *,
+    backend: Backend | str,
+    budget: Budget | None = None,
+    **watching: Unpack[Watching],
+) -> Result[Finished, Halted]:
+    """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero."""
+    if budget is not None:
+        state = state.note(budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0)
+    model = named(backend) if isinstance(backend, str) else backend
+    try:
+        async with model.connect() as connection:
+            tools = Tools(workflow.functions, workflow.rules.tools)
+            interpret = interpreter(connection.send, tools, watching.get("ask", nobody))
+            with recording(interpret, watching.get("journal"), workflow.name, state) as recorded:
+                turn = workflow.pipeline(connection)
+                return await drive(turn, state, recorded, watching.get("observer"), watching.get("cancel"))
+    except BackendError as error:
+        return Failure(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
+
+
+def run_sync(
+    workflow: Workflow,
+    message: str,
+    *,
+    backend: Backend | str,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> Result[Finished, Halted]:
+    """`run`, for code without an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        started = run(
+            workflow,
+            message,
+            backend=backend,
+            prompt_vars=prompt_vars,
+            initial_messages=initial_messages,
+            **watching,
+        )
+        return asyncio.run(started)
+    raise ForgeError("run_sync was called where an event loop is already running; write `await forge.run(…)` there")
+
+
+def run_or_raise(
+    workflow: Workflow,
+    message: str,
+    *,
+    backend: Backend | str,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> object:
+    """The value of `run_sync`'s outcome; a halt is raised as the ForgeError of its kind."""
+    result = run_sync(
+        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
+    )
+    if isinstance(result, Failure):
+        halted = result.failure()
+        raise as_error(halted.halt, halted.state)
+    return result.unwrap().value

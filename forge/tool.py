@@ -1,0 +1,98 @@
+"""`@tool`: from a function to a tool."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Generic, ParamSpec, TypeVar, overload
+
+from msgspec import Raw
+
+from forge.signature import Signature, describe
+from stages.tool import Prerequisite, ToolEffect, ToolSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+class Tool(Generic[P, R]):
+    """A function and what a model is told of it; calling it calls the function.
+
+    `problems` are the mistakes of its definition, a sentence each; a Workflow refuses a tool that has any.
+    """
+
+    def __init__(self, function: Callable[P, R], spec: ToolSpec, problems: tuple[str, ...] = ()) -> None:
+        self.function = function
+        self.spec = spec
+        self.problems = problems
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """The name that the model calls it by."""
+        return self.spec.name
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: ToolEffect = "write",
+    prerequisites: Sequence[str | Prerequisite] = (),
+    timeout: float | None = None,
+    approval: bool = False,
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+
+
+def tool(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: ToolEffect = "write",
+    prerequisites: Sequence[str | Prerequisite] = (),
+    timeout: float | None = None,
+    approval: bool = False,
+) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
+
+    `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
+    tools that must have succeeded before. `timeout`: seconds for one call. `approval`: ask a person first.
+    """
+
+    def make(function: Callable[P, R]) -> Tool[P, R]:
+        described = describe(function)
+        found = described if isinstance(described, Signature) else None
+        called = name or (found.name if found else str(getattr(function, "__name__", "?")))
+        spec = ToolSpec(
+            name=called,
+            description=description or (found.description if found else ""),
+            parameters=found.parameters if found else Raw(b"{}"),
+            effect=effect,
+            prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in prerequisites),
+            timeout=timeout,
+            approval=approval,
+        )
+        problems = () if isinstance(described, Signature) else described
+        return Tool(function, spec, (*problems, *_mistakes(spec)))
+
+    return make if function is None else make(function)
+
+
+def _mistakes(spec: ToolSpec) -> tuple[str, ...]:
+    found = []
+    if not _NAME.fullmatch(spec.name):
+        found.append(f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most")
+    if spec.timeout is not None and spec.timeout <= 0:
+        found.append(f"tool {spec.name}: timeout is in seconds and must be more than 0, not {spec.timeout}")
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""A batch of calls on its way: what runs next, and what goes into the history in the end (D12)."""
+
+import hashlib
+from itertools import takewhile
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from stages import nudges
+from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
+from stages.message import Assistant, Message, Tool, ToolCall
+from stages.rules import Rules
+from stages.state import Batch
+
+READS_AT_ONCE = 4
+"""So many reads run at the same time, at most (D12)."""
+
+
+def digest(call: ToolCall) -> str:
+    """What an approval is bound to: the tool and its very arguments (D15)."""
+    return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
+
+
+def waiting(batch: Batch) -> tuple[ToolCall, ...]:
+    """The calls that have no result yet, in the order in which the model made them."""
+    answered = {result.call_id for result in batch.results}
+    return tuple(call for call in batch.calls if call.id not in answered)
+
+
+def next_group(batch: Batch, rules: Rules) -> tuple[ToolCall, ...]:
+    """The calls to run now: neighbouring reads together, a write alone, a terminal call last and alone."""
+    effects = {tool.name: tool.effect for tool in rules.tools}
+    left = waiting(batch)
+    first = [call for call in left if effects.get(call.name) != "terminal"] or left
+    reads = tuple(takewhile(lambda call: effects.get(call.name) == "read", first))
+    return reads[:READS_AT_ONCE] or tuple(first[:1])
+
+
+def without_terminal(batch: Batch, rules: Rules) -> Batch:
+    """The batch with its terminal calls answered unrun, if a call before them failed or one of them succeeded."""
+    left = waiting(batch)
+    if any(call.name not in rules.terminal for call in left):
+        return batch
+    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, rules):
+        return batch
+    reason = "the run is over" if finished(batch, rules) else "another call of the same reply failed"
+    unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
+    return replace(batch, results=batch.results + unrun)
+
+
+def finished(batch: Batch, rules: Rules) -> tuple[str, Succeeded] | None:
+    """The terminal tool of the batch that succeeded, and its result."""
+    names = {call.id: call.name for call in batch.calls}
+    for result in batch.results:
+        if isinstance(result, Succeeded) and names[result.call_id] in rules.terminal:
+            return names[result.call_id], result
+    return None
+
+
+def messages(batch: Batch, turn: int) -> tuple[Message, ...]:
+    """The reply and the answers to its calls, in the order of the calls whatever finished first."""
+    results = {result.call_id: result for result in batch.results}
+    said = Assistant(text=batch.text, reasoning=batch.reasoning, calls=batch.calls, turn=turn)
+    answers = (Tool(call_id=c.id, name=c.name, text=shown(results[c.id]), turn=turn) for c in batch.calls)
+    return (said, *answers)
+
+
+def shown(result: CallResult) -> str:
+    """What the model is told of a result."""
+    match result:
+        case Succeeded(text=text):
+            return text
+        case Unresolved(message=message):
+            return nudges.unresolved(message)
+        case Failed(counted=False, message=message):
+            return nudges.tool_failed(message)
+        case Failed(error=error, message=message):
+            return nudges.failed(error, message)
+        case NotRun(reason=reason):
+            return nudges.not_run(reason)
+        case _:
+            assert_never(result)

@@ -1,0 +1,17 @@
+"""Compaction: bare functions from a history and its budget to a shorter history."""
+
+from stages.compaction.budget import Compacted, CompactionResult, Compactor, ContextBudget, estimate
+from stages.compaction.keep import NoCompact
+from stages.compaction.sliding import SlidingWindowCompact
+from stages.compaction.tiered import TieredCompact
+
+__all__ = [
+    "Compacted",
+    "CompactionResult",
+    "Compactor",
+    "ContextBudget",
+    "NoCompact",
+    "SlidingWindowCompact",
+    "TieredCompact",
+    "estimate",
+]

@@ -1,0 +1,17 @@
+"""NoCompact: the history as it is, or an honest no."""
+
+from msgspec import Struct
+
+from stages.compaction.budget import Compacted, CompactionResult, ContextBudget, estimate
+from stages.halt import CannotFit
+from stages.message import History
+
+
+class NoCompact(Struct, frozen=True):
+    """Cut nothing. A history beyond the whole budget is a `CannotFit`."""
+
+    def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
+        tokens = estimate(history, budget)
+        if tokens > budget.tokens:
+            return CannotFit(tokens=tokens, budget=budget.tokens)
+        return Compacted(history=history, phase=0)

@@ -1,0 +1,39 @@
+"""The stage `enforce`: ask the guards whether the calls may run."""
+
+from returns.result import Failure, Result, Success
+
+from stages.halt import Halt
+from stages.message import Assistant, Tool
+from stages.pipeline import Stage, on
+from stages.state import Ready, State, Vetted
+from stages.verdict import Allow, Block, Guard, Stop
+
+
+def enforce(*guards: Guard) -> Stage:
+    """Hand on a Vetted state that every guard allows; the first that does not decides what happens instead."""
+
+    @on(Vetted)
+    def stage(state: State, phase: Vetted) -> Result[State, Halt]:
+        for guard in guards:
+            match guard(state, phase.calls):
+                case Stop(halt=halt):
+                    return Failure(halt)
+                case Block() as block:
+                    return Success(_refused(state, phase, block))
+                case Allow():
+                    pass
+        return Success(state)
+
+    return stage
+
+
+def _refused(state: State, phase: Vetted, block: Block) -> State:
+    turn = state.ledger.turn
+    names = {call.id: call.name for call in phase.calls}
+    said = Assistant(text=phase.text, reasoning=phase.reasoning, calls=phase.calls, turn=turn)
+    answers = (
+        Tool(call_id=c.call_id, name=names[c.call_id], text=c.text, kind=block.kind, turn=turn)
+        for c in block.corrections
+    )
+    count: int = getattr(state.ledger, block.counter)
+    return state.say(said, *answers).note(**{block.counter: count + 1}).to(Ready())

@@ -1,0 +1,111 @@
+"""Events: what happened between two states, for whoever watches a run. They are derived, so they cannot change it."""
+
+from msgspec import Struct
+
+from stages.effect import Ask, CallResult, Execute, Reply, Send
+from stages.halt import Halt
+from stages.message import History, Kind, Tool, ToolCall, User, is_nudge
+from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State
+
+
+class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
+    """The model is asked, with a prompt of about so many tokens in a context of so many (0: unknown)."""
+
+    turn: int
+    prompt_tokens: int
+    context_tokens: int
+    calls_left: int
+
+
+class ModelReplied(Struct, frozen=True, kw_only=True, tag="model_replied"):
+    """The model answered."""
+
+    turn: int
+    reply: Reply
+
+
+class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
+    """Calls passed every check and are about to run, these at the same time."""
+
+    calls: tuple[ToolCall, ...]
+
+
+class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
+    """A person is asked about a call."""
+
+    call: ToolCall
+
+
+class ToolsReturned(Struct, frozen=True, kw_only=True, tag="tools_returned"):
+    """Calls came back."""
+
+    results: tuple[CallResult, ...]
+
+
+class Nudged(Struct, frozen=True, kw_only=True, tag="nudged"):
+    """The model was corrected."""
+
+    kind: Kind
+    text: str
+
+
+class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
+    """The history was shortened."""
+
+    compaction: Compaction
+
+
+class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
+    """The run reached a typed outcome."""
+
+    outcome: Ending
+
+
+class Halted(Struct, frozen=True, kw_only=True, tag="halted"):
+    """The run ended for a typed reason."""
+
+    halt: Halt
+
+
+Event = (
+    TurnStarted | ModelReplied | CallsAccepted | ApprovalAsked | ToolsReturned | Nudged | Compacted | Finished | Halted
+)
+
+
+def observe(before: State, after: State) -> tuple[Event, ...]:
+    """The events of a transition, in the order in which a person would tell them."""
+    said = (
+        Nudged(kind=m.kind, text=m.text)
+        for m in new_messages(before, after)
+        if isinstance(m, User | Tool) and is_nudge(m)
+    )
+    shortened = after.ledger.compactions[len(before.ledger.compactions) :]
+    return (*said, *(Compacted(compaction=c) for c in shortened), *_arrival(before, after))
+
+
+def new_messages(before: State, after: State) -> History:
+    """The messages that the transition added; none where it reshaped the history instead."""
+    count = len(before.history)
+    return after.history[count:] if after.history[:count] == before.history else ()
+
+
+def _arrival(before: State, after: State) -> tuple[Event, ...]:
+    ledger = after.ledger
+    match after.phase:
+        case Awaiting(effect=Send(turn=turn)):
+            tokens = int(ledger.prompt_size * ledger.tokens_per_character)
+            room, left = ledger.context_tokens, ledger.budget.calls
+            return (TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left),)
+        case Awaiting(effect=Execute(calls=calls)):
+            return (CallsAccepted(calls=calls),)
+        case Awaiting(effect=Ask(call=call)):
+            return (ApprovalAsked(call=call),)
+        case Answered(reply=reply):
+            return (ModelReplied(turn=ledger.turn, reply=reply),)
+        case Executed(batch=batch):
+            known = len(before.phase.batch.results) if isinstance(before.phase, Awaiting) else 0
+            return (ToolsReturned(results=batch.results[known:]),)
+        case Done(outcome=outcome):
+            return (Finished(outcome=outcome),)
+        case _:
+            return ()

@@ -1,0 +1,115 @@
+"""Every corrective text, in one place: what is wrong, what is allowed, what to do next (D4).
+
+Texts that answer a tool call carry the seeds' prefix; texts for bare replies go to the model as the user.
+"""
+
+from collections.abc import Iterable, Sequence
+
+LIMIT = 240
+"""Characters of the model's own words that a text quotes."""
+
+
+def quote(text: str, limit: int = LIMIT) -> str:
+    """The text, cut to `limit` characters with a marker."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters more)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a list in a sentence; `none` for no name."""
+    return ", ".join(names) or "none"
+
+
+def bare_text(allowed: Sequence[str], damage: str | None) -> str:
+    """For a reply without a call that can be used; `damage` says what is wrong with one that was meant."""
+    what = (
+        f"Your reply was meant as a tool call but cannot be read: {damage}"
+        if damage
+        else ("Your reply was plain text, and this task is done with tool calls only.")
+    )
+    return f"{what} Reply with one tool call and nothing else. You may call: {listed(allowed)}."
+
+
+def cut_off(allowed: Sequence[str]) -> str:
+    """For a reply that hit the token limit before its call was complete."""
+    return (
+        "Your reply was cut off by its length limit before a tool call was complete. "
+        f"Reply with one tool call only, with short arguments and no explanation. You may call: {listed(allowed)}."
+    )
+
+
+def empty(allowed: Sequence[str]) -> str:
+    """For a reply with nothing in it."""
+    return f"Your reply was empty. Reply with one tool call. You may call: {listed(allowed)}."
+
+
+def no_such_tool(name: str, nearest: str | None) -> str:
+    """What is wrong with a call in the text that names a tool that does not exist."""
+    return f"there is no tool named {quote(name, 60)!r}" + (f"; did you mean {nearest}?" if nearest else "")
+
+
+def unknown_tool(name: str, allowed: Sequence[str], nearest: str | None) -> str:
+    """For a call of a tool that does not exist."""
+    return f"[UnknownTool] Not run: {no_such_tool(name, nearest)}. Call one of: {listed(allowed)}."
+
+
+def bad_arguments(name: str, problems: Sequence[str], *, cut: bool) -> str:
+    """For a call whose arguments do not fit the tool's schema."""
+    cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
+    return (
+        f"[ToolArgValidationError] {cause}The call of {name} was not run: {'; '.join(problems)}. "
+        f"Call {name} again with all of its arguments put right."
+    )
+
+
+def beside_a_refused_call(name: str) -> str:
+    """For a call that was fine, in a batch that was refused because of another (D4, B41)."""
+    return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
+
+
+def step(tool: str, pending: Sequence[str], tier: int) -> str:
+    """For a terminal call before its steps, more pressing from tier 1 to tier 3."""
+    match tier:
+        case 1:
+            text = f"You cannot call {tool} yet. First complete: {listed(pending)}. Call {pending[0]} now."
+        case 2:
+            text = f"{tool} is still refused. You must call one of these tools now: {listed(pending)}. Pick one."
+        case _:
+            text = (
+                f"STOP. Do NOT call {tool}. Your next reply MUST be a call to one of: {listed(pending)}. "
+                f"Tools run only after your reply ends, so reply with that one call and nothing else."
+            )
+    return f"[StepEnforcementError] {text}"
+
+
+def beside_a_skipped_step(name: str, tool: str) -> str:
+    """For a call in a batch that was refused because its terminal call came too early."""
+    return (
+        f"[StepEnforcementError] {name} was not run, because {tool} in the same reply came too early. "
+        f"Call {name} by itself, and {tool} only after you have seen the results that it needs."
+    )
+
+
+def prerequisite(name: str, missing: Sequence[str], match: Sequence[str]) -> str:
+    """For a call before its prerequisites; `match` are arguments that must have the same value there."""
+    same = f" with the same {listed(match)}" if match else ""
+    return f"[PrereqError] You cannot call {name} yet. First call {listed(missing)}{same}; call {missing[0]} now."
+
+
+def unresolved(message: str) -> str:
+    """For a tool that found no data for good arguments."""
+    return f"[ToolResolutionError] {message}"
+
+
+def failed(error: str, message: str) -> str:
+    """For a tool that raised."""
+    return f"[ToolError] {error}: {message}"
+
+
+def tool_failed(message: str) -> str:
+    """For a tool that says that trying again is no use."""
+    return f"[ToolFailed] {message} Do not repeat this call; adapt your plan."
+
+
+def not_run(reason: str) -> str:
+    """For a call that was accepted but not run."""
+    return f"[NotRun] {reason}"

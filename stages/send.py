@@ -1,0 +1,34 @@
+"""The stage `send`: pay for the model call and ask for it."""
+
+from msgspec.structs import replace
+from returns.result import Failure, Result, Success
+
+from stages.effect import Send
+from stages.halt import BudgetSpent, Halt, Spent
+from stages.pipeline import Stage, on
+from stages.rules import Rules, completed, pending
+from stages.state import Awaiting, Budget, Prepared, State
+
+
+def send(rules: Rules) -> Stage:
+    """Turn a Prepared state into one that awaits the model. Halts with `BudgetSpent`; every call costs one (D2)."""
+
+    @on(Prepared)
+    def stage(state: State, phase: Prepared) -> Result[State, Halt]:
+        ledger = state.ledger
+        if spent := _spent(ledger.budget):
+            left = pending(rules, ledger)
+            return Failure(BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left))
+        turn = ledger.turn + 1
+        paid = state.note(turn=turn, budget=replace(ledger.budget, calls=ledger.budget.calls - 1))
+        return Success(paid.to(Awaiting(effect=Send(body=phase.body, turn=turn))))
+
+    return stage
+
+
+def _spent(budget: Budget) -> Spent | None:
+    if budget.calls <= 0:
+        return "calls"
+    if budget.tokens is not None and budget.tokens <= 0:
+        return "tokens"
+    return "seconds" if budget.seconds is not None and budget.seconds <= 0 else None

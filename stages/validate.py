@@ -1,0 +1,116 @@
+"""The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
+
+import re
+
+import msgspec
+from returns.result import Failure, Result, Success
+
+from stages import nudges
+from stages.effect import Reply
+from stages.halt import BadReplies, Halt, ToolsFailing
+from stages.message import Assistant, Kind, Message, Tool, ToolCall, User
+from stages.pipeline import Stage, on
+from stages.reading import Judged, Reading, reader
+from stages.rules import Rules, legal
+from stages.state import Answered, Done, Ready, Said, State, Vetted
+
+
+def validate(rules: Rules, *, in_text: bool = False) -> Stage:
+    """Read the reply of an Answered state.
+
+    Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
+    halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
+    is passed. `in_text`: the request asked for calls as text (modes prompted and constrained).
+    """
+    read = reader(rules, in_text=in_text)
+
+    @on(Answered)
+    def stage(state: State, phase: Answered) -> Result[State, Halt]:
+        reading = read(phase.reply)
+        if not reading.calls:
+            return _no_call(state, phase.reply, reading, rules)
+        calls = _numbered(reading.calls, state.ledger.ids)
+        numbered = state.note(ids=state.ledger.ids + len(calls))
+        if any(judged.fault for judged in reading.calls):
+            return _bad_calls(numbered, reading, calls, rules)
+        vetted = Vetted(calls=calls, text=reading.text, reasoning=reading.reasoning)
+        return Success(numbered.note(retries=0).to(vetted))
+
+    return stage
+
+
+def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Result[State, Halt]:
+    turn = state.ledger.turn
+    said = Assistant(text=reading.text, reasoning=reading.reasoning, turn=turn)
+    if rules.on_text == "accept" and reading.text.strip() and reading.damage is None:
+        return Success(state.say(said).to(Done(outcome=Said(text=reading.text.strip()))))
+    allowed = [tool.name for tool in legal(rules, state.ledger)]
+    text = _correction(reply, reading, allowed)
+    retries = state.ledger.retries + 1
+    if retries > rules.max_retries:
+        return Failure(BadReplies(attempts=retries, problem=text, raw=reply.text))
+    nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=turn)
+    # An empty assistant message is refused by some servers and tells nobody anything.
+    spoken = (said, nudge) if reading.text.strip() else (nudge,)
+    return Success(state.say(*spoken).note(retries=retries).to(Ready()))
+
+
+def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
+    if reply.finish == "length":
+        return nudges.cut_off(allowed)
+    if not reading.text.strip() and reading.damage is None:
+        return nudges.empty(allowed)
+    return nudges.bare_text(allowed, reading.damage)
+
+
+def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
+    """The calls under forge's own ids, counted up, so that equal runs give equal bytes (D22)."""
+    return tuple(
+        ToolCall(id=f"call_{number:09d}", name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
+        for number, c in enumerate(calls, start=used + 1)
+    )
+
+
+def _bad_calls(state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules) -> Result[State, Halt]:
+    """Refuse the batch. Arguments that don't fit drain the tool errors, unknown names the retries (seed, D4)."""
+    misfit = next((judged for judged in reading.calls if judged.fault == "bad_arguments"), None)
+    errors = state.ledger.tool_errors + bool(misfit)
+    retries = state.ledger.retries + (misfit is None)
+    if misfit and errors > rules.max_tool_errors:
+        return Failure(ToolsFailing(tool=misfit.name, attempts=errors, error=misfit.correction))
+    if retries > rules.max_retries:
+        raw = "\n".join(f"{judged.name}({judged.arguments})" for judged in reading.calls)
+        wrong = next(judged for judged in reading.calls if judged.fault)
+        return Failure(BadReplies(attempts=retries, problem=wrong.correction, raw=raw))
+    corrected = state.say(*_answers(reading, calls, state.ledger.turn))
+    return Success(corrected.note(tool_errors=errors, retries=retries).to(Ready()))
+
+
+def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[Message, ...]:
+    """The calls and a correction for each, in a form that every server accepts back (D11)."""
+    texts = [judged.correction or nudges.beside_a_refused_call(judged.name) for judged in reading.calls]
+    if all(map(_replayable, calls)):
+        said = Assistant(text=reading.text, reasoning=reading.reasoning, calls=calls, turn=turn)
+        answers = (
+            Tool(call_id=call.id, name=call.name, text=text, kind=Kind.RETRY_NUDGE, turn=turn)
+            for call, text in zip(calls, texts, strict=True)
+        )
+        return (said, *answers)
+    quoted = "\n".join(f"{call.name}({call.arguments})" for call in calls)
+    words = "\n".join(filter(None, (reading.text, nudges.quote(quoted, 2000))))
+    said = Assistant(text=words, reasoning=reading.reasoning, turn=turn)
+    return (said, User(text="\n".join(texts), kind=Kind.RETRY_NUDGE, turn=turn))
+
+
+_WIRE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def _replayable(call: ToolCall) -> bool:
+    """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments (B24)."""
+    if not _WIRE_NAME.fullmatch(call.name):
+        return False
+    try:
+        msgspec.json.decode(call.arguments, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return True

@@ -1,0 +1,180 @@
+"""The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
+
+`encode_request` gives canonical JSON, the same bytes for the same values (D22); `decode_reply` reads a whole
+answer, and says as a Fault what is wrong with one that cannot be read.
+"""
+
+from typing import assert_never
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from stages.effect import Fault, RawCall, Reply, Usage
+from stages.message import Assistant, History, Message, System, Tool, User
+from stages.tool import ToolSpec
+
+
+class WireFunction(Struct, frozen=True, kw_only=True):
+    name: str
+    arguments: str
+
+
+class WireCall(Struct, frozen=True, kw_only=True):
+    type: str = "function"
+    id: str
+    function: WireFunction
+
+
+class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: str
+    content: str
+    tool_calls: tuple[WireCall, ...] = ()
+    tool_call_id: str = ""
+
+
+class WireSpec(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    parameters: Raw
+
+
+class WireTool(Struct, frozen=True, kw_only=True):
+    type: str = "function"
+    function: WireSpec
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """Options of one request; what is unset is the server's to choose.
+
+    `max_tokens` is always sent: without it a small model may never stop.
+    """
+
+    temperature: float | UnsetType = UNSET
+    top_p: float | UnsetType = UNSET
+    top_k: int | UnsetType = UNSET
+    min_p: float | UnsetType = UNSET
+    repeat_penalty: float | UnsetType = UNSET
+    presence_penalty: float | UnsetType = UNSET
+    seed: int | UnsetType = UNSET
+    max_tokens: int = 1024
+
+
+def encode_message(message: Message) -> WireMessage:
+    """One message as the protocol has it; the kind and the turn stay here."""
+    match message:
+        case System(text=text):
+            return WireMessage(role="system", content=text)
+        case User(text=text):
+            return WireMessage(role="user", content=text)
+        case Assistant(text=text, calls=calls):
+            functions = ((c.id, WireFunction(name=c.name, arguments=c.arguments)) for c in calls)
+            return WireMessage(
+                role="assistant", content=text, tool_calls=tuple(WireCall(id=i, function=f) for i, f in functions)
+            )
+        case Tool(call_id=call_id, text=text):
+            return WireMessage(role="tool", content=text, tool_call_id=call_id)
+        case _:
+            assert_never(message)
+
+
+def encode_history(history: History) -> tuple[WireMessage, ...]:
+    """The messages of a request, native tool calls and all."""
+    return tuple(map(encode_message, history))
+
+
+def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
+    """The `tools` of a request, in declared order; made once per workflow."""
+    specs = (WireSpec(name=t.name, description=t.description, parameters=t.parameters) for t in tools)
+    return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
+
+
+class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request's body; `sampling` is spread into it."""
+
+    model: str
+    messages: tuple[WireMessage, ...]
+    tools: Raw | None = None
+    response_format: Raw | None = None
+
+
+def encode_request(request: Request, sampling: Sampling) -> Raw:
+    """The body as JSON. Sampling comes first, so that what grows from turn to turn stands at the end."""
+    return Raw(msgspec.json.encode(sampling)[:-1] + b"," + msgspec.json.encode(request)[1:])
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: str | Raw | None = None
+
+
+class _Call(Struct):
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Message(Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Details | None = None
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+_completion = msgspec.json.Decoder(_Completion)
+
+
+def decode_reply(body: bytes) -> Reply | Fault:
+    """The first choice of a chat completion; a Fault says what a body that is none lacks."""
+    try:
+        completion = _completion.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=_cut(body))
+    if not completion.choices:
+        return Fault(kind="malformed", detail="the server's answer has no choices", body=_cut(body))
+    choice = completion.choices[0]
+    message = choice.message
+    return Reply(
+        text=message.content or "",
+        reasoning=message.reasoning_content or message.reasoning or "",
+        calls=tuple(map(_raw_call, message.tool_calls or ())),
+        finish=choice.finish_reason or "stop",
+        usage=_usage(completion.usage),
+    )
+
+
+def _raw_call(call: _Call) -> RawCall:
+    function = call.function or _Function()
+    arguments = function.arguments
+    # Some servers give the arguments as an object where the protocol has a string: the JSON text serves both.
+    text = bytes(arguments).decode() if isinstance(arguments, Raw) else arguments or ""
+    return RawCall(id=call.id or "", name=function.name or "", arguments=text)
+
+
+def _usage(usage: _Usage | None) -> Usage | None:
+    if usage is None:
+        return None
+    details = usage.prompt_tokens_details or _Details()
+    return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=details.cached_tokens or 0)
+
+
+def _cut(body: bytes) -> str:
+    return body[:2000].decode(errors="replace")
