@@ -1,0 +1,296 @@
+"""Whole runs against a scripted model: the happy path, each correction, each Halt."""
+
+import json
+
+import pytest
+from returns.result import Failure
+
+from forge import Finished, Halted, run_or_raise, run_sync
+from forge import errors as forge_errors
+from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
+from stages import halt as halts
+from stages.effect import Fault, RawCall, Reply, Usage
+from stages.message import Assistant, Kind, Tool, User
+from stages.state import Completed, Said
+from tests.flows import Desk
+
+LOOK = call("look", what="a")
+FINISH = call("finish", result="ok")
+
+
+def finished(desk: Desk, script: list[Line], **options: object) -> Finished:
+    model = Scripted(script)
+    result = run_sync(desk.workflow, "Go.", backend=model, **options)  # type: ignore[arg-type]  # a test's options
+    model.assert_complete()
+    return result.unwrap()
+
+
+def halted(desk: Desk, script: list[Line]) -> Halted:
+    model = Scripted(script)
+    result = run_sync(desk.workflow, "Go.", backend=model)
+    assert isinstance(result, Failure)
+    model.assert_complete()
+    return result.failure()
+
+
+def nudges(run: Finished | Halted) -> list[tuple[Kind, str]]:
+    corrections = (Kind.RETRY_NUDGE, Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE)
+    return [(m.kind, m.text) for m in run.state.history if isinstance(m, User | Tool) and m.kind in corrections]
+
+
+def results(run: Finished | Halted) -> list[str]:
+    return [m.text for m in run.state.history if isinstance(m, Tool) and m.kind is Kind.TOOL_RESULT]
+
+
+def test_the_happy_path_ends_with_what_the_terminal_tool_returned() -> None:
+    desk = Desk()
+    run = finished(desk, [LOOK, FINISH])
+    assert run.value == "ok"
+    assert desk.log == ["look a", "finish"]
+    assert [type(m).__name__ for m in run.state.history] == ["System", "User", "Assistant", "Tool", "Assistant", "Tool"]
+
+
+def test_a_terminal_tool_that_returns_none_ends_the_run_too() -> None:
+    """B1: it used to go on until its iterations were spent."""
+    run = finished(Desk(), [LOOK, call("finish")])
+    assert isinstance(run.outcome, Completed)
+    assert run.value is None
+
+
+def test_bare_text_is_corrected_by_the_user_and_says_what_may_be_called() -> None:
+    run = finished(Desk(), ["I will look it up.", LOOK, FINISH])
+    (kind, text) = nudges(run)[0]
+    assert kind is Kind.RETRY_NUDGE
+    assert "look" in text
+    assert "finish" not in text, "the terminal tool may not be called yet"
+
+
+def test_a_cut_off_reply_is_told_so() -> None:
+    run = finished(Desk(), [Reply(text='{"tool": "look", "args": {"wh', finish="length"), LOOK, FINISH])
+    assert "cut off" in nudges(run)[0][1]
+
+
+def test_an_empty_reply_leaves_no_empty_message_behind() -> None:
+    run = finished(Desk(), ["", LOOK, FINISH])
+    assert "empty" in nudges(run)[0][1]
+    assert not [m for m in run.state.history if isinstance(m, Assistant) and not m.text and not m.calls]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "look", "args": {"what": "a"}}',
+        '```json\n{"name": "look", "arguments": {"what": "a"}}\n```',
+        '<tool_call>\n{"name": "look", "arguments": {"what": "a"}}\n</tool_call>',
+    ],
+)
+def test_a_call_in_the_text_is_rescued_and_says_where_it_was_found(text: str) -> None:
+    run = finished(Desk(), [text, FINISH])
+    said = run.state.history[2]
+    assert isinstance(said, Assistant)
+    assert said.calls[0].origin != "native"
+    assert not nudges(run)
+
+
+def test_rescue_can_be_switched_off() -> None:
+    run = finished(Desk(rescue_enabled=False), ['{"tool": "look", "args": {"what": "a"}}', LOOK, FINISH])
+    assert len(nudges(run)) == 1
+
+
+def test_an_unknown_tool_is_answered_with_the_known_ones_and_the_nearest() -> None:
+    run = finished(Desk(), [call("lookk", what="a"), LOOK, FINISH])
+    text = nudges(run)[0][1]
+    assert text.startswith("[UnknownTool]")
+    assert "did you mean look?" in text
+    assert "look, write, fail, finish" in text
+
+
+def test_in_a_mixed_batch_each_call_hears_its_own_reason() -> None:
+    """B41: every call of the batch used to be told that its tool does not exist."""
+    desk = Desk()
+    run = finished(desk, [calls(("look", {"what": "a"}), ("nope", {})), LOOK, FINISH])
+    first, second = (text for _, text in nudges(run))
+    assert first.startswith("[NotRun] look was not run, because another call")
+    assert second.startswith("[UnknownTool]")
+    assert desk.log == ["look a", "finish"]
+
+
+def test_arguments_that_do_not_fit_are_refused_with_path_and_expectation() -> None:
+    desk = Desk()
+    run = finished(desk, [call("look", what=["a", "b"]), call("look"), LOOK, FINISH])
+    texts = [text for _, text in nudges(run)]
+    assert all(text.startswith("[ToolArgValidationError]") and "what" in text for text in texts)
+    assert desk.log == ["look a", "finish"], "a call that does not fit never runs"
+
+
+def test_damaged_arguments_go_back_to_the_server_as_text_so_that_it_never_refuses_the_history() -> None:
+    """B24: a server answers 500 for good to a history with arguments that are no JSON."""
+    run = finished(Desk(), [Reply(calls=(RawCall(name="look", arguments="{"),), finish="length"), LOOK, FINISH])
+    said, nudge = run.state.history[2:4]
+    assert isinstance(said, Assistant)
+    assert not said.calls
+    assert said.text == "look({)"
+    assert isinstance(nudge, User)
+    assert "cut off" in nudge.text
+
+
+def test_a_premature_terminal_call_is_pressed_harder_each_time_and_then_halts() -> None:
+    desk = Desk()
+    run = halted(desk, [FINISH] * 4)
+    assert run.halt == halts.StepsSkipped(tool="finish", attempts=4, pending=("look",))
+    tiers = [text for kind, text in nudges(run) if kind is Kind.STEP_NUDGE]
+    assert len(set(tiers)) == 3
+    assert "STOP" in tiers[2]
+    assert all(text.startswith("[StepEnforcementError]") for text in tiers)
+    assert desk.log == []
+
+
+def test_a_batch_with_a_premature_terminal_call_is_refused_whole() -> None:
+    desk = Desk()
+    run = finished(desk, [calls(("look", {"what": "a"}), ("finish", {})), LOOK, FINISH])
+    assert [kind for kind, _ in nudges(run)] == [Kind.STEP_NUDGE, Kind.STEP_NUDGE]
+    assert "look was not run" in nudges(run)[0][1]
+    assert desk.log == ["look a", "finish"]
+
+
+def test_a_prerequisite_wants_the_same_argument_and_then_halts() -> None:
+    desk = Desk()
+    early = call("write", what="b", text="t")
+    run = halted(desk, [LOOK, early, early, early])
+    assert run.halt == halts.PrerequisitesSkipped(tool="write", attempts=3, missing=("look",))
+    assert nudges(run)[0][1].startswith("[PrereqError]")
+    assert "what" in nudges(run)[0][1]
+    assert desk.log == ["look a"]
+
+
+def test_a_met_prerequisite_lets_the_call_through() -> None:
+    desk = Desk()
+    finished(desk, [LOOK, call("write", what="a", text="t"), FINISH])
+    assert desk.log == ["look a", "write a", "finish"]
+
+
+def test_tools_that_raise_are_heard_counted_and_then_halt() -> None:
+    run = halted(Desk(), [call("fail", how="x")] * 3)
+    assert run.halt == halts.ToolsFailing(tool="fail", attempts=3, error="RuntimeError: broken: x")
+    assert results(run)[0] == "[ToolError] RuntimeError: broken: x"
+
+
+def test_a_clean_batch_sets_the_count_of_errors_back() -> None:
+    broken = call("fail", how="x")
+    finished(Desk(), [broken, broken, LOOK, broken, broken, FINISH])
+
+
+def test_data_that_is_not_there_is_not_counted_and_not_a_step() -> None:
+    run = finished(Desk(), [*[call("look", what="nothing")] * 4, FINISH, LOOK, FINISH])
+    assert results(run)[0].startswith("[ToolResolutionError] There is nothing")
+    assert [kind for kind, _ in nudges(run)] == [Kind.STEP_NUDGE]
+
+
+def test_a_definitive_failure_is_not_counted() -> None:
+    run = finished(Desk(), [*[call("fail", how="for good")] * 4, LOOK, FINISH])
+    assert results(run)[0].startswith("[ToolFailed] The printer is gone.")
+
+
+def test_a_batch_runs_in_order_and_the_terminal_call_last() -> None:
+    desk = Desk()
+    batch = calls(("finish", {}), ("look", {"what": "b"}), ("write", {"what": "a", "text": "t"}))
+    run = finished(desk, [LOOK, batch])
+    assert desk.log == ["look a", "look b", "write a", "finish"]
+    answers = [m.name for m in run.state.history if isinstance(m, Tool)]
+    assert answers == ["look", "finish", "look", "write"], "history keeps the order of the calls"
+
+
+def test_a_terminal_call_does_not_run_after_a_failure_in_its_batch() -> None:
+    desk = Desk()
+    run = finished(desk, [LOOK, calls(("fail", {"how": "x"}), ("finish", {})), FINISH])
+    assert desk.log == ["look a", "fail x", "finish"]
+    assert "[NotRun] finish was not run: another call of the same reply failed." in results(run)
+
+
+def test_bare_text_halts_after_its_retries_with_the_last_reply() -> None:
+    run = halted(Desk(), ["No."] * 4)
+    assert isinstance(run.halt, halts.BadReplies)
+    assert (run.halt.attempts, run.halt.raw) == (4, "No.")
+
+
+def test_every_model_call_costs_an_iteration() -> None:
+    run = halted(Desk(max_iterations=3), ["No.", LOOK, LOOK])
+    assert run.halt == halts.BudgetSpent(what="calls", turns=3, completed=("look",), pending=())
+
+
+def test_a_token_budget_ends_the_run() -> None:
+    costly = Reply(calls=LOOK.calls, usage=Usage(prompt=90, completion=20))
+    run = halted(Desk(max_tokens=100), [costly])
+    assert isinstance(run.halt, halts.BudgetSpent)
+    assert run.halt.what == "tokens"
+
+
+def test_a_transport_fault_halts_with_status_and_body_and_never_reaches_the_model() -> None:
+    """B46: the body of an error used to become what the model had said."""
+    fault = Fault(kind="status", status=400, body="context exceeded", detail="400: context exceeded")
+    run = halted(Desk(), [LOOK, fault])
+    assert run.halt == halts.BackendFailed(fault=fault, attempts=1)
+    assert "exceeded" not in str(run.state.history)
+
+
+def test_a_context_too_small_for_the_system_prompt_is_said_before_anything_is_sent() -> None:
+    model = Scripted([], context_tokens=1100)
+    result = run_sync(Desk().workflow, "Go. " * 100, backend=model)
+    halt = result.failure().halt
+    assert isinstance(halt, halts.CannotFit)
+    assert model.requests == []
+    assert f"{halt.tokens} tokens" in forge_errors.explain(halt)
+
+
+def test_text_is_the_answer_where_text_is_welcome_and_costs_one_call() -> None:
+    """B23: a plain answer used to cost four calls."""
+    run = finished(Desk(on_text="accept"), [LOOK, "It is 7."])
+    assert run.outcome == Said(text="It is 7.")
+    assert run.value == "It is 7."
+
+
+def test_even_there_a_damaged_call_is_corrected() -> None:
+    run = finished(Desk(on_text="accept"), ['{"tool": "look", "args": {"what', "It is 7."])
+    assert len(nudges(run)) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (["No."] * 4, forge_errors.ToolCallError),
+        ([FINISH] * 4, forge_errors.StepEnforcementError),
+        ([call("fail", how="x")] * 3, forge_errors.ToolExecutionError),
+        ([LOOK] * 10, forge_errors.MaxIterationsError),
+        ([Fault(kind="unreachable", detail="nobody there")], forge_errors.BackendError),
+    ],
+)
+def test_run_or_raise_raises_the_halt_under_its_seed_name(script: list[Line], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        run_or_raise(Desk().workflow, "Go.", backend=Scripted(script))
+
+
+def test_run_or_raise_returns_the_value() -> None:
+    assert run_or_raise(Desk().workflow, "Go.", backend=Scripted([LOOK, FINISH])) == "ok"
+
+
+def test_a_script_that_runs_dry_says_what_was_asked() -> None:
+    with pytest.raises(ScriptError, match=r"the script has 1 answers, and the run asked for answer 2 \(turn 2\)"):
+        run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK]))
+
+
+def test_a_script_that_is_too_long_says_so() -> None:
+    model = Scripted([LOOK, FINISH, "more"])
+    run_sync(Desk().workflow, "Go.", backend=model)
+    with pytest.raises(ScriptError, match="used 2 of the script's 3 answers; the next would be 'more'"):
+        model.assert_complete()
+
+
+def test_an_earlier_conversation_goes_on() -> None:
+    desk = Desk()
+    first = finished(desk, [LOOK, FINISH])
+    model = Scripted([LOOK, FINISH])
+    second = run_sync(desk.workflow, "Again.", backend=model, initial_messages=first.state.history).unwrap()
+    assert second.state.history[: len(first.state.history)] == first.state.history
+    assert second.state.ledger.turn == first.state.ledger.turn + 2
+    said = json.loads(model.requests[0])["messages"]
+    assert [m["content"] for m in said if m["role"] == "user"] == ["Go.", "Again."]

@@ -1,0 +1,105 @@
+"""What each compactor cuts, and when."""
+
+from stages.compaction import Compacted, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact, estimate
+from stages.halt import CannotFit
+from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
+
+ASKED = (System(text="You look things up."), User(text="Find the answer."))
+
+
+def turn(number: int, result: str, reasoning: str = "") -> History:
+    call = ToolCall(id=f"call_{number}", name="look", arguments='{"what":"x"}')
+    said = Assistant(calls=(call,), turn=number, reasoning=reasoning)
+    return (said, Tool(call_id=call.id, name="look", text=result, turn=number))
+
+
+def failed(number: int) -> History:
+    nudge = User(text="Call a tool.", kind=Kind.RETRY_NUDGE, turn=number)
+    return (Assistant(text="Sure, I can do that!", turn=number), nudge)
+
+
+def compacted(compactor: TieredCompact | SlidingWindowCompact | NoCompact, history: History, tokens: int) -> Compacted:
+    result = compactor(history, ContextBudget(tokens=tokens))
+    assert isinstance(result, Compacted)
+    return result
+
+
+def test_nothing_is_cut_below_the_threshold() -> None:
+    history = ASKED + turn(1, "a" * 1000) + turn(2, "b") + turn(3, "c")
+    assert compacted(TieredCompact(), history, 1000) == Compacted(history=history, phase=0)
+
+
+def test_phase_1_drops_failed_attempts_and_truncates_old_results_with_their_name_and_id() -> None:
+    history = ASKED + failed(1) + turn(2, "a" * 1000) + turn(3, "b" * 500) + turn(4, "c")
+    result = compacted(TieredCompact(keep_recent=2), history, 600)
+    assert result.phase == 1
+    cut = result.history[3]
+    assert isinstance(cut, Tool)
+    assert cut.text == "a" * 200 + "\n[Truncated — 800 chars removed]"
+    assert (cut.call_id, cut.name) == ("call_2", "look")
+    assert result.history[4:] == turn(3, "b" * 500) + turn(4, "c")
+
+
+def test_phase_2_leaves_a_stub_for_a_result() -> None:
+    history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 1000) + turn(3, "c")
+    result = compacted(TieredCompact(keep_recent=1), history, 190)
+    assert result.phase == 2
+    assert [m.text for m in result.history if isinstance(m, Tool)] == ["[Result removed to save context]"] * 2 + ["c"]
+
+
+def test_phase_3_drops_reasoning_and_bare_text_but_no_call() -> None:
+    said = Assistant(text="I will look it up now. " * 20, turn=1)
+    history = ASKED + (said,) + turn(2, "a" * 400) + turn(3, "c")
+    result = compacted(TieredCompact(keep_recent=1), history, 120)
+    assert result.phase == 3
+    assert said not in result.history
+    assert [c.id for m in result.history if isinstance(m, Assistant) for c in m.calls] == ["call_2", "call_3"]
+
+
+def test_each_phase_has_its_own_threshold_if_asked() -> None:
+    history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 1000) + turn(3, "c")
+    only_first = TieredCompact(keep_recent=1, phase_thresholds=(0.1, 0.99, 0.99))
+    assert compacted(only_first, history, 600).phase == 1
+
+
+def test_recent_turns_count_over_several_requests_of_the_user() -> None:
+    """B8: a second request used to switch compaction off for what came before."""
+    history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 1000) + (User(text="And now?", turn=2),) + turn(3, "c")
+    result = compacted(TieredCompact(keep_recent=1), history, 400)
+    assert [len(m.text) for m in result.history if isinstance(m, Tool)][:2] != [1000, 1000]
+    assert User(text="And now?", turn=2) in result.history
+
+
+def test_keep_recent_0_protects_no_turn() -> None:
+    """B7."""
+    result = compacted(TieredCompact(keep_recent=0), ASKED + turn(1, "a" * 1000), 200)
+    assert [m.text[:3] for m in result.history if isinstance(m, Tool)] == ["aaa"]
+    assert result.phase == 1
+
+
+def test_a_sliding_window_keeps_the_request_and_the_recent_turns() -> None:
+    history = ASKED + turn(1, "a" * 1000) + turn(2, "b") + turn(3, "c")
+    assert compacted(SlidingWindowCompact(keep_recent=2), history, 400) == Compacted(
+        history=ASKED + turn(2, "b") + turn(3, "c"), phase=1
+    )
+
+
+def test_a_window_with_nothing_left_to_drop_is_no_compaction() -> None:
+    """B9: an event used to be reported at every turn."""
+    history = ASKED + turn(1, "a" * 1000)
+    assert compacted(SlidingWindowCompact(keep_recent=2), history, 300).phase == 0
+
+
+def test_what_cannot_fit_is_said_with_its_numbers() -> None:
+    history = ASKED + turn(1, "a" * 4000)
+    budget = ContextBudget(tokens=100)
+    assert NoCompact()(history, budget) == CannotFit(tokens=estimate(history, budget), budget=100)
+    assert isinstance(TieredCompact(keep_recent=1)(history, budget), CannotFit)
+
+
+def test_arguments_and_tools_count_too() -> None:
+    """B5: 400 kB of arguments used to be 0 tokens."""
+    long = ToolCall(id="1", name="write", arguments='{"text":"' + "x" * 4000 + '"}')
+    history = (*ASKED, Assistant(calls=(long,)), Tool(call_id="1", name="write", text="ok"))
+    assert estimate(history, ContextBudget(tokens=1)) > 1000
+    assert estimate((), ContextBudget(tokens=1, overhead=4000)) > 1000
