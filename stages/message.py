@@ -63,10 +63,10 @@ class System(Struct, frozen=True, kw_only=True, tag="system"):
 
 
 class User(Struct, frozen=True, kw_only=True, tag="user"):
-    """What the user said, or what forge says to the model in the user's place."""
+    """What the user said, or what forge says in the user's place: a nudge, a warning, a summary."""
 
     text: str
-    kind: Literal[Kind.USER_INPUT, Kind.RETRY_NUDGE, Kind.CONTEXT_WARNING, Kind.SUMMARY] = Kind.USER_INPUT
+    kind: Kind = Kind.USER_INPUT
     turn: int = 0
     pinned: bool = False
 
@@ -81,7 +81,7 @@ class Assistant(Struct, frozen=True, kw_only=True, tag="assistant"):
     pinned: bool = False
 
     @property
-    def kind(self) -> Literal[Kind.TOOL_CALL, Kind.TEXT_RESPONSE]:
+    def kind(self) -> Kind:
         """`tool_call` where there is a call, else `text_response`."""
         return Kind.TOOL_CALL if self.calls else Kind.TEXT_RESPONSE
 
@@ -92,7 +92,7 @@ class Tool(Struct, frozen=True, kw_only=True, tag="tool"):
     call_id: str
     name: str
     text: str
-    kind: Literal[Kind.TOOL_RESULT, Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE] = Kind.TOOL_RESULT
+    kind: Kind = Kind.TOOL_RESULT
     turn: int = 0
     pinned: bool = False
 

@@ -24,7 +24,7 @@ class Correction(Struct, frozen=True, kw_only=True):
 class Block(Struct, frozen=True, kw_only=True, tag="block"):
     """Run none of the calls; answer each with its own text (D4, D7) and count one more mistake in `counter`."""
 
-    kind: Literal[Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE]
+    kind: Kind
     counter: Literal["premature", "prerequisite_violations", "retries", "tool_errors"]
     corrections: tuple[Correction, ...]
 

@@ -1,0 +1,89 @@
+"""A machine of the seven stages, and every state that it can reach."""
+
+from hypothesis import strategies as st
+from msgspec import Raw
+from returns.result import Success
+
+from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
+from stages.compaction import ContextBudget, TieredCompact
+from stages.deliver import deliver
+from stages.effect import Approved, Ask, CallResult, Execute, Failed, NotRun, Outcome, Rejected, Replied, Results, Send, Succeeded, Unresolved
+from stages.guards import prerequisites, required_steps
+from stages.message import ToolCall
+from stages.pipeline import Stage
+from stages.rules import Rules
+from stages.serialize import Mode
+from stages.state import Awaiting, State
+from stages.tool import Prerequisite, ToolSpec
+from tests.property.strategies import replies, states
+
+WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"],"additionalProperties":false}')
+TEXT = Raw(b'{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}')
+NONE = Raw(b'{"type":"object","properties":{}}')
+
+RULES = Rules(
+    tools=(
+        ToolSpec(name="look", description="Look.", parameters=WHAT, effect="read"),
+        ToolSpec(name="write", description="Write.", parameters=TEXT, prerequisites=(Prerequisite(tool="look"),), approval=True),
+        ToolSpec(name="finish", description="Finish.", parameters=NONE, effect="terminal"),
+    ),
+    required=("look",),
+)
+
+
+def stages_in_order(mode: Mode = "native", rules: Rules = RULES) -> tuple[Stage, ...]:
+    return (
+        compact(TieredCompact(), ContextBudget(tokens=2000)),
+        fold(),
+        serialize(rules, mode, "model"),
+        send(rules),
+        validate(rules, in_text=mode != "native"),
+        enforce(required_steps(rules), prerequisites(rules)),
+        execute(rules),
+    )
+
+
+TURN = pipeline(*stages_in_order())
+
+
+def result_of(call: ToolCall) -> st.SearchStrategy[CallResult]:
+    return st.sampled_from(
+        [
+            Succeeded(call_id=call.id, text="fine", value=Raw(b'"fine"')),
+            Failed(call_id=call.id, error="ValueError", message="broken"),
+            Failed(call_id=call.id, error="ToolFailed", message="no use", counted=False),
+            Unresolved(call_id=call.id, message="not there"),
+            NotRun(call_id=call.id, reason="cancelled"),
+        ]
+    )
+
+
+@st.composite
+def outcomes(draw: st.DrawFn, awaiting: Awaiting) -> Outcome:
+    """An outcome that the effect may have, anything that a model may say included."""
+    match awaiting.effect:
+        case Send():
+            return Replied(reply=draw(replies), seconds=draw(st.floats(0, 5)))
+        case Execute(calls=calls):
+            return Results(results=tuple(draw(result_of(call)) for call in calls))
+        case Ask(digest=digest):
+            edited = draw(st.sampled_from([None, '{"text": "edited"}']))
+            decisions = [Approved(digest=digest, edited=edited), Rejected(digest=digest, reason="no")]
+            return draw(st.sampled_from(decisions))
+
+
+@st.composite
+def reachable(draw: st.DrawFn) -> State:
+    """A state that a run can be in: some steps of the machine from a random beginning, in any phase between stages."""
+    state = draw(states)
+    stages = stages_in_order()
+    for _ in range(draw(st.integers(0, 12))):
+        for stage in stages[: draw(st.sampled_from([1, 2, 3, 4, 5, 6, 7, 7, 7, 7]))]:
+            moved = stage(state)
+            if not isinstance(moved, Success):
+                return state
+            state = moved.unwrap()
+        if isinstance(state.phase, Awaiting):
+            moved = deliver(state, draw(outcomes(state.phase)))
+            state = moved.unwrap()
+    return state

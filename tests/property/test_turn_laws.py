@@ -1,0 +1,112 @@
+"""What holds for a turn, whatever the model says and whatever state the run is in."""
+
+import copy
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from returns.result import Failure
+
+from stages.deliver import deliver, interrupt
+from stages.message import Assistant, System, Tool
+from stages.pipeline import Stage
+from stages.state import Answered, Awaiting, Done, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from tests.property.machine import RULES, TURN, outcomes, reachable, stages_in_order
+from tests.property.test_compaction_laws import assert_answered
+
+ACTS_IN: dict[str, tuple[type[Phase], ...]] = {
+    "compact": (Ready,),
+    "fold": (Ready,),
+    "serialize": (Folded,),
+    "send": (Prepared,),
+    "validate": (Answered,),
+    "enforce": (Vetted,),
+    "execute": (Vetted, Executed),
+}
+STAGES = dict(zip(ACTS_IN, stages_in_order(), strict=True))
+
+
+@given(reachable())
+def test_a_turn_ends_in_awaiting_ready_done_or_a_halt(state: State) -> None:
+    moved = TURN(state)
+    if not isinstance(moved, Failure):
+        assert isinstance(moved.unwrap().phase, Awaiting | Ready | Done)
+
+
+@given(reachable())
+def test_a_turn_is_deterministic_and_leaves_its_input_as_it_was(state: State) -> None:
+    before = copy.deepcopy(state)
+    assert TURN(state) == TURN(state)
+    assert state == before
+
+
+@given(reachable())
+def test_every_state_survives_json(state: State) -> None:
+    text = msgspec.json.encode(state)
+    again = msgspec.json.decode(text, type=State)
+    assert again == state
+    assert msgspec.json.encode(again) == text
+
+
+@pytest.mark.parametrize("name", STAGES)
+@given(state=reachable())
+def test_a_stage_hands_on_the_states_of_other_phases_untouched(name: str, state: State) -> None:
+    if not isinstance(state.phase, ACTS_IN[name]):
+        assert STAGES[name](state).unwrap() is state
+
+
+@given(reachable())
+def test_the_history_is_always_valid_for_a_server(state: State) -> None:
+    assert_answered(state.history)
+    assert not any(isinstance(m, System) for m in state.history[1:])
+    for message in state.history:
+        if isinstance(message, Assistant):
+            for call in message.calls:
+                msgspec.json.decode(call.arguments, type=dict[str, msgspec.Raw])
+
+
+@given(reachable())
+def test_an_interrupted_run_leaves_no_call_without_an_answer(state: State) -> None:
+    stopped = interrupt(state)
+    assert isinstance(stopped.phase, Ready)
+    assert_answered(stopped.history)
+    if isinstance(state.phase, Awaiting):
+        asked = {call.id for call in state.phase.batch.calls}
+        assert asked <= {m.call_id for m in stopped.history if isinstance(m, Tool)}
+
+
+@settings(max_examples=50)
+@given(data=st.data())
+def test_a_run_terminates(data: st.DataObject) -> None:
+    """D2: each model call is paid for, so the steps are bounded whatever the model says."""
+    state = data.draw(reachable())
+    calls = state.ledger.budget.calls
+    for _ in range(40 * (calls + 1)):
+        moved = TURN(state)
+        if isinstance(moved, Failure):
+            return
+        state = moved.unwrap()
+        assert state.ledger.budget.calls <= calls
+        if isinstance(state.phase, Done):
+            return
+        if isinstance(state.phase, Awaiting):
+            state = deliver(state, data.draw(outcomes(state.phase))).unwrap()
+    pytest.fail("the run did not end")
+
+
+@given(reachable())
+def test_nothing_runs_that_is_not_legal(state: State) -> None:
+    """The terminal tool never runs before its steps, an unapproved call never without a yes."""
+    if isinstance(state.phase, Awaiting) and state.phase.effect.__class__.__name__ == "Execute":
+        for call in state.phase.batch.calls:
+            tool = RULES.tool(call.name)
+            assert tool is not None
+            done = {success.name for success in state.ledger.successes}
+            if tool.effect == "terminal":
+                assert {*RULES.required} <= done
+
+
+def test_the_table_of_phases_is_complete() -> None:
+    stages: dict[str, Stage] = STAGES
+    assert [*stages] == ["compact", "fold", "serialize", "send", "validate", "enforce", "execute"]

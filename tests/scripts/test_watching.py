@@ -1,0 +1,201 @@
+"""Cancelling, observing, approving: what happens to a run from outside."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from returns.result import Success
+
+from forge import run, run_sync, tool, Workflow
+from forge.backends.connection import Connection
+from forge.interpreters.scripted import Scripted, call, calls
+from stages import events
+from stages.effect import Approved, Ask, Rejected, Replied, Send, Undelivered
+from stages.events import Event
+from stages.halt import Cancelled
+from stages.message import Tool
+from stages.wire.openai import Sampling
+from tests.flows import Desk
+from tests.property.test_compaction_laws import assert_answered
+
+LOOK = call("look", what="a")
+FINISH = call("finish", result="ok")
+
+
+def test_observers_hear_each_transition_in_order() -> None:
+    heard: list[Event] = []
+    run_sync(Desk().workflow, "Go.", backend=Scripted(["Hm.", LOOK, FINISH]), observer=heard.append)
+    assert [type(event).__name__ for event in heard] == [
+        *["TurnStarted", "ModelReplied", "Nudged"],
+        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned"],
+        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "Finished"],
+    ]
+    first = heard[0]
+    assert isinstance(first, events.TurnStarted)
+    assert first.context_tokens == 8192 - 1024
+    assert first.prompt_tokens > 0
+
+
+def test_a_halt_is_observed_too() -> None:
+    heard: list[Event] = []
+    run_sync(Desk(max_iterations=1).workflow, "Go.", backend=Scripted(["Hm."]), observer=heard.append)
+    assert isinstance(heard[-1], events.Halted)
+
+
+def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Event) -> None:
+        raise ValueError("no more paper")
+
+    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK, FINISH]), observer=broken)
+    assert isinstance(result, Success)
+    assert "an observer failed at the event TurnStarted" in caplog.text
+
+
+class Slow:
+    """A backend whose model never answers, and that knows whether it was stopped."""
+
+    def __init__(self) -> None:
+        self.asked, self.stopped = asyncio.Event(), asyncio.Event()
+
+    async def send(self, effect: Send) -> Replied | Undelivered:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.stopped.set()
+        raise AssertionError
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        yield Connection(send=self.send, mode="native", model="", context_tokens=4096, sampling=Sampling())
+
+
+def test_cancelling_stops_a_model_call_at_once() -> None:
+    async def go() -> None:
+        model, cancel = Slow(), asyncio.Event()
+        running = asyncio.ensure_future(run(Desk().workflow, "Go.", backend=model, cancel=cancel))
+        await model.asked.wait()
+        cancel.set()
+        assert (await running).failure().halt == Cancelled(turns=1, completed=())
+        assert model.stopped.is_set()
+
+    asyncio.run(go())
+
+
+def test_a_task_that_is_cancelled_takes_its_model_call_with_it() -> None:
+    async def go() -> None:
+        model = Slow()
+        running = asyncio.ensure_future(run(Desk().workflow, "Go.", backend=model, cancel=asyncio.Event()))
+        await model.asked.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert model.stopped.is_set()
+
+    asyncio.run(go())
+
+
+def test_cancelling_during_a_tool_answers_its_call() -> None:
+    async def go() -> None:
+        started, cancel = asyncio.Event(), asyncio.Event()
+
+        @tool(effect="read")
+        async def hang(what: str) -> str:
+            """Hang."""
+            started.set()
+            await asyncio.Event().wait()
+            return what
+
+        @tool
+        def finish() -> None:
+            """Finish."""
+
+        workflow = Workflow("slow", tools=[hang, finish], terminal_tool="finish")
+        batch = calls(("hang", {"what": "a"}), ("hang", {"what": "b"}))
+        running = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([batch]), cancel=cancel))
+        await started.wait()
+        cancel.set()
+        halted = (await running).failure()
+        assert halted.halt == Cancelled(turns=1, completed=())
+        assert_answered(halted.state.history)
+        assert ["cancelled" in m.text for m in halted.state.history if isinstance(m, Tool)] == [True, True]
+
+    asyncio.run(go())
+
+
+def test_a_run_that_is_cancelled_before_it_begins_sends_nothing() -> None:
+    async def go() -> None:
+        cancel, model = asyncio.Event(), Scripted([LOOK])
+        cancel.set()
+        halted = (await run(Desk().workflow, "Go.", backend=model, cancel=cancel)).failure()
+        assert halted.halt == Cancelled(turns=0, completed=())
+        assert model.requests == []
+
+    asyncio.run(go())
+
+
+def test_sync_tools_do_not_block_the_event_loop() -> None:
+    """B51: a sync tool used to stop everything else."""
+
+    async def go() -> None:
+        entered, release = threading.Event(), threading.Event()
+
+        @tool
+        def wait() -> str:
+            """Wait until someone else on the loop lets it go."""
+            entered.set()
+            assert release.wait(30)
+            return "released"
+
+        workflow = Workflow("wait", tools=[wait], terminal_tool="wait")
+        running = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([call("wait")])))
+        await asyncio.to_thread(entered.wait, 30)
+        release.set()
+        assert (await running).unwrap().value == "released"
+
+    asyncio.run(go())
+
+
+def workflow_with_approval(log: list[str]) -> Workflow:
+    @tool(approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        log.append(f"pay {amount}")
+        return "paid"
+
+    @tool
+    def finish() -> None:
+        """Finish."""
+
+    return Workflow("payment", tools=[pay, finish], terminal_tool="finish")
+
+
+def test_an_approved_call_runs_and_an_edited_one_runs_as_edited() -> None:
+    log: list[str] = []
+
+    async def ask(effect: Ask) -> Approved:
+        return Approved(digest=effect.digest, edited='{"amount": 5}')
+
+    script = Scripted([call("pay", amount=500), call("finish")])
+    run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask)
+    assert log == ["pay 5"]
+
+
+def test_a_rejected_call_does_not_run_and_the_model_hears_why() -> None:
+    log: list[str] = []
+
+    async def ask(effect: Ask) -> Rejected:
+        return Rejected(digest=effect.digest, reason="far too much")
+
+    script = Scripted([call("pay", amount=500), call("finish")])
+    run = run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask).unwrap()
+    assert log == []
+    assert any("far too much" in m.text for m in run.state.history if isinstance(m, Tool))
+
+
+def test_with_nobody_to_ask_the_answer_is_no() -> None:
+    log: list[str] = []
+    run_sync(workflow_with_approval(log), "Pay.", backend=Scripted([call("pay", amount=5), call("finish")]))
+    assert log == []
