@@ -7,7 +7,21 @@ from returns.result import Success
 from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.deliver import deliver
-from stages.effect import Approved, Ask, CallResult, Execute, Failed, NotRun, Outcome, Rejected, Replied, Results, Send, Succeeded, Unresolved
+from stages.effect import (
+    Approved,
+    Ask,
+    CallResult,
+    Execute,
+    Failed,
+    NotRun,
+    Outcome,
+    Rejected,
+    Replied,
+    Results,
+    Send,
+    Succeeded,
+    Unresolved,
+)
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.pipeline import Stage
@@ -17,14 +31,22 @@ from stages.state import Awaiting, State
 from stages.tool import Prerequisite, ToolSpec
 from tests.property.strategies import replies, states
 
-WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"],"additionalProperties":false}')
+WHAT = Raw(
+    b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"],"additionalProperties":false}'
+)
 TEXT = Raw(b'{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}')
 NONE = Raw(b'{"type":"object","properties":{}}')
 
 RULES = Rules(
     tools=(
         ToolSpec(name="look", description="Look.", parameters=WHAT, effect="read"),
-        ToolSpec(name="write", description="Write.", parameters=TEXT, prerequisites=(Prerequisite(tool="look"),), approval=True),
+        ToolSpec(
+            name="write",
+            description="Write.",
+            parameters=TEXT,
+            prerequisites=(Prerequisite(tool="look"),),
+            approval=True,
+        ),
         ToolSpec(name="finish", description="Finish.", parameters=NONE, effect="terminal"),
     ),
     required=("look",),

@@ -42,9 +42,7 @@ def exchanges(draw: st.DrawFn, turn: int, first_id: int) -> History:
 def histories(draw: st.DrawFn, max_turns: int = 12) -> History:
     """A whole conversation: system prompt, what the user asked (more than once), turns."""
     history: History = (System(text=draw(texts)), User(text=draw(texts)))
-    turn = 0
-    for _ in range(draw(st.integers(0, max_turns))):
-        turn += 1
+    for turn in range(1, draw(st.integers(1, max_turns + 1))):
         history += draw(exchanges(turn, first_id=10 * turn))
         if draw(st.integers(0, 5)) == 0:
             history += (User(text=draw(texts), turn=turn),)

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.compaction import Compacted, Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact, estimate
+from stages.compaction import (
+    Compacted,
+    Compactor,
+    ContextBudget,
+    NoCompact,
+    SlidingWindowCompact,
+    TieredCompact,
+    estimate,
+)
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, System, Tool, User
 from tests.property.strategies import histories
@@ -37,7 +45,9 @@ def test_it_fits_or_says_that_nothing_can(compactor: Compactor, history: History
 
 @each
 @given(history=histories(), budget=budgets)
-def test_it_never_grows_and_makes_progress_or_stops(compactor: Compactor, history: History, budget: ContextBudget) -> None:
+def test_it_never_grows_and_makes_progress_or_stops(
+    compactor: Compactor, history: History, budget: ContextBudget
+) -> None:
     result = compactor(history, budget)
     if isinstance(result, Compacted):
         if result.phase == 0:
@@ -48,7 +58,9 @@ def test_it_never_grows_and_makes_progress_or_stops(compactor: Compactor, histor
 
 @each
 @given(history=histories(), budget=budgets)
-def test_what_the_user_asked_and_pins_stay_as_they_are(compactor: Compactor, history: History, budget: ContextBudget) -> None:
+def test_what_the_user_asked_and_pins_stay_as_they_are(
+    compactor: Compactor, history: History, budget: ContextBudget
+) -> None:
     result = compactor(history, budget)
     if isinstance(result, Compacted):
         assert protected(result.history) == protected(history)

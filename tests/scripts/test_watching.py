@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from returns.result import Success
 
-from forge import run, run_sync, tool, Workflow
+from forge import Workflow, run, run_sync, tool
 from forge.backends.connection import Connection
 from forge.interpreters.scripted import Scripted, call, calls
 from stages import events

@@ -1,0 +1,117 @@
+"""Definitions: what a workflow is made of, and every mistake said at once, before anything runs."""
+
+import pytest
+
+from forge import Workflow, tool
+from forge.errors import DefinitionError
+from stages.message import System, User
+from stages.tool import Prerequisite
+
+
+@tool
+def look(what: str) -> str:
+    """Look something up."""
+    return what
+
+
+@tool
+def write(what: str) -> str:
+    """Write."""
+    return what
+
+
+@tool
+def finish() -> None:
+    """Finish."""
+
+
+def problems(**options: object) -> tuple[str, ...]:
+    settings: dict[str, object] = {"tools": [look, write, finish], "terminal_tool": "finish"} | options
+    with pytest.raises(DefinitionError) as caught:
+        Workflow("w", **settings)  # type: ignore[arg-type]  # wrong on purpose
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"terminal_tool": "end"}, "terminal_tool: there is no tool named 'end'; the tools are: look, write, finish"),
+        ({"terminal_tool": ()}, "there is no terminal_tool"),
+        ({"required_steps": ["lok"]}, "required_steps: there is no tool named 'lok'"),
+        ({"required_steps": ["finish"]}, "finish is terminal and a required step"),
+        ({"tools": [look, look, finish]}, "two tools are named look"),
+        ({"max_iterations": 0}, "max_iterations is 0"),
+        ({"max_tool_errors": -1}, "max_tool_errors is -1"),
+        ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
+        ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
+        (
+            {"tools": [look, tool(prerequisites=[Prerequisite(tool="look", match_arg="who")])(write.function), finish]},
+            "match_arg 'who' is not an argument of write",
+        ),
+        (
+            {"tools": [tool(prerequisites=["write"])(look.function), tool(prerequisites=["look"])(write.function), finish]},
+            "neither can be called",
+        ),
+        ({"tools": [tool(name="look up")(look.function), finish]}, "a name is a letter"),
+        ({"tools": [tool(timeout=0)(look.function), finish]}, "timeout is in seconds"),
+    ],
+)
+def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) -> None:
+    assert any(says in problem for problem in problems(**options)), problems(**options)
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    def bare(what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001 - wrong on purpose
+        return str(what)
+
+    found = problems(tools=[look, bare, finish], required_steps=["nope"], terminal_tool="end", max_iterations=0)
+    assert len(found) == 4
+    assert any("bare" in problem and "what" in problem for problem in found)
+
+
+def test_a_tool_is_still_a_function() -> None:
+    assert look("here") == "here"
+    assert look.name == "look"
+
+
+def test_a_plain_function_will_do() -> None:
+    def shout(text: str) -> str:
+        """Shout."""
+        return text.upper()
+
+    workflow = Workflow("w", tools=[shout], terminal_tool="shout")
+    assert workflow.rules.terminal == ("shout",)
+    assert workflow.rules.tools[0].description == "Shout."
+
+
+def test_several_tools_may_end_the_run() -> None:
+    assert Workflow("w", tools=[look, write, finish], terminal_tool=["write", "finish"]).rules.terminal == ("write", "finish")
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "filled"),
+    [
+        ("You are {role}.", {"role": "a clerk"}, "You are a clerk."),
+        ('Reply as {"answer": 1} or {} or {1}.', {}, 'Reply as {"answer": 1} or {} or {1}.'),
+        ("Write {{name}} for {name}.", {"name": "X"}, "Write {name} for X."),
+        ("{a}{b}", {"a": "{b}", "b": "2"}, "{b}2"),
+    ],
+)
+def test_a_system_prompt_is_filled_and_other_braces_stay(template: str, values: dict[str, str], filled: str) -> None:
+    """B35: JSON in the prompt used to be a KeyError."""
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt=template)
+    assert workflow.start("Go.", values).history == (System(text=filled), User(text="Go."))
+
+
+def test_a_missing_variable_is_named() -> None:
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt="{who} and {what}")
+    with pytest.raises(DefinitionError) as caught:
+        workflow.start("Go.", {"who": "I"})
+    assert caught.value.problems == (
+        "the system prompt has the placeholder {what}, and prompt_vars has no 'what'; "
+        "pass it, or write {{what}} for literal braces",
+    )
+
+
+def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> None:
+    assert Workflow("w", tools=[finish], terminal_tool="finish").start("Go.").history == (User(text="Go."),)
