@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import msgspec
@@ -166,12 +167,11 @@ def test_prompted_calls_come_back_as_they_were(made: tuple[ToolCall, ...]) -> No
     assert decoded == tuple(RawCall(name=call.name, arguments=call.arguments) for call in made)
 
 
-RECORDED = Path(__file__).parent / "data" / "llama-server"
+RECORDED = [json.loads(line) for line in (Path(__file__).parent / "data/llama_server_replies.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json")), ids=lambda path: path.stem)
-def test_a_real_server_s_answer_is_read(path: Path) -> None:
-    recorded = json.loads(path.read_text())
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded["name"])
+def test_a_real_server_s_answer_is_read(recorded: dict[str, Any]) -> None:
     reply = openai.decode_reply(json.dumps(recorded["response"]).encode())
     assert isinstance(reply, Reply)
     message = recorded["response"]["choices"][0]["message"]

@@ -5,18 +5,15 @@ from msgspec import Raw
 
 from stages.tool import ToolSpec
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
-
-def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, Json]]:
+def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, object]]:
     """The schema of one tool's call, and the definitions that it refers to, named after the tool.
 
     `parameters` is what the backend's grammar bears of the tool's own. Made once per workflow.
     """
-    schema = msgspec.json.decode(parameters, type=dict[str, Json])
+    schema = msgspec.json.decode(parameters, type=dict[str, object])
     definitions = schema.pop("$defs", {})
     prefix = f"#/$defs/{tool.name}."
-    call: dict[str, Json] = {
+    call: dict[str, object] = {
         "type": "object",
         "properties": {"tool": {"const": tool.name}, "args": _moved(schema, prefix)},
         "required": ["tool", "args"],
@@ -26,7 +23,7 @@ def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, Json]]:
     return msgspec.json.encode(call), {f"{tool.name}.{name}": _moved(value, prefix) for name, value in moved}
 
 
-def _moved(schema: Json, prefix: str) -> Json:
+def _moved(schema: object, prefix: str) -> object:
     """The schema with its local references pointing to where the definitions are now."""
     match schema:
         case dict():
@@ -37,13 +34,13 @@ def _moved(schema: Json, prefix: str) -> Json:
             return schema
 
 
-def _reference(key: str, value: Json, prefix: str) -> Json:
+def _reference(key: str, value: object, prefix: str) -> object:
     if key == "$ref" and isinstance(value, str):
         return value.replace("#/$defs/", prefix, 1)
     return _moved(value, prefix)
 
 
-def one_of(branches: list[tuple[bytes, dict[str, Json]]]) -> Raw:
+def one_of(branches: list[tuple[bytes, dict[str, object]]]) -> Raw:
     """The schema of a reply that is one of these calls."""
     definitions = {name: value for _, defined in branches for name, value in defined.items()}
     calls = b'{"anyOf":[' + b",".join(call for call, _ in branches) + b"]"

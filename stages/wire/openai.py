@@ -104,7 +104,7 @@ def encode_request(request: Request, sampling: Sampling) -> Raw:
 
 class _Function(Struct):
     name: str | None = None
-    arguments: str | Raw | None = None
+    arguments: Raw = Raw(b"null")
 
 
 class _Call(Struct):
@@ -163,10 +163,15 @@ def decode_reply(body: bytes) -> Reply | Fault:
 
 def _raw_call(call: _Call) -> RawCall:
     function = call.function or _Function()
-    arguments = function.arguments
-    # Some servers give the arguments as an object where the protocol has a string: the JSON text serves both.
-    text = bytes(arguments).decode() if isinstance(arguments, Raw) else arguments or ""
-    return RawCall(id=call.id or "", name=function.name or "", arguments=text)
+    return RawCall(id=call.id or "", name=function.name or "", arguments=_arguments(function.arguments))
+
+
+def _arguments(raw: Raw) -> str:
+    """JSON text. Some servers give an object where the protocol has a string: its own text serves as well."""
+    text = bytes(raw).decode()
+    if text.startswith('"'):
+        return msgspec.json.decode(raw, type=str)
+    return "" if text == "null" else text
 
 
 def _usage(usage: _Usage | None) -> Usage | None:

@@ -50,7 +50,7 @@ def encode_calls(calls: tuple[ToolCall, ...]) -> str:
 
 def decode_calls(text: str) -> tuple[RawCall, ...]:
     """The calls of a reply that is in the asked form from first to last; else none, and rescue may try."""
-    lines = text.strip().splitlines()
+    lines = text.strip().split("\n")
     calls = []
     for chunk in (text,) if _is_call(text) is not None else lines:
         call = _is_call(chunk)
