@@ -1,0 +1,78 @@
+"""JSON values: their type, their kinds, and how they are shown in a text."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+"""What a JSON text stands for. Numbers are ints and floats, never Decimals."""
+
+SHOWN = 80
+"""Characters of a value, or of one name in a path, that a text quotes."""
+
+DEEPEST = 64
+"""Levels of arrays and objects within one another that are read at all."""
+
+
+def kinds(value: Json) -> frozenset[str]:
+    """The names that JSON Schema's `type` has for the value; a whole number is an integer and a number."""
+    match value:
+        case None:
+            return frozenset({"null"})
+        case bool():
+            return frozenset({"boolean"})
+        case int():
+            return frozenset({"integer", "number"})
+        case float():
+            return frozenset({"integer", "number"} if value.is_integer() else {"number"})
+        case str():
+            return frozenset({"string"})
+        case list():
+            return frozenset({"array"})
+        case dict():
+            return frozenset({"object"})
+
+
+def cut(text: str, limit: int = SHOWN) -> str:
+    """The text, at most `limit` characters of it."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def shown(value: Json) -> str:
+    """The value as JSON text, cut to size."""
+    return cut(msgspec.json.encode(value).decode())
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path as people write it, `items[2].qty`; empty for the whole."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{cut(step)}" for step in path)
+    return text.removeprefix(".")
+
+
+def too_deep(value: Json) -> bool:
+    """Whether arrays and objects lie in one another deeper than `DEEPEST`."""
+    level: list[Json] = [value]
+    for _ in range(DEEPEST + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Json) -> list[Json]:
+    match value:
+        case dict():
+            return [*value.values()]
+        case list():
+            return value
+        case _:
+            return []
+
+
+def pairs_lost(text: str, value: Json) -> bool:
+    """Whether the text gives a name twice in one object, so that the decoder kept only the last of them.
+
+    Each pair that is lost takes a colon with it; a colon may come in by an escape, never go. So no text
+    without a name given twice is taken for one.
+    """
+    return text.count(":") > msgspec.json.encode(value).count(b":")
