@@ -57,6 +57,8 @@ async def drive(
 ) -> Result[Finished, Halted]:
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
     while True:
+        if cancel is not None and cancel.is_set():
+            return _halted(_cancelled(state), interrupt(state), observer)
         moved = turn(state)
         if isinstance(moved, Failure):
             return _halted(moved.failure(), state, observer)
@@ -68,7 +70,7 @@ async def drive(
             case Awaiting(effect=effect):
                 arrived = await _unless(cancel, interpret(effect))
                 if arrived is None:
-                    return _halted(_cancelled(state), interrupt(state), observer)
+                    continue
                 delivered = deliver(state, arrived)
                 if isinstance(delivered, Failure):
                     return _halted(delivered.failure(), state, observer)

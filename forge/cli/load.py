@@ -36,7 +36,9 @@ def _imported(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except DefinitionError as error:
-        raise ForgeError(f"{path} defines its workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)) from None
+        raise ForgeError(
+            f"{path} defines its workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
+        ) from None
     # A user's file may raise anything; they need to know what and where, not a traceback through forge.
     except Exception as error:
         raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error

@@ -21,7 +21,9 @@ def downloading(console: Console) -> Iterator[Callable[[Progress], None]]:
         if not bar.live.is_started:
             console.print(f"{progress.what}: {progress.total_bytes / 1e6:,.0f} MB, into the cache folder, once")
             bar.start()
-        bar.update(task, description=progress.what, completed=progress.done_bytes, total=progress.total_bytes, visible=True)
+        bar.update(
+            task, description=progress.what, completed=progress.done_bytes, total=progress.total_bytes, visible=True
+        )
         if progress.done_bytes >= progress.total_bytes:
             bar.stop()
 

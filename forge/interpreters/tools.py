@@ -69,15 +69,18 @@ def _is_async(function: Function) -> bool:
 
 def _succeeded(call_id: str, value: object) -> Succeeded:
     ends = value if isinstance(value, NeedsInput | HandOff) else None
-    return Succeeded(call_id=call_id, text=_cut(_text(value)), value=_json(value), ends=ends)
+    encoded = _json(value)
+    return Succeeded(call_id=call_id, text=_cut(_text(encoded)), value=encoded, ends=ends)
 
 
-def _text(value: object) -> str:
-    """Text as it is, else JSON, else `str` (D13, B2)."""
-    return value if isinstance(value, str) else bytes(_json(value)).decode()
+def _text(value: Raw) -> str:
+    """What the model is shown: a string as it is, anything else as JSON (D13, B2)."""
+    text = bytes(value).decode()
+    return msgspec.json.decode(value, type=str) if text.startswith('"') else text
 
 
 def _json(value: object) -> Raw:
+    """The value as JSON; what JSON cannot hold becomes a string."""
     try:
         return Raw(msgspec.json.encode(value, enc_hook=_plain))
     except (TypeError, ValueError, RecursionError):

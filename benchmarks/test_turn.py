@@ -1,0 +1,51 @@
+"""A whole turn, all seven stages, at 10 and 1,000 messages of history."""
+
+import pytest
+from msgspec import Raw
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.histories import history
+from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
+from stages.compaction import ContextBudget, TieredCompact
+from stages.deliver import deliver
+from stages.effect import RawCall, Replied, Reply, Results, Succeeded
+from stages.guards import prerequisites, required_steps
+from stages.rules import Rules
+from stages.serialize import Mode
+from stages.state import Ledger, Ready, State
+from stages.tool import ToolSpec
+
+WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"]}')
+RULES = Rules(
+    tools=(
+        ToolSpec(name="look", description="Look.", parameters=WHAT, effect="read"),
+        ToolSpec(name="finish", description="Finish.", parameters=Raw(b'{"type":"object"}'), effect="terminal"),
+    ),
+    required=("look",),
+)
+REPLY = Reply(calls=(RawCall(id="x", name="look", arguments='{"what": "something"}'),), finish="tool_calls")
+
+
+@pytest.mark.parametrize("messages", [10, 1_000])
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+def test_turn(benchmark: BenchmarkFixture, mode: Mode, messages: int) -> None:
+    turn = pipeline(
+        compact(TieredCompact(), ContextBudget(tokens=10_000_000)),
+        fold(),
+        serialize(RULES, mode, "model"),
+        send(RULES),
+        validate(RULES, in_text=mode != "native"),
+        enforce(required_steps(RULES), prerequisites(RULES)),
+        execute(RULES),
+    )
+    start = State(history=history(messages), ledger=Ledger())
+
+    def whole() -> State:
+        asked = turn(start).unwrap()
+        running = turn(deliver(asked, Replied(reply=REPLY)).unwrap()).unwrap()
+        back = Results(results=(Succeeded(call_id="call_000000001", text="fine"),))
+        return turn(deliver(running, back).unwrap()).unwrap()
+
+    ended = benchmark(whole)
+    assert isinstance(ended.phase, Ready)
+    assert len(ended.history) == messages + 2

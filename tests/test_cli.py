@@ -1,0 +1,137 @@
+"""The command line: exit codes, sentences instead of tracebacks, plain lines in a pipe."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from forge import run_sync
+from forge.cli.view import View, printable
+from forge.interpreters.scripted import Scripted, call
+from tests.flows import Desk
+from tests.misbehaving import misbehaving
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with misbehaving() as address:
+        yield address
+
+
+def forge(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "forge", *arguments], capture_output=True, text=True, check=False, cwd=cwd)
+
+
+FLOW = '''
+from forge import Workflow, tool
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "ok"
+
+workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt="{tone}")
+'''
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Path:
+    path = tmp_path / "flow.py"
+    path.write_text(FLOW)
+    return path
+
+
+def refused(*arguments: str) -> str:
+    """The sentence of a wrong use: code 2, nothing on standard output, no traceback."""
+    done = forge(*arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_help_teaches_by_example() -> None:
+    done = forge("--help")
+    assert done.returncode == 0
+    assert "forge run examples/orders.py" in done.stdout
+    assert "exit codes: 0" in done.stdout
+    assert "--backend" in forge("run", "--help").stdout
+
+
+def test_no_command_is_wrong_use() -> None:
+    assert "usage: forge" in refused()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "there is no file"),
+        ("x = 1", "has no workflow; it needs a line like"),
+        ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero (line 1)"),
+        ("def (", "cannot be imported: SyntaxError"),
+        (FLOW.replace('terminal_tool="finish"', 'terminal_tool="end", required_steps=["a"]'), "- required_steps"),
+        (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "several workflows: workflow, other"),
+    ],
+)
+def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, says: str) -> None:
+    path = tmp_path / "flow.py"
+    if content is not None:
+        path.write_text(content)
+    assert says in refused("run", str(path), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x")
+
+
+def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
+    assert "has no workflow named 'other'; it has: workflow" in refused("run", f"{flow}:other", "Go.", "--backend", "local")
+
+
+def test_a_backend_that_does_not_exist(flow: Path) -> None:
+    assert "there is no backend 'olama'" in refused("run", str(flow), "Go.", "--backend", "olama", "--var", "tone=x")
+
+
+def test_a_variable_that_is_missing(flow: Path) -> None:
+    assert "placeholder {tone}" in refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1")
+    assert "write it as NAME=VALUE" in refused("run", str(flow), "Go.", "--backend", "local", "--var", "tone")
+
+
+def test_a_key_that_is_not_there(flow: Path) -> None:
+    said = refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--api-key-env", "NO_SUCH")
+    assert "NO_SUCH: that environment variable is not set" in said
+
+
+def test_a_server_that_is_not_there_halts(flow: Path, tmp_path: Path) -> None:
+    done = forge("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j"))
+    assert done.returncode == 1
+    assert "cannot connect to http://127.0.0.1:1" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: str, tmp_path: Path) -> None:
+    journal = tmp_path / "runs" / "j.jsonl"
+    done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
+    assert done.returncode == 1
+    assert "halted  the model gave no usable tool call in 4 attempts" in done.stdout
+    assert f"4 model calls. Journal: {journal}" in done.stdout
+    assert len(journal.read_text().splitlines()) == 5
+    assert "\x1b" not in done.stdout, "no escape codes in a pipe"
+
+
+def transcript(script: Scripted) -> str:
+    console = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123 - a sink
+    run_sync(Desk().workflow, "Go.", backend=script, observer=View(console))
+    return console.export_text()
+
+
+def test_the_view_shows_what_was_said_rescued_corrected_and_run() -> None:
+    text = transcript(
+        Scripted(["Hm.", '```json\n{"name": "look", "arguments": {"what": "a"}}\n```', call("finish", result="ok")])
+    )
+    for part in ("turn 1", "said  Hm.", "nudge  Your reply was plain text", "[rescued:", "result  a is 7", "done  finish"):
+        assert part in text, text
+
+
+def test_what_a_model_says_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in printable("\x1b]0;title\x07\x1b[2Jhello\r\nworld")
+    assert printable("a\n\n b") == "a b"
+    assert printable("x" * 1000).endswith("… (600 more)")

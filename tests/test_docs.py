@@ -1,0 +1,52 @@
+"""The documents keep what they promise: every block of the README runs, the map names every file."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from forge.cli.commands import parse
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def test_every_python_block_of_the_readme_runs_one_after_the_other() -> None:
+    """As a newcomer would paste them: later blocks use what earlier ones defined."""
+    names: dict[str, object] = {"__name__": "readme"}
+    blocks = [code for language, code in BLOCKS if language == "python"]
+    assert len(blocks) == 6
+    for code in blocks:
+        exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own README
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    lines = [line.split("  #")[0] for language, code in BLOCKS if language == "sh" for line in code.splitlines()]
+    for line in lines:
+        words = [a or b for a, b in re.findall(r'"([^"]*)"|(\S+)', line)]
+        match words:
+            case ["make", target]:
+                assert f"\n{target}:" in MAKEFILE
+            case ["forge", *arguments]:
+                parse(arguments)  # exits where a command or an option is not there
+            case _:
+                pytest.fail(f"the README has a command that no test knows: {line}")
+
+
+def test_no_block_is_in_a_language_that_is_not_tested() -> None:
+    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+
+
+def test_links_lead_somewhere() -> None:
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (ROOT / link).exists(), f"{document.name}: {link}"
+
+
+def test_the_map_is_up_to_date_and_every_file_says_what_it_is() -> None:
+    listing = runpy.run_path(str(ROOT / "docs/map.py"))["listing"]()
+    assert (ROOT / "docs/MAP.md").read_text() == listing, "run: make docs"
+    assert not re.findall(r"`: $", listing, re.MULTILINE)
