@@ -1,0 +1,154 @@
+"""Signatures: from a Python function to the JSON Schema that a model is given, and from its JSON to values."""
+
+import functools
+from inspect import Parameter
+
+import docstring_parser
+import msgspec
+from docstring_parser import Docstring
+from msgspec import Raw, Struct
+
+from forge.parameters import Function, name_of, offered, target, types_of
+from stages.schema.value import Json
+
+
+class Signature(Struct, frozen=True, kw_only=True):
+    """What a model is told of a function. `parameters` is a closed JSON Schema of type object, in their order."""
+
+    name: str
+    description: str
+    parameters: Raw
+
+
+def describe(function: Function) -> Signature | tuple[str, ...]:
+    """The function's signature as a model is given it; or every mistake in it, a sentence each.
+
+    Types are what msgspec knows (primitives, Literal, enums, unions, collections, Struct, dataclass, TypedDict,
+    `Annotated[..., msgspec.Meta(...)]`) and pydantic models. Descriptions come from the docstring, in Google,
+    NumPy or Sphinx style, unless the annotation has its own. Methods, partials (what is bound is not offered
+    to the model) and objects with `__call__` are functions too.
+    """
+    name = name_of(function)
+    parameters, problems = offered(function)
+    hints, unresolved = types_of(function, parameters)
+    definitions: dict[str, Json] = {}
+    formless = [sentence for p, hint in hints.items() if (sentence := _formless(p, hint))]
+    if found := (*problems, *unresolved, *formless):
+        return tuple(f"tool {name}: {problem}" for problem in found)
+    doc = _docstring(function)
+    schemas, defined = msgspec.json.schema_components(
+        [*hints.values()], schema_hook=functools.partial(_pydantic_schema, definitions), ref_template="#/$defs/{name}"
+    )
+    described = _properties(parameters, dict(zip(hints, schemas, strict=True)), doc)
+    return Signature(
+        name=name,
+        description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
+        parameters=_schema(parameters, described, {**definitions, **defined}),
+    )
+
+
+def convert(function: Function, arguments: str) -> dict[str, object]:
+    """The arguments, JSON text that fits the function's schema, as values of its parameters' types.
+
+    Raises ValueError naming the parameter whose value its type refuses after all: a type can ask for more than
+    its JSON Schema says.
+    """
+    parameters, _ = offered(function)
+    hints, _ = types_of(function, parameters)
+    given = msgspec.json.decode(arguments, type=dict[str, Raw])
+    if strangers := sorted(given.keys() - hints.keys()):
+        raise ValueError(f"{name_of(function)} has no parameter {strangers[0]}; it has: {', '.join(hints) or 'none'}")
+    return {name: _value(name, raw, hints[name]) for name, raw in given.items()}
+
+
+def _value(name: str, raw: Raw, hint: object) -> object:
+    try:
+        return _decode(raw, hint)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _decode(raw: Raw, hint: object) -> object:
+    decoder: msgspec.json.Decoder[object] = msgspec.json.Decoder(hint, dec_hook=_pydantic_value)
+    return decoder.decode(raw)
+
+
+def _docstring(function: Function) -> Docstring:
+    plain = function.func if isinstance(function, functools.partial) else function
+    text = target(plain).__doc__ or plain.__doc__ or ""
+    try:
+        return docstring_parser.parse(text)
+    except docstring_parser.ParseError:
+        plainly = Docstring()
+        plainly.short_description = text
+        return plainly
+
+
+def _formless(name: str, hint: object) -> str | None:
+    """What is wrong with a type that JSON has no form for."""
+    if any(type(extra).__name__ == "FieldInfo" for extra in getattr(hint, "__metadata__", ())):
+        return (
+            f"parameter {name} has a pydantic Field, which counts only in a pydantic model; "
+            f"write {name}: Annotated[..., msgspec.Meta(...)]"
+        )
+    try:
+        msgspec.json.schema_components([hint], schema_hook=functools.partial(_pydantic_schema, {}))
+    except (TypeError, NameError) as error:
+        reason = str(error).strip().splitlines()[-1]
+        return (
+            f"parameter {name} has a type without a JSON form ({reason}); use str, int, float, bool, list, dict, "
+            "Literal, an enum, a dataclass, a TypedDict, a msgspec Struct or a pydantic model"
+        )
+    return None
+
+
+def _properties(
+    parameters: dict[str, Parameter], schemas: dict[str, dict[str, Json]], doc: Docstring
+) -> dict[str, Json]:
+    """The schema of each parameter with what is known besides: its description and its default."""
+    texts = {param.arg_name: param.description for param in doc.params if param.description}
+    described: dict[str, Json] = {}
+    for name, schema in schemas.items():
+        text = {"description": texts[name]} if name in texts else {}
+        described[name] = {**text, **schema, **_default(parameters[name].default)}
+    return described
+
+
+def _default(value: object) -> dict[str, Json]:
+    """The default as a keyword of the schema, where there is one that JSON can say; None says nothing."""
+    if value is Parameter.empty or value is None:
+        return {}
+    try:
+        return {"default": msgspec.json.decode(msgspec.json.encode(value))}
+    except (TypeError, ValueError, NotImplementedError):
+        return {}
+
+
+def _schema(parameters: dict[str, Parameter], properties: dict[str, Json], definitions: dict[str, Json]) -> Raw:
+    required: list[Json] = [name for name, p in parameters.items() if p.default is Parameter.empty]
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    return Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema))
+
+
+def _pydantic_schema(definitions: dict[str, Json], kind: type) -> dict[str, Json]:
+    """The schema of a pydantic model; what it refers to goes into `definitions`. Another class has none."""
+    model_json_schema = getattr(kind, "model_json_schema", None)
+    if not callable(model_json_schema):
+        raise NotImplementedError
+    schema: dict[str, Json] = model_json_schema(ref_template="#/$defs/{model}")
+    inner = schema.pop("$defs", {})
+    definitions.update(inner if isinstance(inner, dict) else {})
+    return schema
+
+
+def _pydantic_value(kind: type, value: object) -> object:
+    """The value as a pydantic model."""
+    model_validate = getattr(kind, "model_validate", None)
+    if not callable(model_validate):
+        raise NotImplementedError(f"{kind.__name__} cannot be made from JSON")
+    return model_validate(value)
