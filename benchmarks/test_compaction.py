@@ -16,7 +16,11 @@ COMPACTORS: list[tuple[Compactor, float, int]] = [
 
 
 @pytest.mark.parametrize("messages", [100, 1_000, 10_000])
-@pytest.mark.parametrize(("compactor", "share", "phase"), COMPACTORS, ids=lambda value: getattr(value, "__class__", type(value)).__name__ + str(value)[-4:])
+@pytest.mark.parametrize(
+    ("compactor", "share", "phase"),
+    COMPACTORS,
+    ids=lambda value: getattr(value, "__class__", type(value)).__name__ + str(value)[-4:],
+)
 def test_compactor(benchmark: BenchmarkFixture, compactor: Compactor, share: float, phase: int, messages: int) -> None:
     long = history(messages)
     tokens = int(sum(len(m.text) + 60 for m in long) * 0.25 * share)

@@ -12,7 +12,7 @@ from stages.effect import RawCall, Replied, Reply, Results, Succeeded
 from stages.guards import prerequisites, required_steps
 from stages.rules import Rules
 from stages.serialize import Mode
-from stages.state import Ledger, Ready, State
+from stages.state import Awaiting, Ledger, Ready, State
 from stages.tool import ToolSpec
 
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"]}')
@@ -26,7 +26,7 @@ RULES = Rules(
 REPLY = Reply(calls=(RawCall(id="x", name="look", arguments='{"what": "something"}'),), finish="tool_calls")
 
 
-@pytest.mark.parametrize("messages", [10, 1_000])
+@pytest.mark.parametrize("messages", [10, 100, 1_000, 10_000])
 @pytest.mark.parametrize("mode", ["native", "constrained"])
 def test_turn(benchmark: BenchmarkFixture, mode: Mode, messages: int) -> None:
     turn = pipeline(
@@ -38,14 +38,17 @@ def test_turn(benchmark: BenchmarkFixture, mode: Mode, messages: int) -> None:
         enforce(required_steps(RULES), prerequisites(RULES)),
         execute(RULES),
     )
-    start = State(history=history(messages), ledger=Ledger())
 
-    def whole() -> State:
+    def whole(start: State) -> State:
         asked = turn(start).unwrap()
-        running = turn(deliver(asked, Replied(reply=REPLY)).unwrap()).unwrap()
-        back = Results(results=(Succeeded(call_id="call_000000001", text="fine"),))
-        return turn(deliver(running, back).unwrap()).unwrap()
+        executing = turn(deliver(asked, Replied(reply=REPLY)).unwrap()).unwrap()
+        assert isinstance(executing.phase, Awaiting)
+        call_id = executing.phase.batch.calls[0].id
+        back = Results(results=(Succeeded(call_id=call_id, text="fine"),))
+        return turn(deliver(executing, back).unwrap()).unwrap()
 
-    ended = benchmark(whole)
+    # The turn before wrote the request that this one extends, as in a run.
+    running = whole(State(history=history(messages - 2), ledger=Ledger()))
+    ended = benchmark(whole, running)
     assert isinstance(ended.phase, Ready)
     assert len(ended.history) == messages + 2

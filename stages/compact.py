@@ -10,7 +10,7 @@ from stages.state import Compaction, Ready, State
 
 
 def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
-    """Run the compactor on the history of a Ready state and note in the ledger what it did.
+    """Run the compactor on a Ready state whose history is over the threshold; note in the ledger what it did.
 
     Halts with `CannotFit` when the history is beyond the budget and nothing may be cut any more.
     """
@@ -18,6 +18,8 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     @on(Ready)
     def stage(state: State, _: Ready) -> Result[State, Halt]:
         calibrated = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
+        if calibrated.tokens_of(state.measure(state.history)) < calibrated.trigger:
+            return Success(state.note(context_tokens=budget.tokens))
         match compactor(state.history, calibrated):
             case CannotFit() as halt:
                 return Failure(halt)

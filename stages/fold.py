@@ -7,7 +7,7 @@ from returns.result import Result, Success
 
 from stages.compaction.exchange import exchanges, join
 from stages.halt import Halt
-from stages.message import Assistant, History
+from stages.message import Assistant, History, Message
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
 
@@ -30,18 +30,21 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
 
 
 def _thinking(history: History, policy: Reasoning) -> History:
-    """Reasoning in front of the text that followed it, as policy has it (seed; B48: the text stays)."""
-    thoughts = [i for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
-    if not thoughts:
+    """Reasoning in front of the text that followed it, as policy has it (seed; B48: the text stays).
+
+    No wire sends the field `reasoning` by itself, so with `none` the history is the view as it is.
+    """
+    if policy == "none":
         return history
-    shown = {"none": (), "keep-last": thoughts[-1:], "full": thoughts}[policy]
-    view = list(history)
-    for index in thoughts:
-        message = history[index]
-        if isinstance(message, Assistant):
-            parts = (message.reasoning if index in shown else "", message.text)
-            view[index] = replace(message, reasoning="", text="\n\n".join(filter(None, parts)))
-    return tuple(view)
+    thoughts = [i for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
+    shown = frozenset(thoughts if policy == "full" else thoughts[-1:])
+    return tuple(_aloud(m) if i in shown else m for i, m in enumerate(history))
+
+
+def _aloud(message: Message) -> Message:
+    if not isinstance(message, Assistant):
+        return message
+    return replace(message, reasoning="", text="\n\n".join(filter(None, (message.reasoning, message.text))))
 
 
 def _collapsed(history: History) -> History:

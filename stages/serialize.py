@@ -1,34 +1,37 @@
 """The stage `serialize`: write the request, in one of three modes of asking for tool calls (D30)."""
 
 from collections.abc import Callable
-from typing import Literal, assert_never
+from typing import Literal
 
+from msgspec import Raw
+from msgspec.structs import replace
 from returns.result import Result, Success
 
 from stages.halt import Halt
-from stages.message import History, size
+from stages.message import Assistant, History
 from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
-from stages.state import Folded, Ledger, Prepared, State
+from stages.state import Folded, Ledger, Prepared, Sent, State
 from stages.wire import constrained, openai, prompted
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
 
-Writer = Callable[[History, Ledger], openai.Request]
-
 
 def serialize(rules: Rules, mode: Mode = "native", model: str = "", sampling: openai.Sampling | None = None) -> Stage:
     """Write the view of a Folded state as a chat completions request. Equal states give equal bytes (D22)."""
-    write = _writer(rules, mode, model)
-    options = sampling or openai.Sampling()
+    head = openai.head(model, sampling or openai.Sampling())
+    tail = _tail(rules, mode)
+    encode = _encoder(rules, mode)
     fixed = overhead(rules, mode)
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
-        body = openai.encode_request(write(phase.view, state.ledger), options)
-        prompt_size = fixed + sum(map(size, phase.view))
-        return Success(state.note(prompt_size=prompt_size).to(Prepared(body=body)))
+        end = tail(state.ledger)
+        body = b"".join((*_messages(state.sent, phase.view, head, encode), end))
+        sent = Sent(view=phase.view, size=state.measure(phase.view), body=Raw(body), end=len(body) - len(end))
+        prepared = Prepared(body=sent.body)
+        return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(prepared))
 
     return stage
 
@@ -40,34 +43,42 @@ def overhead(rules: Rules, mode: Mode) -> int:
     return len(prompted.instructions(rules.tools))
 
 
-def _writer(rules: Rules, mode: Mode, model: str) -> Writer:
-    match mode:
-        case "native":
-            return _native(rules, model)
-        case "prompted":
-            text = prompted.instructions(rules.tools)
-            return lambda view, _: openai.Request(model=model, messages=prompted.encode_history(view, text))
-        case "constrained":
-            return _constrained(rules, model)
-        case _:
-            assert_never(mode)
+Encoder = Callable[[History], tuple[openai.WireMessage, ...]]
 
 
-def _native(rules: Rules, model: str) -> Writer:
-    tools = openai.encode_tools(rules.tools) if rules.tools else None
-    return lambda view, _: openai.Request(model=model, messages=openai.encode_history(view), tools=tools)
-
-
-def _constrained(rules: Rules, model: str) -> Writer:
+def _encoder(rules: Rules, mode: Mode) -> Encoder:
+    if mode == "native":
+        return openai.encode_history
     text = prompted.instructions(rules.tools)
+    return lambda history: prompted.encode_history(history, text)
+
+
+def _messages(sent: Sent, view: History, head: bytes, encode: Encoder) -> tuple[bytes | memoryview, ...]:
+    """The request up to its last message, in parts: where the view extends the last request's, so do the bytes."""
+    known, before = len(sent.view), memoryview(sent.body)
+    added = view[known:]
+    if known and view[:known] == sent.view and before[: len(head)] == head:
+        if not added:
+            return (before[: sent.end],)
+        # A reply begins a message of its own in every mode; other messages may be joined to their neighbour.
+        if isinstance(added[0], Assistant):
+            return before[: sent.end], b",", openai.encode_messages(encode(added))
+    return head, openai.encode_messages(encode(view))
+
+
+def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], bytes]:
+    if mode == "constrained":
+        return _constraint(rules)
+    fixed = openai.tail(openai.encode_tools(rules.tools) if mode == "native" and rules.tools else None, None)
+    return lambda _: fixed
+
+
+def _constraint(rules: Rules) -> Callable[[Ledger], bytes]:
+    """The request's end with the schema of the calls that are legal then, and no other (D30)."""
     branches = {tool.name: constrained.branch(tool, tool.parameters) for tool in rules.tools}
 
-    def write(view: History, ledger: Ledger) -> openai.Request:
+    def end(ledger: Ledger) -> bytes:
         schema = constrained.one_of([branches[tool.name] for tool in legal(rules, ledger)])
-        return openai.Request(
-            model=model,
-            messages=prompted.encode_history(view, text),
-            response_format=constrained.response_format(schema),
-        )
+        return openai.tail(None, constrained.response_format(schema))
 
-    return write
+    return end

@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply
-from stages.message import History, Message, ToolCall
+from stages.message import History, Message, ToolCall, size
 
 SCHEMA_VERSION = 1
 """Of the State's JSON form; a reader refuses another."""
@@ -76,6 +76,19 @@ class Ledger(Struct, frozen=True, kw_only=True):
     context_tokens: int = 0
     """What the prompt may take, as `compact` was told; 0: nobody said."""
     compactions: tuple[Compaction, ...] = ()
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
+
+    `size` are the view's characters by `message.size`. The bytes of `body` before `end` are all of the request
+    up to its last message.
+    """
+
+    view: History = ()
+    size: int = 0
+    body: Raw = Raw(b"null")
+    end: int = 0
 
 
 class Ready(Struct, frozen=True, tag="ready"):
@@ -162,11 +175,19 @@ class State(Struct, frozen=True, kw_only=True):
     history: History
     ledger: Ledger = Ledger()
     phase: Phase = Ready()
+    sent: Sent = Sent()
     version: int = SCHEMA_VERSION
 
     def to(self, phase: Phase) -> Self:
         """The same run in another phase."""
         return replace(self, phase=phase)
+
+    def measure(self, history: History) -> int:
+        """Characters of a history, by `message.size`; what the last request showed is not counted again."""
+        known = len(self.sent.view)
+        if known and history[:known] == self.sent.view:
+            return self.sent.size + sum(map(size, history[known:]))
+        return sum(map(size, history))
 
     def say(self, *messages: Message) -> Self:
         """The same run with these messages at the end of its history."""

@@ -22,7 +22,9 @@ def server() -> Iterator[str]:
 
 
 def forge(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "forge", *arguments], capture_output=True, text=True, check=False, cwd=cwd)
+    return subprocess.run(
+        [sys.executable, "-m", "forge", *arguments], capture_output=True, text=True, check=False, cwd=cwd
+    )
 
 
 FLOW = '''
@@ -83,7 +85,9 @@ def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, s
 
 
 def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
-    assert "has no workflow named 'other'; it has: workflow" in refused("run", f"{flow}:other", "Go.", "--backend", "local")
+    assert "has no workflow named 'other'; it has: workflow" in refused(
+        "run", f"{flow}:other", "Go.", "--backend", "local"
+    )
 
 
 def test_a_backend_that_does_not_exist(flow: Path) -> None:
@@ -96,12 +100,16 @@ def test_a_variable_that_is_missing(flow: Path) -> None:
 
 
 def test_a_key_that_is_not_there(flow: Path) -> None:
-    said = refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--api-key-env", "NO_SUCH")
+    said = refused(
+        "run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--api-key-env", "NO_SUCH"
+    )
     assert "NO_SUCH: that environment variable is not set" in said
 
 
 def test_a_server_that_is_not_there_halts(flow: Path, tmp_path: Path) -> None:
-    done = forge("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j"))
+    done = forge(
+        "run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j")
+    )
     assert done.returncode == 1
     assert "cannot connect to http://127.0.0.1:1" in done.stdout
     assert "Traceback" not in done.stderr
@@ -127,7 +135,14 @@ def test_the_view_shows_what_was_said_rescued_corrected_and_run() -> None:
     text = transcript(
         Scripted(["Hm.", '```json\n{"name": "look", "arguments": {"what": "a"}}\n```', call("finish", result="ok")])
     )
-    for part in ("turn 1", "said  Hm.", "nudge  Your reply was plain text", "[rescued:", "result  a is 7", "done  finish"):
+    for part in (
+        "turn 1",
+        "said  Hm.",
+        "nudge  Your reply was plain text",
+        "[rescued:",
+        "result  a is 7",
+        "done  finish",
+    ):
         assert part in text, text
 
 

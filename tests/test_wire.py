@@ -63,8 +63,16 @@ def test_a_native_request_is_what_the_protocol_says() -> None:
                 "role": "assistant",
                 "content": "",
                 "tool_calls": [
-                    {"type": "function", "id": "call_000000001", "function": {"name": "look", "arguments": '{"what":"a"}'}},
-                    {"type": "function", "id": "call_000000002", "function": {"name": "look", "arguments": '{"what":"b"}'}},
+                    {
+                        "type": "function",
+                        "id": "call_000000001",
+                        "function": {"name": "look", "arguments": '{"what":"a"}'},
+                    },
+                    {
+                        "type": "function",
+                        "id": "call_000000002",
+                        "function": {"name": "look", "arguments": '{"what":"b"}'},
+                    },
                 ],
             },
             {"role": "tool", "content": "7", "tool_call_id": "call_000000001"},
@@ -74,7 +82,11 @@ def test_a_native_request_is_what_the_protocol_says() -> None:
         "tools": [
             {
                 "type": "function",
-                "function": {"name": t.name, "description": t.description, "parameters": json.loads(bytes(t.parameters))},
+                "function": {
+                    "name": t.name,
+                    "description": t.description,
+                    "parameters": json.loads(bytes(t.parameters)),
+                },
             }
             for t in RULES.tools
         ],
@@ -167,7 +179,9 @@ def test_prompted_calls_come_back_as_they_were(made: tuple[ToolCall, ...]) -> No
     assert decoded == tuple(RawCall(name=call.name, arguments=call.arguments) for call in made)
 
 
-RECORDED = [json.loads(line) for line in (Path(__file__).parent / "data/llama_server_replies.jsonl").read_text().splitlines()]
+RECORDED = [
+    json.loads(line) for line in (Path(__file__).parent / "data/llama_server_replies.jsonl").read_text().splitlines()
+]
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded["name"])
@@ -201,7 +215,9 @@ def test_what_servers_leave_out_or_write_otherwise_is_read(answer: bytes, reply:
     assert openai.decode_reply(answer) == reply
 
 
-@pytest.mark.parametrize("answer", [b"", b"null", b"{", b"[]", b'{"choices":1}', b"\xff\xfe", b'{"error":{"message":"x"}}'])
+@pytest.mark.parametrize(
+    "answer", [b"", b"null", b"{", b"[]", b'{"choices":1}', b"\xff\xfe", b'{"error":{"message":"x"}}']
+)
 def test_what_is_no_completion_is_a_fault(answer: bytes) -> None:
     assert isinstance(openai.decode_reply(answer), Fault)
 

@@ -49,7 +49,13 @@ def problems(**options: object) -> tuple[str, ...]:
             "match_arg 'who' is not an argument of write",
         ),
         (
-            {"tools": [tool(prerequisites=["write"])(look.function), tool(prerequisites=["look"])(write.function), finish]},
+            {
+                "tools": [
+                    tool(prerequisites=["write"])(look.function),
+                    tool(prerequisites=["look"])(write.function),
+                    finish,
+                ]
+            },
             "neither can be called",
         ),
         ({"tools": [tool(name="look up")(look.function), finish]}, "a name is a letter"),
@@ -85,7 +91,10 @@ def test_a_plain_function_will_do() -> None:
 
 
 def test_several_tools_may_end_the_run() -> None:
-    assert Workflow("w", tools=[look, write, finish], terminal_tool=["write", "finish"]).rules.terminal == ("write", "finish")
+    assert Workflow("w", tools=[look, write, finish], terminal_tool=["write", "finish"]).rules.terminal == (
+        "write",
+        "finish",
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,10 +116,8 @@ def test_a_missing_variable_is_named() -> None:
     workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt="{who} and {what}")
     with pytest.raises(DefinitionError) as caught:
         workflow.start("Go.", {"who": "I"})
-    assert caught.value.problems == (
-        "the system prompt has the placeholder {what}, and prompt_vars has no 'what'; "
-        "pass it, or write {{what}} for literal braces",
-    )
+    (problem,) = caught.value.problems
+    assert problem.startswith("the system prompt has the placeholder {what}, and prompt_vars has no 'what'")
 
 
 def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> None:

@@ -24,7 +24,7 @@ from forge.cli.progress import downloading
 from forge.cli.view import View, printable
 from forge.errors import ForgeError
 from forge.loop import Finished, Halted
-from forge.run import run
+from forge.run import Watching, run
 from forge.workflow import Workflow
 from stages.wire.openai import Sampling
 
@@ -52,21 +52,20 @@ def _show(workflow: Workflow, message: str, values: Mapping[str, str], options: 
     with downloading(console) as progress:
         backend = _backend(options, progress)
         console.print(Text(workflow.name, style="bold").append(f": {printable(message)}", style="none"))
-        result = asyncio.run(_interruptible(workflow, message, backend, values, view, journal))
+        watching: Watching = {"observer": view, "journal": str(journal)}
+        result = asyncio.run(_interruptible(workflow, message, values, backend, watching))
     console.print(Text(f"{view.turns} model calls. Journal: {journal}", style="dim"), soft_wrap=True)
     return 1 if isinstance(result, Failure) else 0
 
 
 async def _interruptible(
-    workflow: Workflow, message: str, backend: Backend, values: Mapping[str, str], view: View, journal: Path
+    workflow: Workflow, message: str, values: Mapping[str, str], backend: Backend, watching: Watching
 ) -> Result[Finished, Halted]:
     """The run; Ctrl-C ends it as `Cancelled`, with every call answered and the journal whole."""
     cancel = asyncio.Event()
     with suppress(NotImplementedError):  # Windows has no signal handlers on the loop; there Ctrl-C just ends it
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, cancel.set)
-    return await run(
-        workflow, message, backend=backend, prompt_vars=values, observer=view, cancel=cancel, journal=str(journal)
-    )
+    return await run(workflow, message, backend=backend, prompt_vars=values, cancel=cancel, **watching)
 
 
 def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:

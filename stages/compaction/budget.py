@@ -25,11 +25,14 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
         """Tokens from which on there is something to do."""
         return int(self.tokens * self.threshold)
 
+    def tokens_of(self, characters: int) -> int:
+        """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts (D17)."""
+        return int((self.overhead + characters) * self.tokens_per_character) + 1
+
 
 def estimate(history: History, budget: ContextBudget) -> int:
-    """Tokens of the whole prompt, rounded up: everything that is sent counts (D17)."""
-    characters = budget.overhead + sum(map(size, history))
-    return int(characters * budget.tokens_per_character) + 1
+    """Tokens of the whole prompt."""
+    return budget.tokens_of(sum(map(size, history)))
 
 
 class Compacted(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from msgspec import Raw
 
 from stages.tool import ToolSpec
 
+
 def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, object]]:
     """The schema of one tool's call, and the definitions that it refers to, named after the tool.
 

@@ -1,7 +1,7 @@
 """The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 
-`encode_request` gives canonical JSON, the same bytes for the same values (D22); `decode_reply` reads a whole
-answer, and says as a Fault what is wrong with one that cannot be read.
+A request is `head`, messages, `tail`: canonical JSON, the same bytes for the same values (D22). `decode_reply`
+reads a whole answer, and says as a Fault what is wrong with one that cannot be read.
 """
 
 from typing import assert_never
@@ -88,18 +88,25 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
     return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
 
 
-class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request's body; `sampling` is spread into it."""
-
-    model: str
-    messages: tuple[WireMessage, ...]
-    tools: Raw | None = None
-    response_format: Raw | None = None
+def head(model: str, sampling: Sampling) -> bytes:
+    """A request up to its first message: what never changes from turn to turn comes first (D20)."""
+    options = msgspec.json.encode(sampling)[:-1]
+    return options + b',"model":' + msgspec.json.encode(model) + b',"messages":['
 
 
-def encode_request(request: Request, sampling: Sampling) -> Raw:
-    """The body as JSON. Sampling comes first, so that what grows from turn to turn stands at the end."""
-    return Raw(msgspec.json.encode(sampling)[:-1] + b"," + msgspec.json.encode(request)[1:])
+def encode_messages(messages: tuple[WireMessage, ...]) -> bytes:
+    """The messages of a request, without the brackets around them."""
+    return msgspec.json.encode(messages)[1:-1]
+
+
+def tail(tools: Raw | None, response_format: Raw | None) -> bytes:
+    """A request from after its last message to its end."""
+    parts = [b"]"]
+    if tools is not None:
+        parts += [b',"tools":', bytes(tools)]
+    if response_format is not None:
+        parts += [b',"response_format":', bytes(response_format)]
+    return b"".join((*parts, b"}"))
 
 
 class _Function(Struct):

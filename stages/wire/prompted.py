@@ -68,14 +68,17 @@ def _is_call(text: str) -> _Call | None:
 
 
 def encode_history(history: History, tools_text: str) -> tuple[WireMessage, ...]:
-    """The messages of a request, the tools' text in the system prompt, calls and results as text.
+    """The messages of a request, calls and results as text; the tools' text ends the system prompt.
 
-    Neighbours of the same role are joined: many templates demand that user and assistant take turns.
+    Neighbours of the same role are joined: many templates demand that user and assistant take turns. A part
+    of a history that begins with a reply gets no system message, so that it can be appended to what was sent.
     """
-    system = "\n\n".join((*(m.text for m in history if isinstance(m, System)), tools_text))
-    turns: list[WireMessage] = [WireMessage(role="system", content=system)]
+    turns: list[WireMessage] = []
+    if not history or not isinstance(history[0], Assistant):
+        texts = (m.text for m in history if isinstance(m, System))
+        turns.append(WireMessage(role="system", content="\n\n".join((*texts, tools_text))))
     for role, content in (_as_text(m) for m in history if not isinstance(m, System)):
-        if turns[-1].role == role:
+        if turns and turns[-1].role == role:
             turns[-1] = WireMessage(role=role, content=f"{turns[-1].content}\n\n{content}")
         else:
             turns.append(WireMessage(role=role, content=content))

@@ -6,13 +6,17 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from returns.result import Failure
 
+from stages import serialize
 from stages.deliver import deliver, interrupt
-from stages.message import Assistant, System, Tool
+from stages.message import Assistant, History, System, Tool
 from stages.pipeline import Stage
+from stages.serialize import Mode
 from stages.state import Answered, Awaiting, Done, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 from tests.property.machine import RULES, TURN, outcomes, reachable, stages_in_order
+from tests.property.strategies import histories
 from tests.property.test_compaction_laws import assert_answered
 
 ACTS_IN: dict[str, tuple[type[Phase], ...]] = {
@@ -64,6 +68,26 @@ def test_the_history_is_always_valid_for_a_server(state: State) -> None:
         if isinstance(message, Assistant):
             for call in message.calls:
                 msgspec.json.decode(call.arguments, type=dict[str, msgspec.Raw])
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted", "constrained"])
+@given(before=histories(max_turns=3), added=histories(max_turns=3), again=histories(max_turns=2))
+def test_a_request_that_extends_the_last_one_is_as_if_written_anew(
+    mode: Mode, before: History, added: History, again: History
+) -> None:
+    """Cost per turn is flat because the last request is extended; the bytes may not tell."""
+    write = serialize(RULES, mode, "model")
+
+    def body(state: State) -> tuple[bytes, int, State]:
+        written = write(state.to(Folded(view=state.history))).unwrap()
+        assert isinstance(written.phase, Prepared)
+        return bytes(written.phase.body), written.ledger.prompt_size, written
+
+    state = State(history=before)
+    for more in (added[2:], again[1:], ()):
+        _, _, written = body(state)
+        state = replace(written, history=written.history + more)
+        assert body(state)[:2] == body(State(history=state.history))[:2]
 
 
 @given(reachable())

@@ -35,7 +35,9 @@ def shown(value: object) -> tuple[str, object]:
         """Give."""
         return value
 
-    run = run_sync(Workflow("give", tools=[give], terminal_tool="give"), "Go.", backend=Scripted([call("give")])).unwrap()
+    run = run_sync(
+        Workflow("give", tools=[give], terminal_tool="give"), "Go.", backend=Scripted([call("give")])
+    ).unwrap()
     last = run.state.history[-1]
     assert isinstance(last, Tool)
     return last.text, run.value
@@ -72,20 +74,21 @@ def test_a_long_result_is_cut_with_a_marker() -> None:
 
 
 def test_a_terminal_tool_may_end_with_a_question_or_a_hand_over() -> None:
-    for ending in (NeedsInput(question="Which?", suggestions=("a", "b")), HandOff(to="billing", payload="A-17")):
+    question, handed = NeedsInput(question="Which?", suggestions=("a", "b")), HandOff(to="billing", payload="A-17")
+    endings = {"question": question, "hand over": handed}
 
-        @tool
-        def end(ending: str) -> object:
-            """End."""
-            return endings[ending]
+    @tool
+    def end(how: str) -> object:
+        """End."""
+        return endings[how]
 
-        endings = {"it": ending}
+    for how, ending in endings.items():
         workflow = Workflow("end", tools=[end], terminal_tool="end")
-        run = run_sync(workflow, "Go.", backend=Scripted([call("end", ending="it")])).unwrap()
+        run = run_sync(workflow, "Go.", backend=Scripted([call("end", how=how)])).unwrap()
         assert run.outcome == ending
 
 
-class Callable_:
+class Adder:
     async def __call__(self, a: int) -> int:
         """Add one."""
         return a + 1
@@ -96,7 +99,7 @@ async def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@pytest.mark.parametrize("function", [Callable_(), add, functools.partial(add, b=1)], ids=["object", "async", "partial"])
+@pytest.mark.parametrize("function", [Adder(), add, functools.partial(add, b=1)], ids=["object", "async", "partial"])
 def test_every_kind_of_async_function_is_awaited(function: Callable[..., object]) -> None:
     """B34: an object with an async __call__ used to return its coroutine."""
     made = tool(name="add", description="Add one.")(function)
