@@ -1,0 +1,33 @@
+"""The families of grammar, in the order in which they are asked where several might begin at the same place.
+
+A new family is a module with a `Family` in it, and its line here.
+"""
+
+from stages.rescue.families import gemma, harmony, json_calls, named_tags, not_calls, pythonic, react, tagged, tokens, xml_calls
+from stages.rescue.found import Family
+
+FAMILIES: tuple[Family, ...] = (
+    json_calls.FENCED,
+    json_calls.BARE,
+    not_calls.ECHO,
+    not_calls.ECHO_TOKEN,
+    xml_calls.FUNCTION,
+    xml_calls.INVOKE,
+    named_tags.TOOL_XML,
+    named_tags.ATTRIBUTE,
+    xml_calls.ARG_KEY,
+    gemma.GEMMA,
+    tokens.COMPACT,
+    tagged.TAGGED,
+    tokens.TOKEN,
+    tokens.SOLAR,
+    tokens.ARGS,
+    harmony.MESSAGE,
+    harmony.ADDRESSED,
+    gemma.K3,
+    gemma.K3_STRUCTURE,
+    pythonic.LIST,
+    pythonic.WHOLE,
+    react.REACT,
+    named_tags.OWN_TAG,
+)

@@ -1,0 +1,72 @@
+"""Families `gemma` and `k3`: calls in grammars of their own. Gemma 4 and FunctionGemma, and Kimi K3's elements."""
+
+import html
+import re
+
+from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, is_json, json_at, quoted
+from stages.rescue.names import Names
+
+_HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*(?:call:)?\s*([\w.:/-]{1,200})\s*(?=\{)")
+_END = re.compile(r"\s*(?:<tool_call\|>|<end_function_call>)")
+_CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
+
+_ELEMENT = re.compile(r'<\|open\|>call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
+_ARGUMENT = re.compile(r'\s*<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
+_VALUE_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*(?:<\|open\|>argument |<\|close\|>call|\Z))")
+_CALL_END = re.compile(r"\s*<\|close\|>call<\|sep\|>")
+_STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
+
+
+def _gemma(text: str, start: int, names: Names) -> Read | None:
+    head = _HEAD.match(text, start)
+    if head is None:
+        closed = _CLOSED.match(text, start + 1)
+        end = closed.end() if closed else start + len("<|tool_call>")
+        return Read(start=start, end=end, damage="what stands between the tags is no call.", keep="")
+    found = json_at(text, head.end())
+    if not isinstance(found, Json):
+        return Read(start=start, end=max(found.end, head.end()), damage=CUT if found.cut else UNREADABLE, keep="")
+    ended = _END.match(text, found.end)
+    if ended is None and "missing_closer" in found.repairs:
+        return Read(start=start, end=found.end, damage=CUT, keep="")
+    # Keys without quotes are this grammar's way of writing them.
+    repairs = tuple(repair for repair in found.repairs if repair != "bare_key")
+    cost = found.cost - (len(found.repairs) - len(repairs))
+    claim = Claim(name=head[1], arguments=found.text, repairs=repairs, cost=cost)
+    return Read(start=start, end=ended.end() if ended else found.end, claims=(claim,), keep="")
+
+
+def _element(text: str, start: int, names: Names) -> Read | None:
+    head = _ELEMENT.match(text, start)
+    if head is None:
+        return Read(start=start, end=len(text), damage=CUT, keep="") if "<|sep|>" not in text[start : start + 300] else None
+    given: dict[str, str] = {}
+    position = head.end()
+    while key := _ARGUMENT.match(text, position):
+        ended = _VALUE_END.search(text, key.end())
+        name = html.unescape(key[1])
+        if ended is None or name in given:
+            return Read(start=start, end=len(text) if ended is None else ended.end(), damage=CUT, keep="")
+        given[name] = _typed(text[key.end() : ended.start()], key[2])
+        position = ended.end()
+    end = _CALL_END.match(text, position)
+    if end is None:
+        return Read(start=start, end=position, damage=CUT, keep="")
+    arguments = "{" + ",".join(f"{quoted(name)}:{value}" for name, value in given.items()) + "}"
+    return Read(start=start, end=end.end(), claims=(Claim(name=html.unescape(head[1]), arguments=arguments),), keep="")
+
+
+def _typed(value: str, kind: str | None) -> str:
+    return value if kind not in (None, "string") and is_json(value) else quoted(value)
+
+
+def _structure(text: str, start: int, names: Names) -> Read | None:
+    found = _STRUCTURE.match(text, start)
+    return Read(start=start, end=found.end(), keep="") if found else None
+
+
+GEMMA = Family(name="gemma", opener=r"<\|tool_call>|<start_function_call>", read=_gemma)
+K3 = Family(name="k3", opener=r"<\|open\|>call ", read=_element)
+K3_STRUCTURE = Family(name="k3", opener=r"<\|open\|>|<\|close\|>", read=_structure)

@@ -1,0 +1,59 @@
+"""Family `harmony`: the channels of gpt-oss. A call is a message addressed to a function, on whichever channel."""
+
+import re
+
+from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, json_at
+from stages.rescue.names import Names
+
+_CONTENT_TYPE = r"\s*(?:<\|constrain\|>\s*)?(?:json|code|text)?"
+_HEADER = re.compile(
+    r"(?:<\|start\|>assistant)?\s*(?:to=(?P<role>[\w.:-]{1,200}))?\s*(?:<\|channel\|>\s*(?P<channel>\w{1,40}))?"
+    rf"\s*(?:to=(?P<to>[\w.:-]{{1,200}}))?{_CONTENT_TYPE}\s*(?P<message><\|message\|>)?\s*"
+)
+_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>)|\Z")
+_AFTER_CALL = re.compile(r"\s*<\|(?:end|return|call)\|>")
+_START_BEFORE = re.compile(r"(?:<\|start\|>)?(?:assistant)?\s*(?:<\|channel\|>)?\s*(?:commentary|analysis)?\s*\Z")
+
+
+def _message(text: str, start: int, names: Names) -> Read | None:
+    """One message: a call, or words that stay (final, commentary) or go (analysis)."""
+    header = _HEADER.match(text, start)
+    if header is None or header.end() == start:
+        return None
+    recipient = header["to"] or header["role"] or ""
+    if recipient.startswith("functions.") or names.knows(recipient):
+        return _call(text, start, header, recipient, names)
+    if header["message"] is None:
+        return Read(start=start, end=header.end(), keep="")
+    ended = _END.search(text, header.end())
+    end = ended.start() if ended else len(text)
+    foreign = bool(recipient) and recipient not in ("assistant", "user", "all")
+    words = "" if foreign or header["channel"] == "analysis" else text[header.end() : end]
+    return Read(start=start, end=ended.end() if ended else end, keep=words)
+
+
+def _call(text: str, start: int, header: re.Match[str], recipient: str, names: Names) -> Read:
+    name = recipient.removeprefix("functions.")
+    found = json_at(text, header.end()) if text.startswith("{", header.end()) else None
+    if not isinstance(found, Json):
+        cut = header.end() == len(text) or (found is not None and found.cut)
+        end = max(found.end if found else 0, header.end())
+        return Read(start=start, end=end, damage=CUT if cut else UNREADABLE, keep="")
+    after = _AFTER_CALL.match(text, found.end)
+    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=start, end=after.end() if after else found.end, claims=(claim,), keep="")
+
+
+def _addressed(text: str, start: int, names: Names) -> Read | None:
+    """A header whose control tokens were lost on the way: `commentary to=functions.f json{…}`."""
+    header = _HEADER.match(text, start)
+    if header is None or not (header["message"] or text.startswith("{", header.end())):
+        return None
+    before = _START_BEFORE.search(text, max(0, start - 60), start)
+    return _call(text, before.start() if before else start, header, header["role"] or "", names)
+
+
+MESSAGE = Family(name="harmony", opener=r"<\|start\|>assistant|<\|channel\|>", read=_message)
+ADDRESSED = Family(name="harmony", opener=r"to=functions\.", read=_addressed)

@@ -1,0 +1,103 @@
+"""Families `fenced` and `bare`: JSON of the shapes that mean a call, in a code fence or in the open."""
+
+import re
+
+from stages.rescue.families.pythonic import python_fence
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, json_at
+from stages.rescue.mend import Torn
+from stages.rescue.names import Names
+from stages.rescue.shape import shape_of
+
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n`\[{]*\s*")
+_MAY_HOLD_CALLS = frozenset(
+    {"", "json", "json5", "jsonc", "jsonl", "tool", "tool_call", "tool_calls", "toolcall", "tool_code", "function"}
+    | {"function_call", "function_calls", "functions", "action", "api", "call", "text", "txt", "plaintext", "xml", "markdown"}
+)
+_CODE = frozenset({"python", "py", "javascript", "js", "typescript", "ts", "tool_code", ""})
+_FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~)")
+_NEXT = re.compile(r"\s*[,;]?\s*(?=[\[{])")
+_SURPLUS = re.compile(r"[ \t]*[}\]]{1,3}(?=\s*(?:$|```|<))")
+_NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*([A-Za-z_][\w.-]{0,100})[*`]*\s*(?:\n\s*|\(\s*)?")
+_MEANT = re.compile(
+    r"\[?\s*\{{1,2}\s*[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
+    r"[\"'\u201c]?([\w.:-]{1,80})"
+)
+CUT = "its JSON is cut off before it is complete."
+UNREADABLE = "its JSON cannot be read."
+
+
+def _bare(text: str, start: int, names: Names) -> Read | None:
+    found = json_at(text, start)
+    if isinstance(found, Torn):
+        return torn_call(text, start, found, names) or Read(start=start, end=found.end)
+    shape = shape_of(found, names, marked=False)
+    if not shape.claims and not shape.damage:
+        return _named(text, start, found, names) or Read(start=start, end=found.end)
+    surplus = _SURPLUS.match(text, found.end)
+    end = surplus.end() if surplus else found.end
+    return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
+
+
+def _fenced(text: str, start: int, names: Names) -> Read | None:
+    """A fence is calls if it is calls from end to end; what else it holds is not to be run."""
+    if python := python_fence(text, start, names):
+        return python
+    opening = _FENCE.match(text, start)
+    language = opening[1].lower() if opening else ""
+    if opening is None or opening.end() >= len(text):
+        return None
+    if text[opening.end()] not in "[{" or language not in _MAY_HOLD_CALLS | _CODE:
+        end = opening.end() if language in _MAY_HOLD_CALLS else _fence_end(text, opening.end())
+        return Read(start=start, end=end)
+    return _fence_of_json(text, start, opening.end(), names)
+
+
+def _fence_end(text: str, position: int) -> int:
+    end = text.find("\n```", position)
+    return len(text) if end < 0 else end + len("\n```")
+
+
+def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read | None:
+    claims: tuple[Claim, ...] = ()
+    damage = None
+    while True:
+        found = json_at(text, position)
+        if isinstance(found, Torn):
+            torn = torn_call(text, position, found, names)
+            return Read(start=start, end=found.end, claims=claims, damage=torn.damage if torn else damage)
+        shape = shape_of(found, names, marked=False)
+        if not shape.claims and not shape.damage:
+            return Read(start=start, end=found.end)
+        claims, damage = claims + shape.claims, damage or shape.damage
+        following = _NEXT.match(text, found.end)
+        if following is None:
+            break
+        position = following.end()
+    closing = _FENCE_END.match(text, found.end)
+    if closing is None and text[found.end : found.end + 200].strip():
+        return Read(start=start, end=found.end)
+    return Read(start=start, end=closing.end() if closing else found.end, claims=claims, damage=damage, keep="")
+
+
+def _named(text: str, start: int, found: Json, names: Names) -> Read | None:
+    """A known name and its arguments, with nothing else in the reply: `get_weather {"city": …}`."""
+    if start > 160 or len(text) - found.end > 40 or not found.text.startswith("{"):
+        return None
+    before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
+    if before is None or not names.knows(before[1]) or text[found.end :].strip() not in ("", ")", ");", "```"):
+        return None
+    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost + 1)
+    return Read(start=0, end=len(text), claims=(claim,), keep="")
+
+
+def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
+    """Broken JSON that names a known tool where a call would: damage. None: text like any other."""
+    meant = _MEANT.match(text, start)
+    if meant is None or not names.knows(meant[1]):
+        return None
+    return Read(start=start, end=max(torn.end, meant.end()), damage=CUT if torn.cut else UNREADABLE)
+
+
+FENCED = Family(name="fenced", opener="```(?!`)", read=_fenced)
+BARE = Family(name="bare", opener=r"\{|\[(?=\s{0,8}\{)", read=_bare)

@@ -1,0 +1,123 @@
+"""Families `tool_xml` and `tool_tag`: the call as plain XML, its name in an element or the element's own name."""
+
+import re
+
+from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, json_at, quoted
+from stages.rescue.names import Names
+
+_OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>"
+_NAME = (
+    r"\s*(?:<server_name>[^<]{0,200}</server_name>\s*)?<(?P<tag>tool_name|name|tool|function_name|function)>"
+    r"\s*(?P<name>[^<]{1,200}?)\s*</(?P=tag)>\s*"
+)
+_HEAD = re.compile(_OUTER + _NAME)
+_ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args)>\s*")
+_NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*/>\s*")
+_ATTRIBUTE_HEAD = re.compile(
+    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?name=[\"'](?P<name>[^\"'>]{1,200})[\"'][^>]{0,80}>\s*"
+)
+_ELEMENT = re.compile(r"\s*<([A-Za-z_][\w.-]{0,100})>")
+_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*(/?)>")
+_BLANK = re.compile(r"\s*")
+
+
+def _tool_xml(text: str, start: int, names: Names) -> Read | None:
+    """`<tool_call><tool_name>f</tool_name><arguments>…</arguments></tool_call>` and its variants."""
+    head = _HEAD.match(text, start)
+    if head is None:
+        return None
+    name, position = head["name"], head.end()
+    if empty := _NO_ARGUMENTS.match(text, position):
+        return _closed(text, start, empty.end(), head["outer"], Claim(name=name, arguments="{}"))
+    opening = _ARGUMENTS.match(text, position)
+    if opening is None:
+        claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
+        return _closed(text, start, position, head["outer"], claim)
+    body = _body(text, opening.end(), opening["tag"], name)
+    if isinstance(body, str):
+        return Read(start=start, end=opening.end(), damage=body, keep="")
+    claim, end = body
+    return _closed(text, start, end, head["outer"], claim)
+
+
+def _attribute(text: str, start: int, names: Names) -> Read | None:
+    """`<tool_call name="f">{…}</tool_call>`."""
+    head = _ATTRIBUTE_HEAD.match(text, start)
+    if head is None:
+        return None
+    body = _body(text, head.end(), head["outer"], head["name"])
+    if isinstance(body, str):
+        return Read(start=start, end=head.end(), damage=body if names.knows(head["name"]) else None, keep="")
+    claim, end = body
+    return Read(start=start, end=end, claims=(claim,), keep="")
+
+
+def _own_tag(text: str, start: int, names: Names) -> Read | None:
+    """`<get_weather><city>Paris</city></get_weather>`: only for a name exactly as it is known."""
+    head = _OWN_TAG.match(text, start)
+    if head is None or head[1] not in names.known:
+        return None
+    if head[2]:
+        return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
+    body = _body(text, head.end(), head[1], head[1])
+    if isinstance(body, str):
+        return Read(start=start, end=head.end(), damage=body, keep="")
+    claim, end = body
+    return Read(start=start, end=end, claims=(claim,), keep="")
+
+
+def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> Read:
+    end = _after(text, position, f"</{outer}>")
+    if end is None:
+        return Read(start=start, end=position, damage=f"the markup of the call of {claim.name[:60]} is not closed.", keep="")
+    return Read(start=start, end=end, claims=(claim,), keep="")
+
+
+def _body(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | str:
+    """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
+    closing = f"</{tag}>"
+    begin = _past_blank(text, position)
+    if text.startswith("{", begin):
+        found = json_at(text, begin)
+        if not isinstance(found, Json):
+            return CUT if found.cut else UNREADABLE
+        end = _after(text, found.end, closing)
+        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+        return (claim, end) if end else "its markup is not closed."
+    given: dict[str, str] = {}
+    while (element := _ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
+        end = text.find(f"</{element[1]}>", element.end())
+        if end < 0 or element[1] in given:
+            return CUT if end < 0 else f"it gives {element[1]} twice."
+        given[element[1]] = quoted(_unwrapped(text[element.end() : end]))
+        position = end + len(f"</{element[1]}>")
+    end = _after(text, position, closing)
+    if end is None:
+        return "its markup is not closed."
+    arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
+    return Claim(name=name, arguments=arguments), end
+
+
+def _after(text: str, position: int, closing: str) -> int | None:
+    begin = _past_blank(text, position)
+    return begin + len(closing) if text.startswith(closing, begin) else None
+
+
+def _past_blank(text: str, position: int) -> int:
+    blank = _BLANK.match(text, position)
+    return blank.end() if blank else position
+
+
+def _unwrapped(value: str) -> str:
+    return value[1:].removesuffix("\n") if value.startswith("\n") else value
+
+
+TOOL_XML = Family(
+    name="tool_xml",
+    opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
+    read=_tool_xml,
+)
+ATTRIBUTE = Family(name="tool_xml", opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)", read=_attribute)
+OWN_TAG = Family(name="tool_tag", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)

@@ -1,0 +1,90 @@
+"""Family `react`: a line that names the tool, a line that gives its input. ReAct, Qwen-Agent, and plain labels."""
+
+import re
+
+from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.families.pythonic import call_list
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, json_at
+from stages.rescue.names import Names
+from stages.rescue.shape import shape_of
+
+_LABEL = r"(?:Action|Tool|Function|Tool Call|Function Call|Tool Name|Function Name|\u273fFUNCTION\u273f)"
+_INPUT = (
+    r"(?:Action[ _]Input|Action[ _]Args|Tool[ _]Input|Function[ _]Input|Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
+)
+_HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
+_NAME = re.compile(r"[*`\"']*([A-Za-z_][\w.:/-]{0,120})[*`\"']*[ \t]*(?:\(\))?[ \t]*")
+_INPUT_LABEL = re.compile(rf"\s*\**{_INPUT}(?: \d{{1,3}})?\**[ \t]*:\**\s*(?:```(?:json)?\s*)?`?")
+_FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
+_AFTER = re.compile(r"`?(?:\s*```)?")
+_OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ \t]*:")
+_LINE_START = re.compile(r"[ \t>*#-]{0,12}\Z")
+_NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
+
+
+def _read(text: str, start: int, names: Names) -> Read | None:
+    head = _HEAD.match(text, start)
+    line = text.rfind("\n", max(0, start - 14), start) + 1 or max(0, start - 14)
+    if head is None or not _LINE_START.match(text[line:start]) or (start > 14 and "\n" not in text[start - 14 : start]):
+        return None
+    return _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
+
+
+def _labelled(text: str, start: int, position: int, names: Names) -> Read | None:
+    name = _NAME.match(text, position)
+    label = _INPUT_LABEL.match(text, name.end()) if name else None
+    if name is None or label is None or name[1].lower() in _NO_TOOL:
+        return None
+    if not text.startswith("{", label.end()):
+        return _no_object(text, start, label.end(), name[1], names)
+    found = json_at(text, label.end())
+    if not isinstance(found, Json):
+        return Read(start=start, end=max(found.end, label.end()), damage=CUT if found.cut else UNREADABLE, keep="")
+    claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="")
+
+
+def _no_object(text: str, start: int, position: int, name: str, names: Names) -> Read | None:
+    """An input that is no JSON object; none at all is a call without arguments."""
+    line = text[position : position + 80].split("\n", 1)[0].strip(" `")
+    if not names.knows(name):
+        return None
+    if line.lower() in ("", "none", "null", "n/a"):
+        claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
+        return Read(start=start, end=_end(text, position + len(line)), claims=(claim,), keep="")
+    return Read(start=start, end=position, damage=f"the input of {name[:60]} is not a JSON object.", keep="")
+
+
+def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
+    """The whole call in one line: `f(x=1)`, `f({…})`, `f[{…}]`, `f {…}`, or JSON of a call."""
+    fence = _FENCE.match(text, position)
+    if fence:
+        found = json_at(text, fence.end())
+        shape = shape_of(found, names, marked=True) if isinstance(found, Json) else None
+        if isinstance(found, Json) and shape and (shape.claims or shape.damage):
+            return Read(start=start, end=_end(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
+        return None
+    name = _NAME.match(text, position)
+    if name is None or not names.knows(name[1]):
+        return None
+    brace = re.compile(r"[(\[]?\s*(?=\{)").match(text, name.end())
+    if brace is None:
+        calls = call_list(text, position, names)
+        return calls and Read(start=start, end=_end(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
+    found = json_at(text, brace.end())
+    if not isinstance(found, Json):
+        return Read(start=start, end=max(found.end, position), damage=CUT if found.cut else UNREADABLE, keep="")
+    end = found.end + (text[found.end : found.end + 1] in (")", "]"))
+    claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=start, end=_end(text, end), claims=(claim,), keep="")
+
+
+def _end(text: str, position: int) -> int:
+    """The end of the call; of the reply, where the model went on to make up the tool's answer."""
+    after = _AFTER.match(text, position)
+    end = after.end() if after else position
+    return len(text) if _OBSERVATION.match(text, end) else end
+
+
+REACT = Family(name="react", opener="Action|Tool|Function|\u273fFUNCTION\u273f", read=_read)

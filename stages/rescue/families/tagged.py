@@ -1,0 +1,121 @@
+"""Family `tagged`: a marker, then JSON (or Python) that is a call. Hermes, Granite, Mistral and many more.
+
+The markers are data. What stands between them is read in the shapes that `shape` knows, whatever the marker,
+because models mix them up.
+"""
+
+import re
+
+from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.families.pythonic import call_list
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, json_at
+from stages.rescue.names import Names
+from stages.rescue.shape import shape_of
+
+_OPENERS = (
+    r"<tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
+    r"<toolcall>",
+    r"<function_calls?>",  # Granite code models, OLMo 3
+    r"<functioncall>",  # Glaive
+    r"<functions?>",
+    r"<tool_use>",
+    r"<tool_request>",
+    r"<tool>",
+    r"<TOOLCALL>",  # Nemotron
+    r"<\|tool_calls?\|>",  # Granite 3, Phi-4 mini
+    r"<\|tool_call_start\|>",  # LFM2, MiniCPM
+    r"<\|tool_call>",
+    r"<\|python_tag\|>",  # Llama 3
+    r"<\|python_start\|>",  # Llama 4
+    r"<\|action_start\|>(?:\s*<\|plugin\|>)?",  # InternLM
+    r"<\|START_ACTION\|>",  # Command R7B, Command A
+    r"<\|FunctionCallBegin\|>",  # Doubao, Skywork
+    r"<\|tools_prefix\|>",  # Apertus
+    r"\[TOOL_CALLS\]",  # Mistral before v11
+    r"\[TOOL_REQUEST\]",  # LM Studio
+    r"functools(?=\[)",  # Phi-4 mini, FireFunction
+)
+_OPENING = re.compile("|".join(_OPENERS))
+_FENCE_OPEN = re.compile(r"\s*(?:```[ \t]*\w*\s*)?")
+_CLOSER = re.compile(
+    r"\s*[}\])]{0,2}\s*(?:```\s*)?(?:</(?:tool_?calls?|function_?calls?|functions?|tool_use|tool_request|tool|TOOLCALL|function)>|"
+    r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
+    r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
+)
+_NEXT = re.compile(r"\s*[,;]?\s*(?=[\[{])")
+_NEXT_SAME = re.compile(r"\s*(?=[\[{])")
+_EMPTY = re.compile(r"\s*\Z")
+_JUNK = re.compile(r"[^<\[]{1,2000}(?=</tool_?calls?>|</function_call>)")
+_AT_ONCE = re.compile(r"[\[{]")
+_NAME_THEN_JSON = re.compile(
+    r"(?:name\s*[:=]\s*)?[\"'*`]*([A-Za-z_][\w.:/-]{0,120})[\"'*`]*\s*(?:\n|,|:|\(|\[ARGS\]|\[CALL_ID\][\w-]{1,40}\[ARGS\]|arguments\s*[:=]|```(?:json)?)*\s*(?=\{)"
+)
+
+
+def _read(text: str, start: int, names: Names) -> Read | None:
+    opening = _OPENING.match(text, start)
+    if opening is None:
+        return None
+    body = _FENCE_OPEN.match(text, opening.end())
+    position = body.end() if body else opening.end()
+    if _EMPTY.match(text, position):
+        return Read(start=start, end=len(text), damage="it ends where the call should begin.", keep="")
+    if _AT_ONCE.match(text, position):
+        python = call_list(text, position, names) if text[position] == "[" else None
+        if python is None:
+            return _json(text, start, position, names)
+        return Read(start=start, end=_past_closer(text, python.end), claims=python.claims, damage=python.damage, keep="")
+    return _named(text, start, position, names) or _python(text, start, position, names) or _junk(text, start, position)
+
+
+def _json(text: str, start: int, position: int, names: Names) -> Read:
+    claims: tuple[Claim, ...] = ()
+    damage = None
+    while True:
+        found = json_at(text, position)
+        if not isinstance(found, Json):
+            return Read(start=start, end=max(found.end, position), claims=claims, damage=CUT if found.cut else UNREADABLE, keep="")
+        shape = shape_of(found, names, marked=True)
+        if not shape.claims and not shape.damage:
+            return Read(start=start, end=found.end, claims=claims, damage=damage)
+        claims, damage = claims + shape.claims, damage or shape.damage
+        following = _NEXT.match(text, found.end)
+        if following is None:
+            return Read(start=start, end=_past_closer(text, found.end), claims=claims, damage=damage, keep="")
+        position = following.end()
+
+
+def _named(text: str, start: int, position: int, names: Names) -> Read | None:
+    """The name outside of the JSON: `get_weather\\n{"city": …}`."""
+    head = _NAME_THEN_JSON.match(text, position)
+    if head is None or not names.knows(head[1]):
+        return None
+    found = json_at(text, head.end())
+    if not isinstance(found, Json):
+        return Read(start=start, end=max(found.end, position), damage=CUT if found.cut else UNREADABLE, keep="")
+    claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=start, end=_past_closer(text, found.end), claims=(claim,), keep="")
+
+
+def _python(text: str, start: int, position: int, names: Names) -> Read | None:
+    calls = call_list(text, position, names)
+    if calls is None:
+        return None
+    return Read(start=start, end=_past_closer(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
+
+
+def _junk(text: str, start: int, position: int) -> Read | None:
+    """A marker that is closed again around something that is no call at all."""
+    junk = _JUNK.match(text, position)
+    if junk is None:
+        return None
+    return Read(start=start, end=_past_closer(text, junk.end()), damage="what stands between the tags is no call.", keep="")
+
+
+def _past_closer(text: str, position: int) -> int:
+    closer = _CLOSER.match(text, position)
+    return closer.end() if closer else position
+
+
+TAGGED = Family(name="tagged", opener="|".join(_OPENERS), read=_read)

@@ -1,0 +1,87 @@
+"""Families `token` and `args`: a name and JSON between control tokens. DeepSeek, Kimi K2, Mistral, Solar."""
+
+import re
+
+from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, json_at
+from stages.rescue.names import Names
+
+_BEGIN = r"<[|\uff5c]tool[\u2581_]call[\u2581_]begin[|\uff5c]>"
+_HEAD = re.compile(
+    rf"{_BEGIN}\s*(?:function\s*<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?\s*(?P<name>[\w.:/*`-]{{1,200}}?)\s*"
+    r"(?:<[|\uff5c]tool[\u2581_]sep[|\uff5c]>|<\|tool_call_argument_begin\|>|\n)\s*(?:```(?:json)?\s*)?"
+)
+_END = re.compile(r"\s*[}\])]{0,2}\s*(?:```\s*)?<[|\uff5c]tool[\u2581_]call[\u2581_]end[|\uff5c]>")
+_SECTION_BEFORE = re.compile(
+    r"<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]begin|\|tool_calls_section_begin)[|\uff5c]>(?P<noise>[^<]{0,200})\Z"
+)
+_SECTION_AFTER = re.compile(r"\s*<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]end|\|tool_calls_section_end)[|\uff5c]>")
+
+_SOLAR = re.compile(
+    r"<\|tool_call:begin\|>[^<]{0,80}<\|tool_call:name\|>\s*(?P<name>[\w.:/-]{1,200})\s*<\|tool_call:args\|>\s*"
+)
+_SOLAR_END = re.compile(r"\s*<\|tool_call:end\|>")
+
+_ARGS_BEFORE = re.compile(
+    r"(?:\[TOOL_CALLS\]\s*)?(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?\Z"
+)
+_ARGS = re.compile(r"\[ARGS\]\s*")
+_COMPACT = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?(?:\[ARGS\])?\s*(?=\{)")
+_NOTHING = re.compile(r"\b\B")
+
+
+def _call(
+    text: str, begin: int, head: re.Match[str], end: re.Pattern[str], names: Names
+) -> Read:
+    """The JSON after a head that has named the call."""
+    found = json_at(text, head.end()) if text.startswith("{", head.end()) else None
+    if not isinstance(found, Json):
+        cut = head.end() == len(text) or (found is not None and found.cut)
+        broken = found.end if found else head.end()
+        return Read(start=begin, end=max(broken, head.end()), damage=CUT if cut else UNREADABLE, keep="")
+    closing = end.match(text, found.end)
+    claim = Claim(name=head["name"], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
+
+
+def _token(text: str, start: int, names: Names) -> Read | None:
+    before = _SECTION_BEFORE.search(text, max(0, start - 260), start)
+    begin = before.start() if before else start
+    head = _HEAD.match(text, start)
+    if head is None:
+        return Read(start=begin, end=start + len("<|tool_call_begin|>"), damage="its header is damaged.", keep="")
+    read = _call(text, begin, head, _END, names)
+    section = _SECTION_AFTER.match(text, read.end)
+    return read if section is None else Read(start=begin, end=section.end(), claims=read.claims, damage=read.damage, keep="")
+
+
+def _solar(text: str, start: int, names: Names) -> Read | None:
+    head = _SOLAR.match(text, start)
+    return _call(text, start, head, _SOLAR_END, names) if head else None
+
+
+def _compact(text: str, start: int, names: Names) -> Read | None:
+    """Mistral from v11 on: `[TOOL_CALLS]name[ARGS]{…}`, and its relatives without `[ARGS]`."""
+    head = _COMPACT.match(text, start)
+    return _call(text, start, head, _NOTHING, names) if head else None
+
+
+def _args(text: str, start: int, names: Names) -> Read | None:
+    """`name[ARGS]{…}` where the marker before it has been lost."""
+    before = _ARGS_BEFORE.search(text, max(0, start - 260), start)
+    head = _ARGS.match(text, start)
+    if before is None or head is None or not text.startswith("{", head.end()):
+        return None
+    found = json_at(text, head.end())
+    if not isinstance(found, Json):
+        why = CUT if found.cut else UNREADABLE
+        return Read(start=before.start(), end=max(found.end, head.end()), damage=why if names.knows(before["name"]) else None)
+    claim = Claim(name=before["name"], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
+
+
+TOKEN = Family(name="token", opener=_BEGIN, read=_token)
+SOLAR = Family(name="token", opener=r"<\|tool_call:begin\|>", read=_solar)
+COMPACT = Family(name="args", opener=r"\[TOOL_CALLS\](?=\s{0,8}[A-Za-z_])", read=_compact)
+ARGS = Family(name="args", opener=r"\[ARGS\]", read=_args)

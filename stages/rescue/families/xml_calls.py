@@ -1,0 +1,137 @@
+"""Families `function`, `invoke` and `arg_key`: a name, then parameters each in a tag of its own.
+
+Qwen3-Coder and Seed-OSS write `<function=f><parameter=k>v</parameter></function>`, MiniMax, DeepSeek 3.2 and
+those who copy Anthropic `<invoke name="f"><parameter name="k">v</parameter></invoke>`, GLM and LongCat
+`<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`. Values are text and stay text: what
+type they are is the schema's business. Tags inside of a value are told from those that end it by what follows.
+"""
+
+import html
+import re
+
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.jsontext import Json, is_json, json_at, quoted
+from stages.rescue.names import Names
+
+_NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"
+_FUNCTION = re.compile(r"<function=\s*([^>\n]{1,200}?)\s*/?>")
+_FUNCTION_KEY = re.compile(r"\s*<parameter=\s*([^>\n]{1,200}?)\s*>")
+_FUNCTION_VALUE = re.compile(
+    r"</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|\Z))|"
+    r"(?=\n?<parameter=[\w.-]{1,100}>\n)|(?=\n</function>\s*(?:\Z|</|<tool_call>|<function=))"
+)
+_FUNCTION_END = re.compile(r"\s*(?:</parameter>\s*)?</function>|(?=\s*</(?:seed:)?tool_call>)")
+_INVOKE = re.compile(rf"<{_NS}invoke\s+name=[\"']?([^\"'>\n]{{1,200}}?)[\"']?\s*(/?)>")
+_INVOKE_KEY = re.compile(rf"\s*<{_NS}parameter\s+name=[\"']([^\"'>\n]{{1,200}})[\"']([^>\n]{{0,80}})>")
+_INVOKE_VALUE = re.compile(
+    rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|\Z))|(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)"
+)
+_INVOKE_END = re.compile(rf"\s*</{_NS}invoke>")
+_PAIR_HEAD = re.compile(r"<(?:longcat_)?tool_call>\s*([\w.:/-]{1,200})\s*(?=<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>)")
+_PAIR_KEY = re.compile(r"\s*<(?:longcat_)?arg_key>([^<]{1,200})</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>")
+_PAIR_VALUE = re.compile(
+    r"</(?:longcat_)?arg_value>(?=\s*(?:<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>|\Z))|"
+    r"(?=</(?:longcat_)?tool_call>\s*(?:\Z|<(?:longcat_)?tool_call>))|(?=\s?<(?:longcat_)?arg_key>[\w.-]{1,100}</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>)"
+)
+_PAIR_END = re.compile(r"\s*</(?:longcat_)?tool_call>")
+_WRAPPER_BEFORE = re.compile(r"<(?:seed:)?tool_call>\s*\Z")
+_WRAPPER_AFTER = re.compile(r"\s*</(?:seed:)?tool_call>")
+
+
+def _function(text: str, start: int, names: Names) -> Read | None:
+    head = _FUNCTION.match(text, start)
+    if head is None:
+        return None
+    before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
+    begin = before.start() if before else start
+    if whole := _json_body(text, begin, head, r"\s*</function>", names):
+        return whole
+    read = _parameters(text, begin, head, (_FUNCTION_KEY, _FUNCTION_VALUE, _FUNCTION_END), names)
+    wrapper = _WRAPPER_AFTER.match(text, read.end) if read.claims else None
+    return Read(start=begin, end=wrapper.end() if wrapper else read.end, claims=read.claims, damage=read.damage, keep=read.keep)
+
+
+def _json_body(text: str, begin: int, head: re.Match[str], end: str, names: Names) -> Read | None:
+    """Llama 3.1's custom tools: the arguments as JSON between the tags."""
+    brace = re.compile(r"\s*(?=\{)").match(text, head.end())
+    if brace is None:
+        return None
+    found = json_at(text, brace.end())
+    if not isinstance(found, Json):
+        return _damaged(begin, max(found.end, head.end()), head[1], names)
+    closing = re.compile(end).match(text, found.end)
+    claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
+
+
+def _invoke(text: str, start: int, names: Names) -> Read | None:
+    head = _INVOKE.match(text, start)
+    if head is None:
+        return None
+    if head[2]:
+        return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
+    if whole := _json_body(text, start, head, rf"\s*</{_NS}invoke>", names):
+        return whole
+    return _parameters(text, start, head, (_INVOKE_KEY, _INVOKE_VALUE, _INVOKE_END), names)
+
+
+def _pairs(text: str, start: int, names: Names) -> Read | None:
+    head = _PAIR_HEAD.match(text, start)
+    if head is None or (not names.knows(head[1]) and "arg_key" not in text[head.end() : head.end() + 30]):
+        return None
+    return _parameters(text, start, head, (_PAIR_KEY, _PAIR_VALUE, _PAIR_END), names)
+
+
+def _parameters(
+    text: str,
+    begin: int,
+    head: re.Match[str],
+    grammar: tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]],
+    names: Names,
+) -> Read:
+    """Parameters up to the end tag. Without that tag it is not known whether more were to come: damage."""
+    key_tag, value_end, end_tag = grammar
+    given: dict[str, str] = {}
+    repairs: dict[str, None] = {}
+    position = head.end()
+    while key := key_tag.match(text, position):
+        ended = value_end.search(text, key.end())
+        name = html.unescape(key[1]).strip()
+        if ended is None or name in given:
+            return _damaged(begin, len(text) if ended is None else ended.end(), head[1], names)
+        if not ended[0]:
+            repairs["missing_closer"] = None
+        value = text[key.end() : ended.start()]
+        typed = key[2] if key.re.groups > 1 else None
+        given[name] = _value(value, typed, strip=typed is None or "string=" not in typed and key.re is not _PAIR_KEY)
+        position = ended.end()
+    end = end_tag.match(text, position)
+    if end is None:
+        return _damaged(begin, position, head[1], names)
+    arguments = "{" + ",".join(f"{quoted(name)}:{value}" for name, value in given.items()) + "}"
+    claim = Claim(name=head[1], arguments=arguments, repairs=tuple(repairs), cost=len(repairs))
+    return Read(start=begin, end=end.end(), claims=(claim,), keep="")
+
+
+def _value(value: str, typed: str | None, *, strip: bool) -> str:
+    """One value as JSON. Where the format types it (`string="false"`), JSON as it is; else a string.
+
+    The newline after the opening tag and the one before the closing tag belong to the markup.
+    """
+    if typed and re.search(r"string=[\"']?false", typed) and is_json(value.strip()):
+        return value.strip()
+    if strip and value.startswith("\n"):
+        value = value[1:]
+        value = value.removesuffix("\n")
+    return quoted(value)
+
+
+def _damaged(start: int, end: int, name: str, names: Names) -> Read:
+    known = names.knows(name)
+    why = f"the markup of the call of {name[:60]} is cut off or not closed." if known else None
+    return Read(start=start, end=end, damage=why, keep="" if known else None)
+
+
+FUNCTION = Family(name="function", opener="<function=", read=_function)
+INVOKE = Family(name="invoke", opener="<invoke|<\uff5cDSML\uff5c ?invoke|<\\|DSML\\| ?invoke|<invoke|<steptml:invoke", read=_invoke)
+ARG_KEY = Family(name="arg_key", opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>", read=_pairs)

@@ -1,0 +1,58 @@
+"""What a family of grammar is, and what it makes of a text: the nouns of rescue."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from stages.rescue.names import Names
+
+
+class FoundCall(Struct, frozen=True, kw_only=True):
+    """A tool call found in text.
+
+    `name` is known; `arguments` is JSON text of an object, the original slice where it was valid. `origin` is
+    the family that read it, `repairs` names each mend, and `cost` says how much was guessed: 0 for nothing
+    (D9). `span` is where the call stands in the text, markup included.
+    """
+
+    name: str
+    arguments: str
+    origin: str
+    repairs: tuple[str, ...] = ()
+    cost: int = 0
+    span: tuple[int, int] = (0, 0)
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A call as it was written: nobody has looked up its name yet. `marked`: markup says that it is a call."""
+
+    name: str
+    arguments: str
+    repairs: tuple[str, ...] = ()
+    cost: int = 0
+
+
+class Read(Struct, frozen=True, kw_only=True):
+    """What a family made of the text from `start` to `end`.
+
+    With `claims` or `damage` it is a call, or was meant as one; with neither, nothing that anybody should run.
+    `keep` is what stays of it in the rest of the text; None: all, because it is no markup.
+    """
+
+    start: int
+    end: int
+    claims: tuple[Claim, ...] = ()
+    damage: str | None = None
+    keep: str | None = None
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """A grammar of calls.
+
+    `opener` is the source of a regular expression for where a call may begin: cheap, without capturing groups,
+    beginning with a literal. `read` is asked at each match, as `read(text, position, names)`; None: not mine.
+    """
+
+    name: str
+    opener: str
+    read: Callable[[str, int, Names], Read | None]

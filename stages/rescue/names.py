@@ -1,0 +1,49 @@
+"""The names of the tools, and how a model's spelling of a name is matched to one of them."""
+
+import re
+from collections.abc import Collection
+
+from msgspec import Struct
+
+_DRESS = "*_`\"' \t\r\n"
+"""Markdown and quotes that models put around a name."""
+
+_PREFIX = re.compile(r"(?:functions?|default_api|tools?|api|namespace)(?:\.|::|:|/)", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?::\d{1,6}|\(\)|<\|.{0,40})$", re.DOTALL)
+"""Kimi's call number, empty parentheses, and the control token that gpt-oss lets slip into a name."""
+
+_NOT_A_LETTER = re.compile(r"[\W_]+")
+LONGEST = 200
+"""Characters that are looked at; no tool has a longer name."""
+
+
+class Names(Struct, frozen=True):
+    """The known names."""
+
+    known: Collection[str]
+
+    def find(self, written: str) -> tuple[str, ...]:
+        """The known names that `written` can stand for: one, none, or, where it is ambiguous, several."""
+        if written in self.known:
+            return (written,)
+        bare = plain(written)
+        if bare in self.known:
+            return (bare,)
+        key = _key(bare)
+        return tuple(name for name in self.known if _key(name) == key) if key else ()
+
+    def knows(self, written: str) -> bool:
+        """Whether `written` stands for at least one known name."""
+        return bool(self.find(written))
+
+
+def plain(written: str) -> str:
+    """The name without markdown, quotes, namespace and call number."""
+    bare = written[:LONGEST].strip(_DRESS)
+    bare = _SUFFIX.sub("", _PREFIX.sub("", bare, count=1))
+    return bare.strip(_DRESS)
+
+
+def _key(name: str) -> str:
+    """What is left of a name without case and separators: `getWeather` and `get-weather` share it."""
+    return _NOT_A_LETTER.sub("", name).lower()

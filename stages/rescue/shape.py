@@ -1,0 +1,159 @@
+"""Which JSON is a call: the shapes in which models write one, and the data that only look like it."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.rescue.found import Claim
+from stages.rescue.jsontext import Json, elements, json_at, members, source, string
+from stages.rescue.names import Names
+
+_NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
+_ARGUMENT_KEYS = (
+    "arguments",
+    "args",
+    "parameters",
+    "params",
+    "input",
+    "tool_input",
+    "tool_args",
+    "tool_arguments",
+    "tool_parameters",
+    "action_input",
+    "kwargs",
+)
+_MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
+_ONE_KEYS = ("tool_call", "function_call", "functionCall", "toolCall", "tool_use", "function", "call", "action")
+_ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
+"""Beside a name and arguments these make it a record of a call that was made."""
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """What a JSON value is: calls, a call that cannot be used (`damage`), or, with neither, mere data."""
+
+    claims: tuple[Claim, ...] = ()
+    damage: str | None = None
+
+
+DATA = Shape()
+
+
+def shape_of(found: Json, names: Names, *, marked: bool) -> Shape:
+    """The calls that a JSON value stands for. `marked`: markup around it says that it is a call."""
+    many = elements(found.text) if found.text.startswith("[") else None
+    shape = _object(found.text, names, marked=marked) if many is None else _several(many, names, marked=marked)
+    if not found.repairs:
+        return shape
+    claims = (
+        Claim(name=c.name, arguments=c.arguments, repairs=found.repairs + c.repairs, cost=found.cost + c.cost)
+        for c in shape.claims
+    )
+    return Shape(claims=tuple(claims), damage=shape.damage)
+
+
+def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> Shape:
+    """An array is calls only if all of it is."""
+    shapes = [_object(source(value), names, marked=marked) for value in values]
+    if not all(shape.claims or shape.damage for shape in shapes):
+        return DATA
+    claims = tuple(claim for shape in shapes for claim in shape.claims)
+    return Shape(claims=claims, damage=next((shape.damage for shape in shapes if shape.damage), None))
+
+
+def _object(text: str, names: Names, *, marked: bool) -> Shape:
+    value = members(text)
+    if value is None:
+        return DATA
+    for key in _MANY_KEYS:
+        if key in value and (many := elements(source(value[key]))):
+            return _several(many, names, marked=marked)
+    for key in _ONE_KEYS:
+        if key in value and (inner := members(source(value[key]))) is not None:
+            # Some put the name outside of the object that holds the arguments.
+            outer = {k: v for k, v in value.items() if k in _NAME_KEYS and k != key}
+            return _call({**outer, **inner}, names, marked=marked)
+    return _call(value, names, marked=marked)
+
+
+def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
+    if _is_record(value) or _is_definition(value):
+        return DATA
+    written = [name for key in _NAME_KEYS if (name := string(value.get(key))) is not None]
+    known = {found for name in written for found in names.find(name)}
+    if len(known) > 1:
+        return Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
+    if not known and not _is_strange_call(value, written, marked=marked):
+        return _keyed(value, names) if marked else DATA
+    name = next((name for name in written if names.find(name)), written[0] if written else "")
+    return _with_arguments(name, value, marked=marked)
+
+
+def _with_arguments(name: str, value: dict[str, Raw], *, marked: bool) -> Shape:
+    given = {source(value[key]): key for key in _ARGUMENT_KEYS if key in value}
+    full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
+    if len(full) > 1:
+        return Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
+    if full:
+        return _arguments(name, full[0])
+    if not marked:
+        bare = value.keys() <= {*_NAME_KEYS, "type", "id"} and "name" not in value
+        return Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA
+    flat = {key: raw for key, raw in value.items() if key not in (*_NAME_KEYS, "type", "id")}
+    repair = "flat_arguments" if flat else "no_arguments"
+    return Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=1),))
+
+
+def _arguments(name: str, text: str) -> Shape:
+    """A call with these arguments: an object, JSON text of one, or nothing at all for a call without any."""
+    if text.startswith("{"):
+        return Shape(claims=(Claim(name=name, arguments=text),))
+    if text in ("null", '""'):
+        return Shape(claims=(Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1),))
+    inner = string(Raw(text.encode()))
+    if inner is not None and inner.lstrip().startswith("{"):
+        found = json_at(inner, inner.index("{"))
+        if isinstance(found, Json) and not inner[found.end :].strip():
+            repairs = ("arguments_as_text", *found.repairs)
+            return Shape(claims=(Claim(name=name, arguments=found.text, repairs=repairs, cost=found.cost),))
+    return Shape(damage=f"the arguments of the call of {name[:60]} are not a JSON object.")
+
+
+def _keyed(value: dict[str, Raw], names: Names) -> Shape:
+    """`{"get_weather": {"city": …}}`, where markup says that it is a call."""
+    if len(value) != 1:
+        return DATA
+    name, raw = next(iter(value.items()))
+    return _arguments(name, source(raw)) if names.knows(name) else DATA
+
+
+def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:
+    """Whether it is a call of a tool that does not exist, rather than data with a name in it."""
+    if not written or not _IDENTIFIER.fullmatch(written[0]):
+        return False
+    keys = [key for key in ("arguments", "args", "parameters", "tool_input", "action_input", "input") if key in value]
+    if not any(source(value[key])[:1] in ("{", '"') for key in keys):
+        return marked and not keys and len(value) == 1
+    strong = "name" not in value or "arguments" in value or string(value.get("type")) in ("function", "tool_use")
+    return marked or (strong and value.keys() <= {*_NAME_KEYS, *_ARGUMENT_KEYS, "type", "id"})
+
+
+def _is_record(value: dict[str, Raw]) -> bool:
+    return bool(_ECHO_KEYS & value.keys())
+
+
+def _is_definition(value: dict[str, Raw]) -> bool:
+    """A tool described rather than called: a JSON Schema, or a description, where the arguments would be."""
+    for key in ("parameters", "input_schema", "inputSchema", "parameters_schema", "params"):
+        if key in value and (schema := members(source(value[key]))) is not None:
+            if "properties" in schema or ("type" in schema and "required" in schema):
+                return True
+            if "description" in value and "arguments" not in value:
+                return True
+    return "input_schema" in value or "inputSchema" in value
+
+
+def _encoded(value: dict[str, Raw]) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,131 @@
+"""One quoted string of damaged JSON: where it ends, and the same string as valid JSON."""
+
+import re
+
+from msgspec import Struct
+
+OPENING = re.compile(r'<\|"\|>|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018]|`(?!``)')
+"""What a string may begin with: JSON's quote, Python's, typographic ones, the quote tokens of the Gemmas."""
+
+_CLEAN = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
+_CLOSING = {
+    '"': re.compile(r'"|\\', re.DOTALL),
+    "'": re.compile(r"'|\\", re.DOTALL),
+    "`": re.compile(r"`|\\", re.DOTALL),
+    "\u201c": re.compile(r'[\u201d\u201c"]|\\', re.DOTALL),
+    "\u201d": re.compile(r'[\u201d"]|\\', re.DOTALL),
+    "\u2018": re.compile(r"[\u2019\u2018']|\\", re.DOTALL),
+}
+_AFTER_VALUE = re.compile(
+    r"\s*+(?:[}\])]|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|//|#|$)|$|```|</|<\||//|#\s)"
+    r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
+)
+"""What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
+_AFTER_KEY = re.compile(r"\s*+:")
+
+_FIX = re.compile(r'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\(.)|["\x00-\x1f]|\\', re.DOTALL)
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+class Quoted(Struct, frozen=True):
+    """A string as JSON, where it ended, and what was mended."""
+
+    json: str
+    end: int
+    repairs: tuple[str, ...] = ()
+
+
+def quoted_string(text: str, start: int, *, key: bool) -> Quoted | None:
+    """The string that begins at `start`; None if it never ends."""
+    after = _AFTER_KEY if key else _AFTER_VALUE
+    clean = _CLEAN.match(text, start)
+    if clean and (after.match(text, clean.end()) or not _more_quotes(text, clean.end())):
+        return Quoted(clean[0], clean.end())
+    opening = OPENING.match(text, start)
+    if opening is None:
+        return None
+    if opening[0] not in _CLOSING:
+        return _delimited(text, opening.end(), opening[0])
+    return _searched(text, start, opening[0], after)
+
+
+def _more_quotes(text: str, end: int) -> bool:
+    """Whether the line goes on with another quote, so that the one before may belong to the string."""
+    line_end = text.find("\n", end, end + 2000)
+    return text.find('"', end, line_end if line_end >= 0 else end + 2000) >= 0
+
+
+def _delimited(text: str, body: int, delimiter: str) -> Quoted | None:
+    """A string between delimiters that cannot occur in it: triple quotes, quote tokens."""
+    end = text.find(delimiter, body)
+    if end < 0:
+        return None
+    fixer = _Fixer(raw=delimiter.startswith("<"))
+    json = fixer.json(text[body:end])
+    repairs = fixer.repairs if delimiter.startswith("<") else ["triple_quotes", *fixer.repairs]
+    return Quoted(json, end + len(delimiter), tuple(repairs))
+
+
+def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Quoted | None:
+    """A string that ends at the first of its quotes that something follows which cannot be in a string."""
+    inner, position = False, start + 1
+    while found := _CLOSING[quote].search(text, position):
+        position = found.end()
+        if found[0] == "\\":
+            position += 1
+        elif after.match(text, position):
+            break
+        else:
+            inner = True
+    if found is None:
+        return None
+    fixer = _Fixer(raw=False)
+    json = fixer.json(text[start + 1 : position - 1])
+    style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])
+    return Quoted(json, position, tuple(style + (["inner_quotes"] if inner else []) + fixer.repairs))
+
+
+class _Fixer:
+    """Writes the inside of a string as JSON. `raw`: backslashes are characters like any other."""
+
+    def __init__(self, *, raw: bool) -> None:
+        self.raw = raw
+        self.repairs: list[str] = []
+
+    def json(self, body: str) -> str:
+        if self.raw:
+            body = body.replace("\\", "\\\\")
+        return f'"{_FIX.sub(self.fix, body)}"'
+
+    def fix(self, found: re.Match[str]) -> str:
+        token, escaped = found[0], found[1]
+        if escaped is None:
+            return self.plain(token)
+        if escaped in '"\\/bfnrt':
+            return token
+        if escaped in "'`":
+            return escaped
+        if escaped in "\n\r":
+            self.note("line_continuation")
+            return ""
+        self.note("backslash")
+        return "\\\\" + _NAMED.get(escaped, escaped if escaped >= " " else f"\\u{ord(escaped):04x}")
+
+    def plain(self, token: str) -> str:
+        if token == '"':
+            return '\\"'
+        if token == "\\":
+            self.note("backslash")
+            return "\\\\"
+        if token[0] != "\\":
+            if not self.raw:
+                self.note("control_characters")
+            return _NAMED.get(token) or f"\\u{ord(token):04x}"
+        if len(token) == len("\\u0000") and token[2] in "dD" and token[3] in "89abcdefABCDEF":
+            self.note("lone_surrogate")
+            return "\\ufffd"
+        return token
+
+    def note(self, repair: str) -> None:
+        if repair not in self.repairs:
+            self.repairs.append(repair)
