@@ -2,7 +2,6 @@
 
 import msgspec
 from hypothesis import strategies as st
-from msgspec import Raw
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
@@ -11,9 +10,6 @@ from stages.state import Budget, Ledger, State, Success
 TOOLS = ("look", "write", "finish")
 
 texts = st.text(max_size=40)
-raws = st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')])
-st.register_type_strategy(Raw, raws)
-
 arguments = st.dictionaries(st.text(max_size=5), st.integers() | texts, max_size=3).map(
     lambda value: msgspec.json.encode(value).decode()
 )

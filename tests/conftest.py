@@ -1,0 +1,11 @@
+"""How Hypothesis makes the types that it does not know, and how it runs: no deadlines, nothing that needs luck."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from msgspec import Raw
+
+st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
+
+settings.register_profile("forge", deadline=None)
+settings.load_profile("forge")

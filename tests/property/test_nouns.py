@@ -1,0 +1,49 @@
+"""Every noun is a value: it survives JSON, and it cannot be changed."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages import events
+from stages.compaction import Compacted, ContextBudget
+from stages.effect import CallResult, Effect, Fault, Outcome, RawCall, Reply
+from stages.halt import Halt
+from stages.message import CUT_PHASE, Kind, Message
+from stages.retry import Backoff
+from stages.rules import Rules
+from stages.state import Budget, Ledger, Phase, State
+from stages.tool import ToolSpec
+from stages.verdict import Verdict
+
+NOUNS: list[object] = [
+    *(Message, ToolSpec, Rules, Effect, Outcome, CallResult, RawCall, Reply, Fault, Halt, Verdict, Budget, Ledger),
+    *(Phase, State, events.Event, ContextBudget, Compacted, Backoff),
+]
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: str(getattr(noun, "__name__", noun))[:30])
+@given(data=st.data())
+def test_it_survives_json(noun: type[object], data: st.DataObject) -> None:
+    value = data.draw(st.from_type(noun))
+    assert msgspec.json.decode(msgspec.json.encode(value), type=noun) == value
+
+
+@pytest.mark.parametrize("value", [State(history=()), Ledger(), Budget(), Fault(kind="timeout", detail="slow")])
+def test_it_is_frozen(value: msgspec.Struct) -> None:
+    name = value.__struct_fields__[0]
+    with pytest.raises(AttributeError, match="immutable"):
+        setattr(value, name, None)
+
+
+def test_a_state_of_another_version_is_refused_not_misread() -> None:
+    """A field that this version does not know would be lost in silence; the version says so."""
+    text = msgspec.json.encode(State(history=()))
+    assert b'"version":1' in text
+
+
+def test_the_seeds_order_of_cutting() -> None:
+    assert {kind for kind in Kind if CUT_PHASE.get(kind) == 1} >= {Kind.STEP_NUDGE, Kind.RETRY_NUDGE}
+    assert CUT_PHASE[Kind.TOOL_RESULT] == 2
+    assert CUT_PHASE[Kind.REASONING] == CUT_PHASE[Kind.TEXT_RESPONSE] == 3
+    assert not {Kind.SYSTEM_PROMPT, Kind.USER_INPUT, Kind.TOOL_CALL} & CUT_PHASE.keys()
