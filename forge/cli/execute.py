@@ -65,7 +65,8 @@ async def _interruptible(
     cancel = asyncio.Event()
     with suppress(NotImplementedError):  # Windows has no signal handlers on the loop; there Ctrl-C just ends it
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, cancel.set)
-    return await run(workflow, message, backend=backend, prompt_vars=values, cancel=cancel, **watching)
+    stoppable: Watching = {**watching, "cancel": cancel}
+    return await run(workflow, message, backend=backend, prompt_vars=values, **stoppable)
 
 
 def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:

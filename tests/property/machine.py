@@ -90,7 +90,7 @@ def outcomes(draw: st.DrawFn, awaiting: Awaiting) -> Outcome:
             return Results(results=tuple(draw(result_of(call)) for call in calls))
         case Ask(digest=digest):
             edited = draw(st.sampled_from([None, '{"text": "edited"}']))
-            decisions = [Approved(digest=digest, edited=edited), Rejected(digest=digest, reason="no")]
+            decisions: list[Outcome] = [Approved(digest=digest, edited=edited), Rejected(digest=digest, reason="no")]
             return draw(st.sampled_from(decisions))
 
 
