@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable
 
-import jsonschema_rs
 import msgspec
-from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator, ValidatorMap
 from msgspec import Raw, Struct
 
-from stages.schema.coerce import Compiled, coerce
-from stages.schema.problems import Problem, not_an_object, not_json, problems
-from stages.schema.value import DEEPEST, Json, cut, dotted, pairs_lost, shown, too_deep
+from stages.schema.coerce import coerce
+from stages.schema.compiled import Compiled, compiled
+from stages.schema.locate import problems
+from stages.schema.problems import Problem, not_an_object, not_json
+from stages.schema.value import DEEPEST, Json, cut, pairs_lost, too_deep
 
 LONGEST = 1_000_000
 """Characters of arguments that are read at all."""
@@ -18,15 +18,7 @@ LONGEST = 1_000_000
 REPAIRS = 20
 """Repairs that are named one by one; provenance stays in the history as long as the call does."""
 
-BACKTRACKING = 10_000
-"""Steps that a pattern with look-around or back-references may take; other patterns take linear time."""
-
-
 FLOAT = re.compile(r"\d[.eE]")
-
-
-class SchemaError(ValueError):
-    """A tool's parameters are not a JSON Schema that forge can check by; says where and why."""
 
 
 class Fits(Struct, frozen=True, kw_only=True):
@@ -53,9 +45,7 @@ def checker(parameters: bytes | Raw) -> Check:
     that the validator doesn't know are no constraint. Raises SchemaError for what is no JSON Schema of an
     object, and for a `$ref` that leads out of the schema: nothing is ever fetched.
     """
-    schema = _schema(parameters)
-    validator, parts = _compiled(schema)
-    compiled = Compiled(root=schema, parts=parts)
+    schema = compiled(parameters)
 
     def check(text: str) -> Fits | Misfit:
         value = _decoded(text)
@@ -66,17 +56,17 @@ def checker(parameters: bytes | Raw) -> Check:
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
             return Misfit(problems=(not_an_object(value),))
-        mended, coerced = coerce(value, compiled, len(text)) if _may_change(validator, value, text) else (value, ())
-        if not validator.is_valid(mended):
-            return Misfit(problems=problems(validator.iter_errors(mended)))
+        mended, coerced = coerce(value, schema, len(text)) if _may_change(value, text, schema) else (value, ())
+        if not schema.whole.is_valid(mended):
+            return Misfit(problems=problems(mended, schema, len(text)))
         return Fits(arguments=msgspec.json.encode(mended).decode(), repairs=_few(repairs + coerced))
 
     return check
 
 
-def _may_change(validator: Validator, value: Json, text: str) -> bool:
+def _may_change(value: Json, text: str, schema: Compiled) -> bool:
     """Whether to look for coercions: what fits has none, but for 2.0 that is better written 2."""
-    return FLOAT.search(text) is not None or not validator.is_valid(value)
+    return FLOAT.search(text) is not None or not schema.whole.is_valid(value)
 
 
 def _decoded(text: str) -> Json | Problem:
@@ -85,8 +75,10 @@ def _decoded(text: str) -> Json | Problem:
         return Problem(path="", rule="size", expected=f"at most {LONGEST} characters of arguments", found=found)
     try:
         value: Json = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except msgspec.DecodeError as error:
         return not_json(text, str(error))
+    except UnicodeError:
+        return not_json(text, "a character is half of a surrogate pair")
     except RecursionError:
         return _deep(text)
     if too_deep(value):
@@ -109,43 +101,3 @@ def _unquoted(text: str) -> Json:
 def _few(repairs: tuple[str, ...]) -> tuple[str, ...]:
     more = len(repairs) - REPAIRS
     return repairs if more <= 0 else (*repairs[:REPAIRS], f"and {more} more")
-
-
-def _schema(parameters: bytes | Raw) -> dict[str, Json]:
-    try:
-        schema: Json = msgspec.json.decode(parameters)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise SchemaError(f"the schema is no JSON: {error}") from error
-    if not isinstance(schema, dict):
-        raise SchemaError(f"the schema is {shown(schema)}; write a JSON object")
-    if too_deep(schema):
-        raise SchemaError(f"the schema is nested deeper than {DEEPEST} levels")
-    types = schema.get("type", "object")
-    if types != "object" and not (isinstance(types, list) and "object" in types):
-        raise SchemaError(f'the schema is wrong at "type": arguments are an object, not {types!r}; write "object"')
-    return schema
-
-
-def _compiled(schema: dict[str, Json]) -> tuple[Validator, ValidatorMap]:
-    try:
-        return _with(schema, RegexOptions())
-    except SchemaError:
-        # A pattern with look-around or back-references has no linear-time form; its steps are bounded instead.
-        return _with(schema, FancyRegexOptions(backtrack_limit=BACKTRACKING))
-
-
-def _with(schema: dict[str, Json], patterns: RegexOptions | FancyRegexOptions) -> tuple[Validator, ValidatorMap]:
-    try:
-        validator = jsonschema_rs.validator_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
-        parts = jsonschema_rs.validator_map_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
-    except ValidationError as error:
-        raise SchemaError(_explained(error)) from error
-    return validator, parts
-
-
-def _explained(error: ValidationError) -> str:
-    where = error.instance_path
-    if error.kind.name == "$ref":
-        return f'the schema has a "$ref" that does not resolve: {error.message}; it may only refer to its own parts'
-    keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
-    return f'the schema is wrong at "{dotted(where)}": {cut(error.message, 200)} (keyword "{keyword}")'

@@ -5,127 +5,65 @@ an integer where only integers are asked for; one string becomes a list of one; 
 argument that cannot be null is left out. Nothing else.
 """
 
-from collections.abc import Iterator
-
 import msgspec
-from jsonschema_rs import ValidatorMap
-from msgspec import Struct
 
+from stages.schema.compiled import Compiled, Place, start
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 
 EXACT = 2**53
 """Up to here a float holds every whole number, so that 2.0 is 2 and nothing else."""
 
-LEVELS = 120
-"""Parts of a schema that are followed into one another, references included; deeper values stay as they are."""
-
-Path = tuple[str | int, ...]
 Mended = tuple[Json, list[str]]
 """A value, and the coercions that it took."""
-
-
-class Compiled(Struct, frozen=True, kw_only=True):
-    """A schema, and the validators of its parts by their JSON pointer (RFC 6901), as in `#/properties/qty`."""
-
-    root: dict[str, Json]
-    parts: ValidatorMap
-
-    def fits(self, value: Json, pointer: str) -> bool:
-        """Whether the value fits the part; False for a pointer that leads nowhere."""
-        validator = self.parts.get(pointer)
-        return validator is not None and validator.is_valid(value)
-
-    def part(self, pointer: str) -> dict[str, Json]:
-        """The part as data; empty for one that asks for nothing or is not there."""
-        found: Json = self.root
-        for token in pointer.split("/")[1:]:
-            match found:
-                case dict():
-                    found = found.get(token.replace("~1", "/").replace("~0", "~"))
-                case list() if token.isdecimal() and int(token) < len(found):
-                    found = found[int(token)]
-                case _:
-                    return {}
-        return found if isinstance(found, dict) else {}
-
-
-class _At(Struct, frozen=True):
-    """Where the work is: in the schema and in the value. `fuel` bounds it all, `level` the nesting."""
-
-    schema: Compiled
-    fuel: Iterator[int]
-    pointer: str = "#"
-    path: Path = ()
-    level: int = 0
-
-    def part(self, pointer: str) -> "_At":
-        return _At(self.schema, self.fuel, pointer, self.path, self.level + 1)
-
-    def child(self, pointer: str, step: str | int) -> "_At":
-        return _At(self.schema, self.fuel, pointer, (*self.path, step), self.level + 1)
-
-    def fits(self, value: Json) -> bool:
-        return self.schema.fits(value, self.pointer)
-
-    def noted(self, repair: str) -> str:
-        return f'{repair} at "{dotted(self.path)}"' if self.path else repair
 
 
 def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
     """The value as the schema asks for it, as far as coercions lead, and each one (`string to integer at "qty"`).
 
-    `size`, the length of the JSON text, bounds the work: where a schema refers to itself in several
-    alternatives, trying all of them would take exponential time. What is left undone doesn't fit.
+    `size` is the length of the value's text. What coercions don't reach stays, and doesn't fit.
     """
-    mended, repairs = _mend(value, _At(schema, iter(range(1000 + 8 * size))))
+    mended, repairs = _mend(value, start(schema, size))
     return mended, tuple(repairs)
 
 
-def _mend(value: Json, at: _At) -> Mended:
-    if at.level > LEVELS or next(at.fuel, None) is None:
+def _mend(value: Json, at: Place) -> Mended:
+    if at.exhausted:
         return value, []
-    part = at.schema.part(at.pointer)
     repairs: list[str] = []
-    for pointer in _conjuncts(part, at.pointer):
-        value, more = _mend(value, at.part(pointer))
+    for place in at.conjuncts():
+        value, more = _mend(value, place)
         repairs += more
-    for keyword in ("anyOf", "oneOf"):
-        value, more = _alternative(value, part.get(keyword), at.part(f"{at.pointer}/{keyword}"))
+    for branches in at.alternatives():
+        value, more = _alternative(value, branches)
         repairs += more
-    value, more = _here(value, part, at)
+    value, more = _here(value, at)
     return value, repairs + more
 
 
-def _conjuncts(part: dict[str, Json], pointer: str) -> list[str]:
-    """The pointers of the parts that hold for the same value besides."""
-    target, every = part.get("$ref"), part.get("allOf")
-    referred = [target] if isinstance(target, str) and target.startswith("#") else []
-    return referred + ([f"{pointer}/allOf/{i}" for i in range(len(every))] if isinstance(every, list) else [])
-
-
-def _alternative(value: Json, branches: Json, at: _At) -> Mended:
+def _alternative(value: Json, branches: list[Place]) -> Mended:
     """The value as the alternative that it fits has it; else as all those have it that coercions lead to.
 
     Two alternatives with two different results are ambiguous, and the value stays.
     """
-    if not isinstance(branches, list):
-        return value, []
-    places = [at.part(f"{at.pointer}/{i}") for i in range(len(branches))]
-    meant = next((place for place in places if place.fits(value)), None)
+    meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
         return _mend(value, meant)
-    tried = [mended for place in places if place.fits((mended := _mend(value, place))[0])]
+    tried = [mended for branch in branches if branch.fits((mended := _mend(value, branch))[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, part: dict[str, Json], at: _At) -> Mended:
+def _here(value: Json, at: Place) -> Mended:
     """The value in the type that the part itself asks for, and what is in it likewise."""
-    retyped, repair = _retyped(value, part)
-    within, repairs = _children(retyped, part, at)
+    retyped, repair = _retyped(value, at.part)
+    within, repairs = _children(retyped, at)
     if repair == LIST_OF_ONE and not at.fits(within):
         return value, []
-    return within, [at.noted(repair), *repairs] if repair else repairs
+    return within, [_noted(repair, at), *repairs] if repair else repairs
+
+
+def _noted(repair: str, at: Place) -> str:
+    return f'{repair} at "{dotted(at.path)}"' if at.path else repair
 
 
 LIST_OF_ONE = "string to array of one"
@@ -193,44 +131,41 @@ def _kind(value: Json) -> str:
     return "integer" if "integer" in kinds(value) and isinstance(value, int) else min(kinds(value) - {"integer"})
 
 
-def _children(value: Json, part: dict[str, Json], at: _At) -> Mended:
+def _children(value: Json, at: Place) -> Mended:
     match value:
         case dict():
-            return _properties(value, part, at)
+            return _members(value, at)
         case list():
-            return _items(value, part, at)
+            return _items(value, at)
         case _:
             return value, []
 
 
-def _properties(value: dict[str, Json], part: dict[str, Json], at: _At) -> Mended:
+def _members(value: dict[str, Json], at: Place) -> Mended:
+    part = at.part
     declared, required = part.get("properties"), part.get("required")
+    optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
     mended: dict[str, Json] = {}
     repairs: list[str] = []
     for name, child in value.items():
-        known = isinstance(declared, dict) and name in declared
-        token = name.replace("~", "~0").replace("/", "~1")
-        place = at.child(f"{at.pointer}/properties/{token}" if known else f"{at.pointer}/additionalProperties", name)
-        optional = known and not (isinstance(required, list) and name in required)
-        if child is None and optional and not place.fits(None):
-            repairs.append(place.noted("null left out"))
+        place = at.member(name)
+        if child is None and name in optional and not place.fits(None):
+            repairs.append(_noted("null left out", place))
             continue
         mended[name], more = _mend(child, place)
         repairs += more
     return mended, repairs
 
 
-def _items(value: list[Json], part: dict[str, Json], at: _At) -> Mended:
-    """Each item as its place in `prefixItems`, or in draft 7's list of `items`, asks for it, the rest as `items`."""
-    leading = next((key for key in ("prefixItems", "items") if isinstance(part.get(key), list)), None)
-    first = part.get(leading) if leading else None
-    count = len(first) if isinstance(first, list) else 0
-    rest = "additionalItems" if leading == "items" else "items"
+def _names(required: Json) -> frozenset[str]:
+    return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+
+
+def _items(value: list[Json], at: Place) -> Mended:
     mended: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):
-        pointer = f"{at.pointer}/{leading}/{i}" if i < count else f"{at.pointer}/{rest}"
-        item, more = _mend(child, at.child(pointer, i))
+        item, more = _mend(child, at.item(i))
         mended.append(item)
         repairs += more
     return mended, repairs

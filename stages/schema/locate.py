@@ -1,0 +1,146 @@
+"""Where a value doesn't fit its schema: the smallest places, each with the rule that it breaks.
+
+The validator's own list of errors is not used for the whole, for it grows exponentially with the depth of a
+value where a schema refers to itself in alternatives; its verdicts on parts are, and its errors about one rule.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import jsonschema_rs
+from jsonschema_rs import FancyRegexOptions
+
+from stages.schema.compiled import BACKTRACKING, Compiled, Place, start
+from stages.schema.problems import Problem, in_words, keeping
+from stages.schema.value import Json, cut, dotted, kinds, shown
+
+MOST = 5
+"""Problems that are named: a model mends few at a time, and the first cause the others."""
+
+LOOKED_AT = 50
+"""Problems that are looked at to choose those."""
+
+LOCAL = frozenset(
+    {"type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "required", "dependentRequired"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
+    | {"minItems", "maxItems", "minProperties", "maxProperties"}
+)
+"""Rules about a value by itself, whatever is in it."""
+
+FOLLOWED = frozenset(
+    {"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"}
+    | {"additionalItems", "$defs", "definitions", "$schema", "title", "description", "default", "examples"}
+)
+"""Rules that lead to other parts, and are followed there, and those that are none."""
+
+Found = tuple[int, Problem]
+"""A problem, and how deep in the value it is."""
+
+
+def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
+    """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
+    found = sorted(islice(_in(value, start(schema, size)), LOOKED_AT), key=lambda each: -each[0])
+    named = tuple(dict.fromkeys(problem for _, problem in found))[:MOST]
+    return named or (Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown(value)),)
+
+
+def _in(value: Json, at: Place) -> Iterator[Found]:
+    # A member that may not be there at all is its object's problem.
+    if (at.path and not at.part) or not at.known or at.fits(value) or at.exhausted:
+        return
+    led = False
+    for found in _elsewhere(value, at):
+        led = True
+        yield found
+    for problem in _here(value, at):
+        led = True
+        yield len(at.path), problem
+    if not led:
+        rule = next((keyword for keyword in at.part if keyword not in LOCAL | FOLLOWED), "schema")
+        yield len(at.path), Problem(path=dotted(at.path), rule=rule, expected=keeping(rule), found=shown(value))
+
+
+def _elsewhere(value: Json, at: Place) -> Iterator[Found]:
+    """The problems in the parts that the part leads to."""
+    for place in at.conjuncts():
+        yield from _in(value, place)
+    for branches in at.alternatives():
+        yield from _alternative(value, branches, at)
+    match value:
+        case dict():
+            for name, child in value.items():
+                yield from _in(child, at.member(name))
+        case list():
+            for i, child in enumerate(value):
+                yield from _in(child, at.item(i))
+        case _:
+            pass
+
+
+def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[Found]:
+    """The problems in the one alternative that was meant, where that is clear; else that none was met."""
+    if any(branch.fits(value) for branch in branches):
+        return
+    meant = [branch for branch in branches if _plausible(value, branch)]
+    if len(meant) == 1:
+        yield from _in(value, meant[0])
+        return
+    expected = cut(" or ".join(dict.fromkeys(_wanted(branch) for branch in meant or branches)), 400)
+    yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown(value))
+
+
+def _plausible(value: Json, at: Place) -> bool:
+    """Whether the value has the type that the part asks for, and the members that mark its kind."""
+    if at.exhausted or not all(_plausible(value, place) for place in at.conjuncts()):
+        return False
+    types = _types(at)
+    if types and not kinds(value) & set(types):
+        return False
+    return not isinstance(value, dict) or all(at.member(name).fits(value[name]) for name in _marks(at) & value.keys())
+
+
+def _marks(at: Place) -> set[str]:
+    """The members that can have only one value, as the ones do that say which kind of object it is."""
+    declared = at.part.get("properties")
+    listed = declared.items() if isinstance(declared, dict) else ()
+    return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}
+
+
+def _types(at: Place) -> list[str]:
+    match at.part.get("type"):
+        case str(name):
+            return [name]
+        case list(names):
+            return [name for name in names if isinstance(name, str)]
+        case _:
+            return []
+
+
+def _wanted(at: Place) -> str:
+    """What the part asks for, in a word or two."""
+    part, types = at.part, _types(at)
+    if "const" in part:
+        return shown(part["const"])
+    if isinstance(options := part.get("enum"), list):
+        return ", ".join(map(shown, options[:20]))
+    if types:
+        marks = "".join(f" with {name} {_wanted(at.member(name))}" for name in sorted(_marks(at)))
+        return " or ".join(types) + marks
+    return next((_wanted(place) for place in at.conjuncts() if not place.exhausted), "another value")
+
+
+def _here(value: Json, at: Place) -> Iterator[Problem]:
+    """The problems with the part's own rules."""
+    rules = {keyword: rule for keyword, rule in at.part.items() if keyword in LOCAL}
+    if at.part.get("additionalProperties") is False:
+        declared, patterns = at.part.get("properties"), at.part.get("patternProperties")
+        rules["additionalProperties"] = False
+        rules["properties"] = dict.fromkeys(declared, True) if isinstance(declared, dict) else {}
+        rules["patternProperties"] = dict.fromkeys(patterns, True) if isinstance(patterns, dict) else {}
+    if "$schema" in at.schema.root:
+        rules["$schema"] = at.schema.root["$schema"]
+    validator = jsonschema_rs.validator_for(
+        rules, pattern_options=FancyRegexOptions(backtrack_limit=BACKTRACKING), validate_formats=True, offline=True
+    )
+    for error in validator.iter_errors(value):
+        yield from in_words(error, at.path)
