@@ -25,7 +25,7 @@ def get_order(order_id: str) -> dict[str, str | float]:
     return ORDERS[order_id]
 
 
-@tool(effect="read")
+@tool(effect="read", prerequisites=["get_order"])
 def get_customer(customer_id: str) -> dict[str, str]:
     """Look up a customer: where do they live?
 

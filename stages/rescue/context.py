@@ -56,18 +56,25 @@ _AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 
+_SUBJECT = re.compile(
+    r"[`*\"']*[ \t]+(?:is|was|were|are|has|had|would|could|should|might|does|did|means|meant|returns|returned|failed|fails|"
+    r"caused|causes|gave|gives|looks|came|appears|appeared|contains|shows|showed)\b"
+)
+"""The call is the subject of a sentence about it."""
+
 _QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _NEARLY = 16
 """Characters of decoration that may stand around a call which is the whole reply."""
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
 
-def is_shown(text: str, start: int, end: int, floor: int) -> bool:
+def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
     """Whether what stands from `start` to `end` is shown, not said: an example, a quotation, a report.
 
-    `floor` is where the call before ended; nothing before it is about this one.
+    `floor` is where the call before ended; nothing before it is about this one. `torn`: it broke off at `end`,
+    so only a quotation mark before it can be seen.
     """
-    if _in_quotes(text, start, end):
+    if _in_quotes(text, start, end, torn=torn):
         return not _is_all(text, start, end)
     if _in_blockquote(text, start):
         return True
@@ -76,7 +83,7 @@ def is_shown(text: str, start: int, end: int, floor: int) -> bool:
         return True
     if _REPORTED.search(lead) and not _INTENT.search(lead):
         return True
-    return bool(_AFTERWARDS.search(_sentence_after(text, end)))
+    return bool(_SUBJECT.match(text, end) or _AFTERWARDS.search(_sentence_after(text, end)))
 
 
 def lead_in(text: str, start: int, floor: int) -> str:
@@ -98,13 +105,11 @@ def _sentence_after(text: str, end: int) -> str:
     return tail[: first.end()] if first else tail
 
 
-def _in_quotes(text: str, start: int, end: int) -> bool:
-    if start == 0 or end >= len(text):
+def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if not before or (before == "`" and text[max(0, start - 3) : start] == "```"):
         return False
-    before, after = text[start - 1], text[end]
-    if before == "`" and text[max(0, start - 3) : start] == "```":
-        return False
-    return _QUOTES.get(before) == after
+    return _QUOTES.get(before) == after or (torn and before in _QUOTES)
 
 
 def _in_blockquote(text: str, start: int) -> bool:

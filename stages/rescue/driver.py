@@ -66,7 +66,7 @@ def _reads(text: str, anywhere: re.Pattern[str], asked: _Asked, names: Names) ->
                 continue
             position = max(read.end, position)
             says_something = read.claims or read.damage
-            if says_something and is_shown(text, read.start, read.end, floor):
+            if says_something and is_shown(text, read.start, read.end, floor, torn=not read.claims):
                 break
             if says_something or read.keep is not None:
                 reads.append((family.name, read))

@@ -28,6 +28,7 @@ _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _ONE_KEYS = ("tool_call", "function_call", "functionCall", "toolCall", "tool_use", "function", "call", "action")
 _ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
 """Beside a name and arguments these make it a record of a call that was made."""
+_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
 
@@ -152,7 +153,16 @@ def _is_definition(value: dict[str, Raw]) -> bool:
                 return True
             if "description" in value and "arguments" not in value:
                 return True
+    if any(_describes_types(value[key]) for key in _ARGUMENT_KEYS if key in value):
+        return True
     return "input_schema" in value or "inputSchema" in value
+
+
+def _describes_types(raw: Raw) -> bool:
+    """Whether each value says of which JSON type something is, instead of being something."""
+    described = members(source(raw))
+    kinds = [string((members(source(one)) or {}).get("type")) for one in described.values()] if described else [None]
+    return all(kind in _TYPES for kind in kinds)
 
 
 def _encoded(value: dict[str, Raw]) -> str:

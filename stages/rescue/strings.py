@@ -17,7 +17,7 @@ _CLOSING = {
     "\u2018": re.compile(r"[\u2019\u2018']|\\", re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:[}\])]|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|//|#|$)|$|```|</|<\||//|#\s)"
+    r"\s*+(?:[}\]]|\)(?!\s{0,8}[\"'])|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|//|#|$)|$|```|</|<\||//|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""

@@ -3,5 +3,6 @@
 from stages.schema.check import Check, Fits, Misfit, checker
 from stages.schema.compiled import SchemaError
 from stages.schema.problems import Problem
+from stages.schema.project import Projection, project
 
-__all__ = ["Check", "Fits", "Misfit", "Problem", "SchemaError", "checker"]
+__all__ = ["Check", "Fits", "Misfit", "Problem", "Projection", "SchemaError", "checker", "project"]

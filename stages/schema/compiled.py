@@ -60,7 +60,7 @@ class Place(Struct, frozen=True):
     def conjuncts(self) -> list[Self]:
         """The parts that hold for the same value besides: the target of `$ref`, and `allOf`."""
         target = self.part.get("$ref")
-        referred = [self._at(_pointed(self.schema.root, target), target)] if _local(target) else []
+        referred = [self._at(pointed(self.schema.root, target), target)] if _local(target) else []
         return referred + self._branches("allOf") if "allOf" in self.part else referred
 
     def alternatives(self) -> list[list[Self]]:
@@ -105,7 +105,7 @@ def _local(target: Json) -> TypeGuard[str]:
     return isinstance(target, str) and target.startswith("#")
 
 
-def _pointed(root: Json, pointer: str) -> Json:
+def pointed(root: Json, pointer: str) -> Json:
     """What a JSON pointer leads to, None for nothing."""
     found = root
     for token in pointer.split("/")[1:]:

@@ -10,7 +10,7 @@ from stages.rescue.names import Names
 _CONTENT_TYPE = r"\s*(?:<\|constrain\|>\s*)?(?:json|code|text)?"
 _HEADER = re.compile(
     r"(?:<\|start\|>assistant)?\s*(?:to=(?P<role>[\w.:-]{1,200}))?\s*(?:<\|channel\|>\s*(?P<channel>\w{1,40}))?"
-    rf"\s*(?:to=(?P<to>[\w.:-]{{1,200}}))?{_CONTENT_TYPE}\s*(?P<message><\|message\|>)?\s*"
+    rf"\s*(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*(?:<\|channel\|>\s*commentary)?{_CONTENT_TYPE}\s*(?P<message><\|message\|>)?\s*"
 )
 _END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>)|\Z")
 _AFTER_CALL = re.compile(r"\s*<\|(?:end|return|call)\|>")

@@ -63,7 +63,9 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
     body = _body(text, head.end(), head[1], head[1])
     if isinstance(body, str):
-        return Read(start=start, end=head.end(), damage=body, keep="")
+        # A tag that happens to bear a tool's name is a call only if arguments follow.
+        follows = text.startswith("{", _past_blank(text, head.end())) or _ELEMENT.match(text, head.end())
+        return Read(start=start, end=head.end(), damage=body, keep="") if follows else None
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 

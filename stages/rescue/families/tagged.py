@@ -46,7 +46,7 @@ _CLOSER = re.compile(
 _NEXT = re.compile(r"\s*[,;]?\s*(?=[\[{])")
 _NEXT_SAME = re.compile(r"\s*(?=[\[{])")
 _EMPTY = re.compile(r"\s*\Z")
-_JUNK = re.compile(r"[^<\[]{1,2000}(?=</tool_?calls?>|</function_call>)")
+_JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(r"[\[{]")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*[:=]\s*)?[\"'*`]*([A-Za-z_][\w.:/-]{0,120})[\"'*`]*\s*(?:\n|,|:|\(|\[ARGS\]|\[CALL_ID\][\w-]{1,40}\[ARGS\]|arguments\s*[:=]|```(?:json)?)*\s*(?=\{)"
@@ -106,11 +106,11 @@ def _python(text: str, start: int, position: int, names: Names) -> Read | None:
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
-    """A marker that is closed again around something that is no call at all."""
+    """A marker that is closed again around something that is no call at all, on lines of their own."""
     junk = _JUNK.match(text, position)
-    if junk is None:
+    if junk is None or (start > 0 and text[start - 1] != "\n"):
         return None
-    return Read(start=start, end=_past_closer(text, junk.end()), damage="what stands between the tags is no call.", keep="")
+    return Read(start=start, end=junk.end(), damage="what stands between the tags is no call.", keep="")
 
 
 def _past_closer(text: str, position: int) -> int:

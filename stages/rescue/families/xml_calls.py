@@ -133,5 +133,7 @@ def _damaged(start: int, end: int, name: str, names: Names) -> Read:
 
 
 FUNCTION = Family(name="function", opener="<function=", read=_function)
-INVOKE = Family(name="invoke", opener="<invoke|<\uff5cDSML\uff5c ?invoke|<\\|DSML\\| ?invoke|<invoke|<steptml:invoke", read=_invoke)
+INVOKE = Family(
+    name="invoke", opener=r"<\uff5cDSML\uff5c ?invoke\s|<\|DSML\| ?invoke\s|<(?:\w{1,12}:)?invoke\s", read=_invoke
+)
 ARG_KEY = Family(name="arg_key", opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>", read=_pairs)
