@@ -1,0 +1,63 @@
+"""`allOf` written as one part: what a grammar without conjunctions needs. It asks for the same or for less."""
+
+from stages.schema.compiled import pointed
+from stages.schema.value import Json
+
+Part = dict[str, Json]
+
+NESTED = 8
+"""References and `allOf`s within one another that are followed; what is deeper is left out."""
+
+NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
+"""Keywords that ask for nothing."""
+
+
+def merged(part: Part, root: Json, nested: int = 0) -> tuple[Part, list[str]]:
+    """The part with its `allOf` taken into it, and the keywords that were left out, being there already.
+
+    Each member that is left out only makes the part accept more. References are to parts of `root`.
+    """
+    found: Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
+    left_out: list[str] = []
+    conjuncts = part.get("allOf")
+    for conjunct in conjuncts if isinstance(conjuncts, list) else []:
+        resolved, more = _resolved(conjunct, root, nested)
+        found, clashes = _both(found, resolved)
+        left_out += [*more, *clashes]
+    return found, left_out
+
+
+def _resolved(part: Json, root: Json, nested: int) -> tuple[Part, list[str]]:
+    if not isinstance(part, dict):
+        return {}, [] if part is True else ["allOf"]
+    if nested >= NESTED:
+        return {}, ["allOf"]
+    target = part.get("$ref")
+    if isinstance(target, str):
+        return _resolved(pointed(root, target) if target.startswith("#") else None, root, nested + 1)
+    return merged(part, root, nested + 1) if "allOf" in part else (part, [])
+
+
+def _both(one: Part, other: Part) -> tuple[Part, list[str]]:
+    """One part for two, and the keywords of the second that had no place beside those of the first."""
+    found, left_out = dict(one), []
+    for keyword, rule in other.items():
+        present = found.get(keyword)
+        if keyword not in found:
+            found[keyword] = rule
+        elif keyword == "properties" and isinstance(present, dict) and isinstance(rule, dict):
+            found[keyword] = _members(present, rule)
+        elif keyword == "required" and isinstance(present, list) and isinstance(rule, list):
+            found[keyword] = present + [name for name in rule if name not in present]
+        elif present != rule and keyword not in NOTES:
+            left_out.append(keyword)
+    return found, left_out
+
+
+def _members(one: Part, other: Part) -> Part:
+    shared: Part = {
+        name: one[name] if one[name] == part else {"allOf": [one[name], part]}
+        for name, part in other.items()
+        if name in one
+    }
+    return {**one, **other, **shared}
