@@ -35,9 +35,10 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Local:
-    """A model in this process. `model` is a known one's name or the path of a GGUF file; `progress` watches its download.
+    """A model in this process; a known one's name, or the path of a GGUF file.
 
-    A wrong model is refused here; ModelUnavailable and BackendError come from `connect`.
+    `progress` watches the download. A wrong model is refused here; ModelUnavailable and BackendError come
+    from `connect`.
     """
 
     def __init__(

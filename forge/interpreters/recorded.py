@@ -68,7 +68,7 @@ def _append(file: BinaryIO, line: Header | Entry) -> None:
 
 
 def read_journal(path: str | Path) -> Journal:
-    """The journal in that file; JournalError names a line that is wrong. A last line that a crash cut off is left out."""
+    """The journal in that file; JournalError names a wrong line. A last line that a crash cut off is left out."""
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:

@@ -36,13 +36,17 @@ class Rescued(Struct, frozen=True, kw_only=True):
 
 
 Rescue = Callable[[str, Collection[str]], Rescued]
-_Asked = tuple[tuple[Family, Callable[[str, int], re.Match[str] | None]], ...]
+_Asked = dict[str, tuple[tuple[Family, Callable[[str, int], re.Match[str] | None]], ...]]
 
 
 def rescuer(families: tuple[Family, ...]) -> Rescue:
     """A function `rescue(text, names)` that knows these families; where two openers match, the earlier family wins."""
     anywhere = re.compile("|".join(family.opener for family in families))
-    asked = tuple((family, re.compile(family.opener).match) for family in families)
+    opens = tuple((family, re.compile(family.opener).match) for family in families)
+    asked = {
+        first: tuple((family, match) for family, match in opens if first in family.first)
+        for first in {character for family in families for character in family.first}
+    }
 
     def rescue(text: str, names: Collection[str]) -> Rescued:
         # Half a surrogate pair is no text: no JSON can hold it, and no server takes it back.
@@ -60,7 +64,7 @@ def _reads(text: str, anywhere: re.Pattern[str], asked: _Asked, names: Names) ->
     while found := anywhere.search(text, position):
         start = found.start()
         position = start + 1
-        for family, opens in asked:
+        for family, opens in asked[text[start]]:
             read = family.read(text, start, names) if opens(text, start) else None
             if read is None or read.start < floor:
                 continue

@@ -50,9 +50,11 @@ class Family(Struct, frozen=True, kw_only=True):
     """A grammar of calls.
 
     `opener` is the source of a regular expression for where a call may begin: cheap, without capturing groups,
-    beginning with a literal. `read` is asked at each match, as `read(text, position, names)`; None: not mine.
+    each alternative beginning with a literal character out of `first`. `read` is asked at each match, as
+    `read(text, position, names)`; None: not mine.
     """
 
     name: str
+    first: str
     opener: str
     read: Callable[[str, int, Names], Read | None]

@@ -1,14 +1,18 @@
 """JSON in the middle of a text: read strictly first, mended only where that fails."""
 
 import html
+import json
 import re
 
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.rescue.mend import DEEPEST, Mended, Torn, mend
+from stages.rescue.mend import Mended, Torn, mend
 
-_TO_BRACKET = re.compile(r'[^{}\[\]"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^{}\[\]"]*+)*+', re.DOTALL)
+_SCAN = json.JSONDecoder(parse_int=str, parse_float=str).scan_once
+_WINDOW = 1024
+_NEAR_END = 16
+"""Characters; an error nearer to the end of a window may come from the window."""
 _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
@@ -21,24 +25,32 @@ class Json(Struct, frozen=True, kw_only=True):
     cost: int = 0
 
 
-def extent(text: str, start: int) -> int:
-    """Where the object or array that begins at `start` ends, brackets in strings not counted; -1 if nowhere."""
-    depth, position = 0, start
+def _strict_end(text: str, start: int) -> int:
+    """Where the valid JSON that begins at `start` ends; if there is none, minus the place where it broke.
+
+    It is scanned in windows that grow, so that a text full of false starts costs no more than its length.
+    """
+    size = _WINDOW
     while True:
-        position = _TO_BRACKET.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty string
-        if position == len(text) or text[position] == '"' or depth > DEEPEST:
-            return -1
-        depth += 1 if text[position] in "{[" else -1
-        position += 1
-        if depth == 0:
-            return position
+        try:
+            return start + int(_SCAN(text[start : start + size], 0)[1])
+        except json.JSONDecodeError as broken:
+            whole = start + size >= len(text)
+            if whole or (broken.pos < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
+                return -(start + broken.pos)
+        except (StopIteration, RecursionError, ValueError):
+            # A value that is none, nesting without end, a number of thousands of digits.
+            return -start - 1
+        size *= 8
 
 
-def json_at(text: str, start: int) -> Json | Torn:
-    """The object or array that begins at `start`, mended if it must be; Torn with the place where it broke."""
-    end = extent(text, start)
+def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
+    """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is mended."""
+    end = _strict_end(text, start)
     if end > 0 and is_json(text[start:end]):
         return Json(text=text[start:end], end=end)
+    if strict:
+        return Torn(end=abs(end), cut=False)
     if _ENTITY_QUOTE.match(text, start):
         return _unescaped(text, start)
     match mend(text, start):
@@ -90,15 +102,24 @@ def quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-_ESCAPED_END = re.compile(r"\}(?=[^{}]*+$)")
-
-
 def _unescaped(text: str, start: int) -> Json | Torn:
-    """An object whose quotes were written as HTML entities: it ends with the brace that balances the first."""
-    end = extent(text, start)
+    """An object whose quotes were written as HTML entities."""
+    end = _braces_end(text, start)
     if end < 0:
         return Torn(end=len(text), cut=True)
-    inner = json_at(html.unescape(text[start:end]).replace("&quot;", '"'), 0)
+    inner = json_at(html.unescape(text[start:end]), 0)
     if isinstance(inner, Torn):
         return Torn(end=end, cut=False)
     return Json(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost + 1)
+
+
+_BRACE = re.compile(r"[{}]")
+
+
+def _braces_end(text: str, start: int) -> int:
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    return -1

@@ -13,7 +13,7 @@ from stages.rescue.strings import OPENING, quoted_string
 DEEPEST = 40
 """Levels of nesting; no tool takes more, and deeper text is an attack."""
 
-_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/|#[^\n]*+)*+")
+_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|#[^\n]*+)*+")
 _SPACE = re.compile(r"\s*+")
 _WORD = re.compile(r"[+-]?[\w.][\w.+-]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?")

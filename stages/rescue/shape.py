@@ -68,6 +68,8 @@ def _object(text: str, names: Names, *, marked: bool) -> Shape:
     value = members(text)
     if value is None:
         return DATA
+    if len(value) == len(_COMMONEST) and (claim := _commonest(value, names)):
+        return Shape(claims=(claim,))
     for key in _MANY_KEYS:
         if key in value and (many := elements(source(value[key]))):
             return _several(many, names, marked=marked)
@@ -77,6 +79,18 @@ def _object(text: str, names: Names, *, marked: bool) -> Shape:
             outer = {k: v for k, v in value.items() if k in _NAME_KEYS and k != key}
             return _call({**outer, **inner}, names, marked=marked)
     return _call(value, names, marked=marked)
+
+
+_COMMONEST = ("name", "arguments")
+
+
+def _commonest(value: dict[str, Raw], names: Names) -> Claim | None:
+    """`{"name": …, "arguments": {…}}` at once: what most models write, in most replies, needs none of the rest."""
+    name = string(value.get("name"))
+    arguments = bytes(value.get("arguments", b""))
+    if name is None or name not in names.known or not arguments.startswith(b"{") or b'"type"' in arguments:
+        return None
+    return Claim(name=name, arguments=arguments.decode())
 
 
 def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:

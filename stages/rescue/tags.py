@@ -2,14 +2,14 @@
 
 import re
 
-_THINK = r"(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)"
-_CALL_TAG = r"(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)"
+_THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning))"
+_CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call))"
 _OPEN = (
-    rf"<{_THINK}>|\[THINK\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
+    rf"<{_THINK}>|\[(?i:THINK)\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
     r"<\|open\|>think<\|sep\|>|<unused94>thought"
 )
 _CLOSE = (
-    rf"</{_THINK}>|\[/THINK\]|\u25c1/think\u25b7|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
+    rf"</{_THINK}>|\[/(?i:THINK)\]|\u25c1/think\u25b7|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
     r"<\|close\|>think<\|sep\|>|<unused95>"
 )
 _ANALYSIS = r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"
@@ -28,12 +28,11 @@ _DRAFT = r'\n\{"name"|\n\{"tool"|\n```json'
 
 TAG = re.compile(
     rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<analysis>{_ANALYSIS})|(?P<end><\|end\|>)|(?P<turn><\|start\|>assistant)|"
-    rf"(?P<call>{_CALL})|(?P<called>{_CALLED})|(?P<draft>{_DRAFT})",
-    re.IGNORECASE,
+    rf"(?P<call>{_CALL})|(?P<called>{_CALLED})|(?P<draft>{_DRAFT})"
 )
 """Every tag that splitting knows, in a group named after what it does."""
 
-TAGGED = re.compile(rf"{_OPEN}|{_CLOSE}|{_ANALYSIS}", re.IGNORECASE)
+TAGGED = re.compile(rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>")
 """A text without any of these holds no reasoning."""
 
 ADDRESSED = re.compile(r"\bto=[\w.:-]{1,80}\s*$")

@@ -67,6 +67,6 @@ def _structure(text: str, start: int, names: Names) -> Read | None:
     return Read(start=start, end=found.end(), keep="") if found else None
 
 
-GEMMA = Family(name="gemma", opener=r"<\|tool_call>|<start_function_call>", read=_gemma)
-K3 = Family(name="k3", opener=r"<\|open\|>call ", read=_element)
-K3_STRUCTURE = Family(name="k3", opener=r"<\|open\|>|<\|close\|>", read=_structure)
+GEMMA = Family(name="gemma", first="<", opener=r"<\|tool_call>|<start_function_call>", read=_gemma)
+K3 = Family(name="k3", first="<", opener=r"<\|open\|>call ", read=_element)
+K3_STRUCTURE = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_structure)

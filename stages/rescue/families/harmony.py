@@ -48,12 +48,13 @@ def _call(text: str, start: int, header: re.Match[str], recipient: str, names: N
 
 def _addressed(text: str, start: int, names: Names) -> Read | None:
     """A header whose control tokens were lost on the way: `commentary to=functions.f json{…}`."""
-    header = _HEADER.match(text, start)
+    to = start - len("to")
+    header = _HEADER.match(text, to) if text.startswith("to", max(0, to)) else None
     if header is None or not (header["message"] or text.startswith("{", header.end())):
         return None
-    before = _START_BEFORE.search(text, max(0, start - 60), start)
-    return _call(text, before.start() if before else start, header, header["role"] or "", names)
+    before = _START_BEFORE.search(text, max(0, to - 60), to)
+    return _call(text, before.start() if before else to, header, header["role"] or "", names)
 
 
-MESSAGE = Family(name="harmony", opener=r"<\|start\|>assistant|<\|channel\|>", read=_message)
-ADDRESSED = Family(name="harmony", opener=r"to=functions\.", read=_addressed)
+MESSAGE = Family(name="harmony", first="<", opener=r"<\|start\|>assistant|<\|channel\|>", read=_message)
+ADDRESSED = Family(name="harmony", first="=", opener=r"=functions\.", read=_addressed)

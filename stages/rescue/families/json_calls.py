@@ -23,12 +23,17 @@ _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
 )
+_PROMISING = re.compile(
+    r"[\[{\s]{1,50}(?:&|//|/\*|#|[\"'\u201c\u201d\u2018]?(?:name|tool|function|action|arg|param|input|id|type|thought|reason|"
+    r"recipient|role|call|index|content|step|plan|rationale|explanation|kwargs|Name|Tool|Function|Action))"
+)
+"""Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
 CUT = "its JSON is cut off before it is complete."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
-    found = json_at(text, start)
+    found = json_at(text, start, strict=not _PROMISING.match(text, start))
     if isinstance(found, Torn):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
@@ -99,5 +104,6 @@ def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
     return Read(start=start, end=max(torn.end, meant.end()), damage=CUT if torn.cut else UNREADABLE)
 
 
-FENCED = Family(name="fenced", opener="```(?!`)", read=_fenced)
-BARE = Family(name="bare", opener=r"\{|\[(?=\s{0,8}\{)", read=_bare)
+FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
+_OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018}]|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
+BARE = Family(name="bare", first="{[", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})", read=_bare)

@@ -65,7 +65,8 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
     if isinstance(body, str):
         # A tag that happens to bear a tool's name is a call only if arguments follow.
         follows = text.startswith("{", _past_blank(text, head.end())) or _ELEMENT.match(text, head.end())
-        return Read(start=start, end=head.end(), damage=body, keep="") if follows else None
+        end = len(text) if body == CUT else head.end()
+        return Read(start=start, end=end, damage=body, keep="") if follows else None
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 
@@ -117,9 +118,8 @@ def _unwrapped(value: str) -> str:
 
 
 TOOL_XML = Family(
-    name="tool_xml",
-    opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
+    name="tool_xml", first="<", opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
     read=_tool_xml,
 )
-ATTRIBUTE = Family(name="tool_xml", opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)", read=_attribute)
-OWN_TAG = Family(name="tool_tag", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)
+ATTRIBUTE = Family(name="tool_xml", first="<", opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)", read=_attribute)
+OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)

@@ -5,11 +5,15 @@ import re
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 
-_TAGS = (
+_RESULTS = (
     "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"
-    "observation|tools|available_tools|example|examples|documentation|tool_definitions|quote|blockquote|transcript|log|results?"
+    "observation|tools|available_tools|tool_definitions"
 )
-_TAG = re.compile(rf"<({_TAGS})\b[^>\n]{{0,100}}>")
+"""Whatever stands in these the model was given; so does what follows, if they are not closed."""
+_SHOWN = "example|examples|documentation|quote|blockquote|transcript|log|results?|output"
+_TAG = re.compile(rf"<(?:({_RESULTS})|({_SHOWN}))\b[^>\n]{{0,100}}>")
+_REACH = 4000
+"""Characters in which a tag that is only a word in brackets, unless it is closed, must be closed."""
 _TOKENS = {
     "<|tool_response|>": "<|/tool_response|>",
     "<|tool_response>": "<tool_response|>",
@@ -23,11 +27,15 @@ _TOKENS = {
 
 def _tagged(text: str, start: int, names: Names) -> Read | None:
     opening = _TAG.match(text, start)
-    if opening is None or opening[1] in names.known:
+    if opening is None:
         return None
-    end = text.find(f"</{opening[1]}>", opening.end())
-    # Not closed, it is only a word in brackets.
-    return None if end < 0 else Read(start=start, end=end + len(f"</{opening[1]}>"))
+    tag = opening[1] or opening[2]
+    if tag in names.known:
+        return None
+    end = text.find(f"</{tag}>", opening.end(), len(text) if opening[1] else opening.end() + _REACH)
+    if end < 0:
+        return Read(start=start, end=len(text)) if opening[1] else None
+    return Read(start=start, end=end + len(f"</{tag}>"))
 
 
 def _token(text: str, start: int, names: Names) -> Read | None:
@@ -36,5 +44,5 @@ def _token(text: str, start: int, names: Names) -> Read | None:
     return Read(start=start, end=end + len(_TOKENS[opening]) if end >= 0 else len(text))
 
 
-ECHO = Family(name="echo", opener=rf"<(?:{_TAGS})(?=[\s>])", read=_tagged)
-ECHO_TOKEN = Family(name="echo", opener="|".join(map(re.escape, _TOKENS)), read=_token)
+ECHO = Family(name="echo", first="<", opener=rf"<(?:{_RESULTS}|{_SHOWN})(?=[\s>])", read=_tagged)
+ECHO_TOKEN = Family(name="echo", first="<[", opener="|".join(map(re.escape, _TOKENS)), read=_token)

@@ -87,4 +87,4 @@ def _end(text: str, position: int) -> int:
     return len(text) if _OBSERVATION.match(text, end) else end
 
 
-REACT = Family(name="react", opener="Action|Tool|Function|\u273fFUNCTION\u273f", read=_read)
+REACT = Family(name="react", first="ATF\u273f", opener="Action|Tool|Function|\u273fFUNCTION\u273f", read=_read)

@@ -34,7 +34,6 @@ _OPENERS = (
     r"<\|tools_prefix\|>",  # Apertus
     r"\[TOOL_CALLS\]",  # Mistral before v11
     r"\[TOOL_REQUEST\]",  # LM Studio
-    r"functools(?=\[)",  # Phi-4 mini, FireFunction
 )
 _OPENING = re.compile("|".join(_OPENERS))
 _FENCE_OPEN = re.compile(r"\s*(?:```[ \t]*\w*\s*)?")
@@ -118,4 +117,4 @@ def _past_closer(text: str, position: int) -> int:
     return closer.end() if closer else position
 
 
-TAGGED = Family(name="tagged", opener="|".join(_OPENERS), read=_read)
+TAGGED = Family(name="tagged", first="<[", opener="|".join(_OPENERS), read=_read)

@@ -5,7 +5,7 @@ import re
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at
-from stages.rescue.names import Names
+from stages.rescue.names import LONGEST, Names
 
 _BEGIN = r"<[|\uff5c]tool[\u2581_]call[\u2581_]begin[|\uff5c]>"
 _HEAD = re.compile(
@@ -23,9 +23,6 @@ _SOLAR = re.compile(
 )
 _SOLAR_END = re.compile(r"\s*<\|tool_call:end\|>")
 
-_ARGS_BEFORE = re.compile(
-    r"(?:\[TOOL_CALLS\]\s*)?(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?\Z"
-)
 _ARGS = re.compile(r"\[ARGS\]\s*")
 _COMPACT = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?(?:\[ARGS\])?\s*(?=\{)")
 _NOTHING = re.compile(r"\b\B")
@@ -46,14 +43,15 @@ def _call(
 
 
 def _token(text: str, start: int, names: Names) -> Read | None:
-    before = _SECTION_BEFORE.search(text, max(0, start - 260), start)
+    section = text.rfind("calls", max(0, start - 240), start)
+    before = _SECTION_BEFORE.match(text, max(0, section - len("<|tool_")), start) if section >= 0 else None
     begin = before.start() if before else start
     head = _HEAD.match(text, start)
     if head is None:
         return Read(start=begin, end=start + len("<|tool_call_begin|>"), damage="its header is damaged.", keep="")
     read = _call(text, begin, head, _END, names)
-    section = _SECTION_AFTER.match(text, read.end)
-    return read if section is None else Read(start=begin, end=section.end(), claims=read.claims, damage=read.damage, keep="")
+    after = _SECTION_AFTER.match(text, read.end)
+    return read if after is None else Read(start=begin, end=after.end(), claims=read.claims, damage=read.damage, keep="")
 
 
 def _solar(text: str, start: int, names: Names) -> Read | None:
@@ -69,19 +67,27 @@ def _compact(text: str, start: int, names: Names) -> Read | None:
 
 def _args(text: str, start: int, names: Names) -> Read | None:
     """`name[ARGS]{…}` where the marker before it has been lost."""
-    before = _ARGS_BEFORE.search(text, max(0, start - 260), start)
+    name = _name_before(text, start)
     head = _ARGS.match(text, start)
-    if before is None or head is None or not text.startswith("{", head.end()):
+    if not name or head is None or not text.startswith("{", head.end()):
         return None
+    begin = start - len(name)
     found = json_at(text, head.end())
     if not isinstance(found, Json):
-        why = CUT if found.cut else UNREADABLE
-        return Read(start=before.start(), end=max(found.end, head.end()), damage=why if names.knows(before["name"]) else None)
-    claim = Claim(name=before["name"], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
+        why = (CUT if found.cut else UNREADABLE) if names.knows(name) else None
+        return Read(start=begin, end=max(found.end, head.end()), damage=why)
+    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=begin, end=found.end, claims=(claim,), keep="")
 
 
-TOKEN = Family(name="token", opener=_BEGIN, read=_token)
-SOLAR = Family(name="token", opener=r"<\|tool_call:begin\|>", read=_solar)
-COMPACT = Family(name="args", opener=r"\[TOOL_CALLS\](?=\s{0,8}[A-Za-z_])", read=_compact)
-ARGS = Family(name="args", opener=r"\[ARGS\]", read=_args)
+def _name_before(text: str, end: int) -> str:
+    start = end
+    while start > max(0, end - LONGEST) and (text[start - 1].isalnum() or text[start - 1] in "_.:/-"):
+        start -= 1
+    return text[start:end]
+
+
+TOKEN = Family(name="token", first="<", opener=_BEGIN, read=_token)
+SOLAR = Family(name="token", first="<", opener=r"<\|tool_call:begin\|>", read=_solar)
+COMPACT = Family(name="args", first="[", opener=r"\[TOOL_CALLS\](?=\s{0,8}[A-Za-z_])", read=_compact)
+ARGS = Family(name="args", first="[", opener=r"\[ARGS\]", read=_args)

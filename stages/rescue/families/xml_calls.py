@@ -132,8 +132,8 @@ def _damaged(start: int, end: int, name: str, names: Names) -> Read:
     return Read(start=start, end=end, damage=why, keep="" if known else None)
 
 
-FUNCTION = Family(name="function", opener="<function=", read=_function)
+FUNCTION = Family(name="function", first="<", opener="<function=", read=_function)
 INVOKE = Family(
-    name="invoke", opener=r"<\uff5cDSML\uff5c ?invoke\s|<\|DSML\| ?invoke\s|<(?:\w{1,12}:)?invoke\s", read=_invoke
+    name="invoke", first="<", opener=r"<\uff5cDSML\uff5c ?invoke\s|<\|DSML\| ?invoke\s|<(?:\w{1,12}:)?invoke\s", read=_invoke
 )
-ARG_KEY = Family(name="arg_key", opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>", read=_pairs)
+ARG_KEY = Family(name="arg_key", first="<", opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>", read=_pairs)
