@@ -58,10 +58,10 @@ async def drive(
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
     while True:
         if cancel is not None and cancel.is_set():
-            return _halted(_cancelled(state), interrupt(state), observer)
+            return halted(_cancelled(state), interrupt(state), observer)
         moved = turn(state)
         if isinstance(moved, Failure):
-            return _halted(moved.failure(), state, observer)
+            return halted(moved.failure(), state, observer)
         before, state = state, moved.unwrap()
         _tell(observer, before, state)
         match state.phase:
@@ -73,7 +73,7 @@ async def drive(
                     continue
                 delivered = deliver(state, arrived)
                 if isinstance(delivered, Failure):
-                    return _halted(delivered.failure(), state, observer)
+                    return halted(delivered.failure(), state, observer)
                 before, state = state, delivered.unwrap()
                 _tell(observer, before, state)
             case Ready() if not isinstance(before.phase, Ready):
@@ -86,7 +86,8 @@ def _cancelled(state: State) -> Cancelled:
     return Cancelled(turns=state.ledger.turn, completed=completed(state.ledger))
 
 
-def _halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finished, Halted]:
+def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finished, Halted]:
+    """The end of a run without its goal, told to the observer."""
     if observer is not None:
         _call(observer, events.Halted(halt=halt))
     return Failure(Halted(halt=halt, state=state))

@@ -11,7 +11,7 @@ from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
 from forge.interpreters.recorded import recording
 from forge.interpreters.tools import Tools
-from forge.loop import Finished, Halted, Observer, drive
+from forge.loop import Finished, Halted, Observer, drive, halted
 from forge.workflow import Workflow
 from stages.halt import BackendFailed
 from stages.message import History
@@ -70,7 +70,7 @@ async def resume(
                 turn = workflow.pipeline(connection)
                 return await drive(turn, state, recorded, watching.get("observer"), watching.get("cancel"))
     except BackendError as error:
-        return Failure(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
+        return halted(BackendFailed(fault=error.fault, attempts=1), state, watching.get("observer"))
 
 
 def run_sync(

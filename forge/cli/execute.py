@@ -51,10 +51,11 @@ def _show(workflow: Workflow, message: str, values: Mapping[str, str], options: 
     view = View(console)
     with downloading(console) as progress:
         backend = _backend(options, progress)
-        console.print(Text(workflow.name, style="bold").append(f": {printable(message)}", style="none"))
+        console.print(Text(workflow.name, style="bold").append(f": {printable(message)}", style="none"), soft_wrap=True)
         watching: Watching = {"observer": view, "journal": str(journal)}
         result = asyncio.run(_interruptible(workflow, message, values, backend, watching))
-    console.print(Text(f"{view.turns} model calls. Journal: {journal}", style="dim"), soft_wrap=True)
+    where = f" Journal: {journal}" if journal.exists() else ""
+    console.print(Text(f"{view.turns} model calls.{where}", style="dim"), soft_wrap=True)
     return 1 if isinstance(result, Failure) else 0
 
 
