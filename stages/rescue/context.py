@@ -101,6 +101,8 @@ def lead_in(text: str, start: int, floor: int) -> str:
 def _sentence_after(text: str, end: int) -> str:
     tail = text[end : end + _WINDOW]
     tail = _FENCE_LINE.sub("", tail).lstrip(" \t\r\n`*_)]}>.,;:")
+    if not tail[:1].isalpha():
+        return ""
     first = re.search(r"[.!?](?=\s|$)|\n\s*\n", tail)
     return tail[: first.end()] if first else tail
 

@@ -38,8 +38,9 @@ def _strict_end(text: str, start: int) -> int:
             whole = start + size >= len(text)
             if whole or (broken.pos < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
                 return -(start + broken.pos)
-        except (StopIteration, RecursionError, ValueError):
-            # A value that is none, nesting without end, a number of thousands of digits.
+        except RecursionError:
+            return -min(len(text), start + size)
+        except StopIteration:
             return -start - 1
         size *= 8
 
