@@ -3,18 +3,23 @@
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.loop import Finished, Halted, drive
 from forge.run import resume, run, run_or_raise, run_sync
-from forge.tool import Tool, tool
+from forge.tool import Tool, respond_tool, tool
 from forge.workflow import Workflow
+from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
 
 __all__ = [
     "Finished",
     "ForgeError",
     "Halted",
+    "NoCompact",
+    "SlidingWindowCompact",
+    "TieredCompact",
     "Tool",
     "ToolFailed",
     "ToolResolutionError",
     "Workflow",
     "drive",
+    "respond_tool",
     "resume",
     "run",
     "run_or_raise",

@@ -89,6 +89,20 @@ def tool(
     return make if function is None else make(function)
 
 
+def respond_tool() -> Tool[[str], str]:
+    """The synthetic tool of the seeds: an answer in words, as a call. Name it as a terminal tool (D3)."""
+
+    def respond(message: str) -> str:
+        """Answer the user in words: to chat, to ask for what is missing, or to report the result.
+
+        Args:
+            message: What the user is told.
+        """
+        return message
+
+    return tool(effect="terminal")(respond)
+
+
 def _mistakes(spec: ToolSpec) -> tuple[str, ...]:
     found = []
     if not _NAME.fullmatch(spec.name):

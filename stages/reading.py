@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable
 from typing import Literal, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stages import nudges
 from stages.effect import RawCall, Reply
-from stages.rescue import rescue, split_reasoning
+from stages.rescue import Names, rescue, split_reasoning
 from stages.rules import Rules
 from stages.schema import Check, Fits, Misfit, Problem, checker
 from stages.wire import prompted
@@ -79,8 +80,11 @@ def _rescued(text: str, reasoning: str, checks: dict[str, Check], *, cut: bool) 
 
 
 def _judged(call: RawCall, checks: dict[str, Check], origin: str, *, cut: bool) -> Judged:
-    check = checks.get(call.name)
-    return _checked(call, check, origin, (), cut=cut) if check else _unknown(call, checks, origin)
+    meant = Names(checks.keys()).find(call.name)
+    if len(meant) != 1:
+        return _unknown(call, checks, origin)
+    repairs = () if meant[0] == call.name else (f"name {nudges.quote(call.name, 60)}",)
+    return _checked(replace(call, name=meant[0]), checks[meant[0]], origin, repairs, cut=cut)
 
 
 def _unknown(call: RawCall, checks: dict[str, Check], origin: str) -> Judged:

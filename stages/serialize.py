@@ -11,6 +11,7 @@ from stages.halt import Halt
 from stages.message import Assistant, History
 from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
+from stages.schema import project
 from stages.state import Folded, Ledger, Prepared, Sent, State
 from stages.wire import constrained, openai, prompted
 
@@ -75,7 +76,9 @@ def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], bytes]:
 
 def _constraint(rules: Rules) -> Callable[[Ledger], bytes]:
     """The request's end with the schema of the calls that are legal then, and no other (D30)."""
-    branches = {tool.name: constrained.branch(tool, tool.parameters) for tool in rules.tools}
+    branches = {
+        tool.name: constrained.branch(tool, project(tool.parameters, "llama.cpp").schema) for tool in rules.tools
+    }
 
     def end(ledger: Ledger) -> bytes:
         schema = constrained.one_of([branches[tool.name] for tool in legal(rules, ledger)])

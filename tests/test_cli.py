@@ -1,5 +1,7 @@
 """The command line: exit codes, sentences instead of tracebacks, plain lines in a pipe."""
 
+import io
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from rich.console import Console
 
 from forge import run_sync
 from forge.cli.view import View, printable
+from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Scripted, call
 from tests.flows import Desk
 from tests.misbehaving import misbehaving
@@ -125,10 +128,35 @@ def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: 
     assert "\x1b" not in done.stdout, "no escape codes in a pipe"
 
 
+def test_ctrl_c_ends_the_run_typed_with_its_journal_whole(flow: Path, server: str, tmp_path: Path) -> None:
+    journal = tmp_path / "j.jsonl"
+    command = [
+        sys.executable,
+        "-m",
+        "forge",
+        "run",
+        str(flow),
+        "Go.",
+        "--backend",
+        f"{server}/silent",
+        "--var",
+        "tone=x",
+    ]
+    with subprocess.Popen([*command, "--journal", str(journal)], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        while "turn 1" not in running.stdout.readline():
+            pass
+        running.send_signal(signal.SIGINT)
+        rest = running.stdout.read()
+    assert running.returncode == 1
+    assert "halted  cancelled after 1 model calls" in rest
+    assert len(read_journal(journal).entries) == 0
+
+
 def transcript(script: Scripted) -> str:
-    console = Console(record=True, width=200, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123 - a sink
-    run_sync(Desk().workflow, "Go.", backend=script, observer=View(console))
-    return console.export_text()
+    written = io.StringIO()
+    run_sync(Desk().workflow, "Go.", backend=script, observer=View(Console(file=written, width=200)))
+    return written.getvalue()
 
 
 def test_the_view_shows_what_was_said_rescued_corrected_and_run() -> None:

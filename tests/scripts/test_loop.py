@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from forge import Finished, Halted, run_or_raise, run_sync
+from forge import Finished, Halted, Workflow, respond_tool, run_or_raise, run_sync
 from forge import errors as forge_errors
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
@@ -101,6 +101,16 @@ def test_an_unknown_tool_is_answered_with_the_known_ones_and_the_nearest() -> No
     assert text.startswith("[UnknownTool]")
     assert "did you mean look?" in text
     assert "look, write, fail, finish" in text
+
+
+@pytest.mark.parametrize("name", ["functions.look", "Look", "LOOK", "default_api.look"])
+def test_a_name_that_can_only_mean_one_tool_is_understood_and_the_repair_noted(name: str) -> None:
+    desk = Desk()
+    run = finished(desk, [call(name, what="a"), FINISH])
+    said = run.state.history[2]
+    assert isinstance(said, Assistant)
+    assert (said.calls[0].name, said.calls[0].repairs) == ("look", (f"name {name}",))
+    assert desk.log == ["look a", "finish"]
 
 
 def test_in_a_mixed_batch_each_call_hears_its_own_reason() -> None:
@@ -245,6 +255,11 @@ def test_text_is_the_answer_where_text_is_welcome_and_costs_one_call() -> None:
     run = finished(Desk(on_text="accept"), [LOOK, "It is 7."])
     assert run.outcome == Said(text="It is 7.")
     assert run.value == "It is 7."
+
+
+def test_an_answer_in_words_may_be_a_call_too() -> None:
+    workflow = Workflow("chat", tools=[respond_tool()], terminal_tool="respond")
+    assert run_or_raise(workflow, "Hello!", backend=Scripted([call("respond", message="Hello.")])) == "Hello."
 
 
 def test_even_there_a_damaged_call_is_corrected() -> None:

@@ -1,0 +1,97 @@
+"""llama.cpp in this process: started, stopped, refused, and silent on the terminal."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from forge import run_sync
+from forge.backends import Local
+from forge.backends.local import LlamaCpp, Settings
+from forge.errors import BackendError, ForgeError
+from stages.halt import BackendFailed
+from tests.flows import Desk
+
+
+def test_it_serves_while_it_runs_and_not_afterwards(smol_path: Path) -> None:
+    for _ in range(2):
+        server = LlamaCpp(Settings(path=smol_path, context_tokens=512))
+        assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+        assert httpx.get(f"{server.url}/props").json()["default_generation_settings"]["n_ctx"] == 512
+        server.stop()
+        server.stop()
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{server.url}/health")
+
+
+def test_a_program_that_uses_it_ends_cleanly_and_llama_cpp_prints_nothing(smol_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from forge.backends import Local\n"
+        "async def go():\n"
+        "    async with Local(sys.argv[1], context_tokens=512).connect() as connection:\n"
+        "        print(connection.mode, connection.context_tokens)\n"
+        "asyncio.run(go())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(smol_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "constrained 512\n", "")
+
+
+def test_a_damaged_model_is_said_with_llama_cpp_s_own_words(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(b"GGUF" + b"\xff" * 1000)
+    with pytest.raises(BackendError, match=r"could not load .*damaged.gguf.* It said: gguf_init") as caught:
+        LlamaCpp(Settings(path=path))
+    assert "Traceback" not in str(caught.value)
+
+
+def test_a_run_on_a_damaged_model_ends_typed(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(b"GGUF" + b"\xff" * 1000)
+    halt = run_sync(Desk().workflow, "Go.", backend=Local(str(path))).failure().halt
+    assert isinstance(halt, BackendFailed)
+    assert "could not load" in halt.fault.detail
+
+
+def test_a_file_that_is_no_model_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    path = tmp_path / "page.gguf"
+    path.write_text("<html>")
+    with pytest.raises(ForgeError, match="is not a GGUF file"):
+        Local(str(path))
+
+
+def test_a_port_in_use_is_said_at_once(smol_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(BackendError, match=f"port {port} is in use"):
+            LlamaCpp(Settings(path=smol_path, port=port))
+
+
+def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError")
+    code = (
+        "import sys; from pathlib import Path; from forge.backends.local import LlamaCpp, Settings; "
+        "LlamaCpp(Settings(path=Path(sys.argv[1])))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(smol_path)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert "pip install 'forge-toolcalls[local]'" in done.stderr
+
+
+def test_a_context_too_small_is_said_before_the_model_is_asked(smol_path: Path) -> None:
+    async def context() -> int:
+        async with Local(str(smol_path), context_tokens=512).connect() as connection:
+            return connection.context_tokens
+
+    assert asyncio.run(context()) == 512
+    result = run_sync(Desk().workflow, "Go.", backend=Local(str(smol_path), context_tokens=512))
+    assert type(result.failure().halt).__name__ == "CannotFit"

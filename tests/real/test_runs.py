@@ -1,0 +1,109 @@
+"""Runs on real models: what a user relies on, whatever the model says."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from returns.result import Result, Success
+
+from forge import Finished, Halted, drive, run_sync
+from forge.backends import Server
+from forge.backends.connection import Connection
+from forge.cli import demo
+from forge.interpreters.recorded import Replay, read_journal
+from stages.message import History
+from stages.serialize import Mode
+from stages.state import Completed
+from stages.wire.openai import Sampling, encode_history
+from tests.property.test_compaction_laws import assert_answered
+
+MODES: list[Mode] = ["native", "prompted", "constrained"]
+
+
+def on(url: str, mode: Mode, seed: int, max_tokens: int = 128) -> Server:
+    return Server(url, mode=mode, sampling=Sampling(temperature=0.7, seed=seed, max_tokens=max_tokens))
+
+
+def state_of(result: Result[Finished, Halted]) -> Finished | Halted:
+    return result.unwrap() if isinstance(result, Success) else result.failure()
+
+
+def connection_to(backend: Server) -> Connection:
+    async def connect() -> Connection:
+        async with backend.connect() as connection:
+            return connection
+
+    return asyncio.run(connect())
+
+
+def replayed(path: Path, backend: Server) -> Result[Finished, Halted]:
+    journal = read_journal(path)
+    turn = demo.workflow.pipeline(connection_to(backend))
+    return asyncio.run(drive(turn, journal.header.state, Replay(journal)))
+
+
+def accepted(url: str, history: History) -> bool:
+    """Whether the server takes the history as native messages: one broken call in it, and it never would again."""
+    body = b'{"max_tokens":1,"messages":' + msgspec.json.encode(encode_history(history)) + b"}"
+    return httpx.post(f"{url}/v1/chat/completions", content=body, timeout=120).status_code == 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_that_is_never_right_ends_typed_within_its_budget(smol: str, mode: Mode, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    backend = on(smol, mode, seed=1, max_tokens=48)
+    result = run_sync(demo.workflow, demo.request("A-17"), backend=backend, journal=str(path))
+    run = state_of(result)
+    assert run.state.ledger.turn <= 10
+    assert_answered(run.state.history)
+    assert accepted(smol, run.state.history)
+    assert replayed(path, backend) == result
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_small_model_ends_typed_and_its_journal_replays_to_the_same_end(
+    qwen: str, mode: Mode, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    backend = on(qwen, mode, seed=2)
+    result = run_sync(demo.workflow, demo.request("B-42"), backend=backend, journal=str(path))
+    run = state_of(result)
+    assert run.state.ledger.turn <= 10
+    assert_answered(run.state.history)
+    assert accepted(qwen, run.state.history)
+    assert replayed(path, backend) == result
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_constrained_a_model_of_half_a_billion_finishes(qwen: str, seed: int) -> None:
+    """D30. The steps cannot be skipped, so it ends in a report or in a typed halt, and never in a third thing."""
+    result = run_sync(demo.workflow, demo.request("A-17"), backend=on(qwen, "constrained", seed))
+    run = result.unwrap()
+    assert isinstance(run.outcome, Completed)
+    assert {success.name for success in run.state.ledger.successes} >= {"get_order", "get_customer", "send_report"}
+
+
+def test_forge_run_on_a_real_model_from_the_command_line(qwen: str, tmp_path: Path) -> None:
+    flow = Path(__file__).parents[2] / "examples/orders.py"
+    command = [sys.executable, "-m", "forge", "run", str(flow), "Report on order A-17", "--backend", qwen]
+    done = subprocess.run(
+        [*command, "--seed", "1", "--temperature", "0", "--journal", str(tmp_path / "j")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    assert "turn 1" in done.stdout
+    assert ("done  " in done.stdout) == (done.returncode == 0)
+
+
+def test_a_prompt_over_the_context_is_a_typed_refusal(qwen: str) -> None:
+    """The server says 400 exceed_context_size_error; forge keeps status and body."""
+    backend = Server(qwen, mode="native", context_tokens=100_000, sampling=Sampling(max_tokens=16))
+    halt = run_sync(demo.workflow, "word " * 6000, backend=backend).failure().halt
+    assert type(halt).__name__ == "BackendFailed"
+    assert "exceed_context_size_error" in str(halt)
