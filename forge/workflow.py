@@ -14,6 +14,8 @@ from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import prerequisites, required_steps
 from stages.message import History, System, User, turn_of
+from stages.rescue import FAMILIES, Family
+from stages.rescue.template import template_family
 from stages.rules import OnText, Rules
 from stages.serialize import overhead
 from stages.state import Budget, Ledger, State
@@ -95,10 +97,15 @@ class Workflow:
             fold(self._reasoning, self._failed_attempts),
             serialize(rules, mode, connection.model, connection.sampling),
             send(rules),
-            validate(rules, in_text=mode != "native"),
+            validate(rules, in_text=mode != "native", families=_families(connection)),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )
+
+
+def _families(connection: Connection) -> tuple[Family, ...]:
+    """The model's own way of writing calls first, then every other that is known: models mix them up."""
+    return (template_family(connection.markers), *FAMILIES) if connection.markers else FAMILIES
 
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stages import nudges
 from stages.effect import RawCall, Reply
-from stages.rescue import Names, rescue, split_reasoning
+from stages.rescue import Family, Names, Rescued, rescuer, split_reasoning
 from stages.rules import Rules
 from stages.schema import Check, Fits, Misfit, Problem, checker
 from stages.wire import prompted
@@ -41,13 +41,14 @@ class Reading(Struct, frozen=True, kw_only=True):
 Read = Callable[[Reply], Reading]
 
 
-def reader(rules: Rules, *, in_text: bool) -> Read:
+def reader(rules: Rules, *, in_text: bool, families: tuple[Family, ...]) -> Read:
     """A function from replies to readings; the tools' schemas are compiled here, once.
 
     `in_text`: calls are asked for as text (`stages.wire.prompted`), so that very form is read even where
     rescue is off.
     """
     checks = {tool.name: checker(tool.parameters) for tool in rules.tools}
+    rescue = rescuer(families)
 
     def read(reply: Reply) -> Reading:
         thought, text = split_reasoning(reply.text)
@@ -60,14 +61,13 @@ def reader(rules: Rules, *, in_text: bool) -> Read:
             calls = tuple(_judged(call, checks, "prompted", cut=cut) for call in asked)
             return Reading(text="", reasoning=reasoning, calls=calls)
         if rules.rescue:
-            return _rescued(text, reasoning, checks, cut=cut)
+            return _rescued(rescue(text, checks.keys()), text, reasoning, checks, cut=cut)
         return Reading(text=text, reasoning=reasoning)
 
     return read
 
 
-def _rescued(text: str, reasoning: str, checks: dict[str, Check], *, cut: bool) -> Reading:
-    found = rescue(text, checks.keys())
+def _rescued(found: Rescued, text: str, reasoning: str, checks: dict[str, Check], *, cut: bool) -> Reading:
     if not found.calls:
         unknown = nudges.no_such_tool(found.unknown[0], _nearest(found.unknown[0], checks)) if found.unknown else None
         return Reading(text=text, reasoning=reasoning, damage=found.damage or unknown)

@@ -11,18 +11,20 @@ from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User
 from stages.pipeline import Stage, on
 from stages.reading import Judged, Reading, reader
+from stages.rescue import FAMILIES, Family
 from stages.rules import Rules, legal
 from stages.state import Answered, Done, Ready, Said, State, Vetted
 
 
-def validate(rules: Rules, *, in_text: bool = False) -> Stage:
+def validate(rules: Rules, *, in_text: bool = False, families: tuple[Family, ...] = FAMILIES) -> Stage:
     """Read the reply of an Answered state.
 
     Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
-    is passed. `in_text`: the request asked for calls as text (modes prompted and constrained).
+    is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families`
+    are the grammars in which calls are looked for.
     """
-    read = reader(rules, in_text=in_text)
+    read = reader(rules, in_text=in_text, families=families)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> Result[State, Halt]:

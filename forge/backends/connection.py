@@ -7,18 +7,23 @@ from typing import Protocol
 from msgspec import Struct
 
 from stages.effect import Replied, Send, Undelivered
+from stages.rescue.template import Markers
 from stages.serialize import Mode
 from stages.wire.openai import Sampling
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """A model that can be asked. `context_tokens` is the size of its context, as the server says it."""
+    """A model that can be asked. `context_tokens` is the size of its context, as the server says it.
+
+    `markers` are how the model's own chat template writes calls, where the server shows the template.
+    """
 
     send: Callable[[Send], Awaitable[Replied | Undelivered]]
     mode: Mode
     model: str
     context_tokens: int
     sampling: Sampling
+    markers: Markers | None = None
 
 
 class Backend(Protocol):

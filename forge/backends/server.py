@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.backends.connection import Connection
+from forge.backends.template import markers
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.http import Http
 from stages.effect import Fault
@@ -32,6 +33,7 @@ class _Props(Struct):
     """What llama.cpp says of itself at /props."""
 
     default_generation_settings: _Settings
+    chat_template: str = ""
 
 
 class _Model(Struct):
@@ -90,6 +92,7 @@ class Server:
                 model=self._model or (first.id if first else ""),
                 context_tokens=self._context_tokens or found or DEFAULT_CONTEXT,
                 sampling=self._sampling,
+                markers=markers(props.chat_template) if props else None,
             )
 
 
