@@ -1,0 +1,254 @@
+"""Projection: what is left of a schema for llama.cpp's grammars, and what is said to be dropped."""
+
+import json
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.schema import project
+from stages.schema.pattern import plain
+from stages.schema.value import Json
+
+ANYTHING = {"type": ["object", "array", "string", "number", "boolean", "null"]}
+
+
+def projected(schema: object) -> tuple[Json, tuple[str, ...]]:
+    result = project(json.dumps(schema).encode(), "llama.cpp")
+    value: Json = json.loads(bytes(result.schema))
+    return value, result.dropped
+
+
+def of_member(schema: object) -> tuple[Json, tuple[str, ...]]:
+    whole, dropped = projected({"type": "object", "properties": {"a": schema}})
+    assert isinstance(whole, dict)
+    assert isinstance(whole["properties"], dict)
+    return whole["properties"]["a"], dropped
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "description": "the city"},
+        {"type": "integer", "minimum": 1, "maximum": 10, "default": 3},
+        {"type": "number", "minimum": 0.5},
+        {"type": ["string", "null"]},
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "minLength": 1, "maxLength": 100},
+        {"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$"},
+        {"enum": ["a", 1, None]},
+        {"const": {"$ref": "not a reference"}},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 5},
+        {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+        {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"], "additionalProperties": False},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "object"},
+    ],
+)
+def test_what_the_grammar_bears_stays_as_it_is(schema: object) -> None:
+    assert of_member(schema) == (schema, ())
+
+
+@pytest.mark.parametrize(
+    ("schema", "left", "dropped"),
+    [
+        ({}, ANYTHING, ()),
+        (True, ANYTHING, ()),
+        ({"description": "free"}, {"description": "free", **ANYTHING}, ()),
+        ({"minLength": 3}, ANYTHING, ('minLength at "a"',)),
+        ({"type": "string", "pattern": "x"}, {"type": "string"}, ('pattern at "a"',)),
+        ({"type": "string", "pattern": "^(?=a)b$"}, {"type": "string"}, ('pattern at "a"',)),
+        ({"type": "string", "pattern": "^\\d+$"}, {"type": "string", "pattern": "^[0-9]+$"}, ()),
+        ({"type": "string", "format": "email"}, {"type": "string"}, ('format at "a"',)),
+        ({"type": "string", "maxLength": 5000}, {"type": "string"}, ('maxLength at "a"',)),
+        ({"type": "integer", "minimum": 0.5}, {"type": "integer"}, ('minimum at "a"',)),
+        ({"type": "integer", "minimum": 3.0}, {"type": "integer", "minimum": 3}, ()),
+        ({"type": "integer", "maximum": 10**30}, {"type": "integer"}, ('maximum at "a"',)),
+        ({"type": "integer", "multipleOf": 5}, {"type": "integer"}, ('multipleOf at "a"',)),
+        ({"type": "integer", "enum": [1, 2]}, {"enum": [1, 2]}, ()),
+        ({"oneOf": [{"type": "integer"}, {"type": "null"}]}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, ()),
+        (
+            {"type": "string", "anyOf": [{"format": "date"}, {"const": "today"}]},
+            {"anyOf": [{"type": "string", "format": "date"}, {"const": "today"}]},
+            (),
+        ),
+        (
+            {"type": "array", "items": {"type": "integer"}, "maxItems": 10_000, "uniqueItems": True},
+            {"type": "array", "items": {"type": "integer"}},
+            ('uniqueItems at "a"', 'maxItems at "a"'),
+        ),
+        ({"type": "array", "minItems": 1}, {"type": "array", "minItems": 1, "items": ANYTHING}, ()),
+        ({"type": "array", "prefixItems": [{"type": "integer"}]}, {"type": "array"}, ('prefixItems at "a"',)),
+        ({"type": "array", "items": {"not": {}, "type": "null"}}, {"type": "array", "items": {"type": "null"}}, None),
+        (
+            {"type": "object", "properties": {}, "patternProperties": {"^x": {}}, "additionalProperties": False},
+            {"type": "object", "properties": {}, "additionalProperties": True},
+            ('patternProperties at "a"',),
+        ),
+        (
+            {"type": "object", "required": ["b"]},
+            {"type": "object", "properties": {"b": ANYTHING}, "required": ["b"], "additionalProperties": True},
+            (),
+        ),
+        (
+            {"type": "object", "properties": {"b": {"type": "null"}}, "if": {}, "then": {"properties": {"c": {}}}},
+            {"type": "object", "properties": {"b": {"type": "null"}}, "additionalProperties": True},
+            ('if at "a"', 'then at "a"'),
+        ),
+        (
+            {"type": "object", "properties": {"b": {"type": "null"}}, "anyOf": [{"required": ["b"]}]},
+            {"type": "object", "properties": {"b": {"type": "null"}}},
+            ('anyOf at "a"',),
+        ),
+        ({"allOf": [{"type": "integer"}, {"minimum": 1}]}, {"type": "integer", "minimum": 1}, ()),
+        (
+            {"allOf": [{"type": "integer", "minimum": 1}, {"minimum": 2}]},
+            {"type": "integer", "minimum": 1},
+            ('minimum at "a"',),
+        ),
+        (
+            {
+                "allOf": [
+                    {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]},
+                    {"properties": {"x": {"maxLength": 3}, "y": {"type": "null"}}, "required": ["y"]},
+                ]
+            },
+            {
+                "type": "object",
+                "properties": {"x": {"type": "string", "maxLength": 3}, "y": {"type": "null"}},
+                "required": ["x", "y"],
+            },
+            (),
+        ),
+    ],
+)
+def test_what_the_grammar_does_not_bear_is_rewritten_or_dropped(
+    schema: object, left: object, dropped: tuple[str, ...] | None
+) -> None:
+    found, named = of_member(schema)
+    assert found == left
+    assert dropped is None or named == dropped
+
+
+def test_every_reference_leads_to_a_definition_with_a_plain_name() -> None:
+    """The converter knows no escapes in pointers and no reference to the root."""
+    leaf = {"type": "object", "properties": {"up": {"$ref": "#"}, "b": {"$ref": "#/properties/b", "minimum": 1}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/x~1y", "description": "A"}, "b": {"type": "null"}},
+        "definitions": {"x/y": leaf},
+    }
+    found, dropped = projected(schema)
+    a, b = {"description": "A", "$ref": "#/$defs/x-1y"}, {"type": "null"}
+    inner = {"type": "object", "properties": {"up": {"$ref": "#/$defs/root"}, "b": {"$ref": "#/$defs/b"}}}
+    root = {"type": "object", "properties": {"a": a, "b": b}}
+    assert found == {**root, "$defs": {"x-1y": inner, "root": root, "b": b}}
+    assert dropped == ('minimum at "x-1y.b"',)
+
+
+def test_definitions_of_the_same_last_name_are_told_apart() -> None:
+    defs = {"a": {"$defs": {"x": {"type": "null"}}}, "x": {"type": "boolean"}}
+    found, _ = projected(
+        {"properties": {"p": {"$ref": "#/$defs/x"}, "q": {"$ref": "#/$defs/a/$defs/x"}}, "$defs": defs}
+    )
+    assert isinstance(found, dict)
+    assert found["$defs"] == {"x": {"type": "boolean"}, "x-2": {"type": "null"}}
+
+
+def test_a_definition_that_leads_only_to_itself_would_hang_the_grammar() -> None:
+    schema = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}}}
+    found, dropped = projected(schema)
+    assert found == {"$ref": "#/$defs/a", "$defs": {"a": ANYTHING, "b": ANYTHING}}
+    assert dropped == (
+        'a reference that leads only to itself at "a"',
+        'a reference that leads only to itself at "b"',
+    )
+
+
+def test_all_of_that_refers_to_itself_ends() -> None:
+    found, dropped = projected({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}})
+    assert found == {"$ref": "#/$defs/a", "$defs": {"a": ANYTHING}}
+    assert dropped == ('allOf at "a"',)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        ("^a$", "^a$"),
+        (r"^\w+@\w+\.com$", "^[A-Za-z0-9_]+@[A-Za-z0-9_]+[.]com$"),
+        ("^(?:ab){2,3}$", "^(ab){2,3}$"),
+        (r"^[\w.-]+$", "^[A-Za-z0-9_.-]+$"),
+        (r"^ab\.?$", "^ab[.]?$"),
+        ("^[-a]$", "^[a-]$"),
+        ("^[a-z-]$", "^[a-z-]$"),
+        ("^(a|b)$", "^(a|b)$"),
+    ],
+)
+def test_a_pattern_that_is_borne_in_other_words(pattern: str, left: str) -> None:
+    assert plain(pattern) == left
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            "a",
+            "^a",
+            "a$",
+            "^$",
+            "^a|b$",
+            "^(a|)$",
+            "^()$",
+            "^(a$",
+            "^a)$",
+            "^*a$",
+            "^a**$",
+            "^a+?$",
+            r"^a\$",
+            r"^(a)\1$",
+        ),
+        *("^.$", "^[^a]$", "^é$", '^"$', r"^\\$", r"^\s$", r"^\bx$", "^(?=a)a$", "^(?<n>a)$", r"^\u0041$", r"^\x41$"),
+        *("^a{3,}$", "^a{,3}$", "^a{2,500}$", "^a{3,2}$", "^[z-a]$", "^[+-9]$", "^[+--]$", r"^[\d-z]$", "^[a-c-e]$"),
+    ],
+)
+def test_a_pattern_that_is_not_borne(pattern: str) -> None:
+    assert plain(pattern) is None
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "a",
+            "7",
+            "-",
+            "\\d",
+            "\\w",
+            "\\.",
+            "\\*",
+            "[a-c]",
+            "[\\d_-]",
+            "[$.|-]",
+            "(",
+            "(?:",
+            ")",
+            "|",
+            "*",
+            "+",
+            "?",
+            "{2}",
+            "{1,3}",
+        ]
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(PIECES.map("".join), st.text("abc7_-.*$|", max_size=6))
+def test_a_pattern_in_other_words_means_the_same(middle: str, text: str) -> None:
+    written = plain(f"^{middle}$")
+    if written is not None:
+        original = jsonschema_rs.is_valid({"pattern": f"^{middle}$"}, text)
+        assert jsonschema_rs.is_valid({"pattern": written}, text) == original
