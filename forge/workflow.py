@@ -16,7 +16,7 @@ from stages.guards import prerequisites, required_steps
 from stages.message import History, System, User, turn_of
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import template_family
-from stages.rules import OnText, Rules
+from stages.rules import OnText, RepairLimits, Rules
 from stages.serialize import overhead
 from stages.state import Budget, Ledger, State
 from stages.tool import ToolSpec
@@ -46,6 +46,7 @@ class Workflow:
         max_seconds: float | None = None,
         on_text: OnText = "nudge",
         rescue_enabled: bool = True,
+        repair_limits: RepairLimits | None = None,
         compactor: Compactor | None = None,
         reasoning_replay: Reasoning = "none",
         failed_attempts: FailedAttempts = "keep",
@@ -66,6 +67,7 @@ class Workflow:
             required=tuple(required_steps),
             on_text=on_text,
             rescue=rescue_enabled,
+            repair_limits=repair_limits or RepairLimits(),
             max_retries=max_retries_per_step,
             max_tool_errors=max_tool_errors,
         )

@@ -61,6 +61,14 @@ def bad_arguments(name: str, problems: Sequence[str], *, cut: bool) -> str:
     )
 
 
+def guessed(name: str, repairs: Sequence[str]) -> str:
+    """For a call that could only be read by guessing, of a tool for which that is too dangerous (D9)."""
+    return (
+        f"[ToolArgValidationError] The call of {name} was not run: its text is damaged ({listed(repairs)}), and {name} "
+        "is too important to guess what was meant. Send the call again as valid JSON."
+    )
+
+
 def beside_a_refused_call(name: str) -> str:
     """For a call that was fine, in a batch that was refused because of another (D4, B41)."""
     return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."

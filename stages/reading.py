@@ -1,7 +1,7 @@
 """Reading a reply: which calls the model meant, wherever it put them, and what is wrong with each."""
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal, assert_never
 
 from msgspec import Struct
@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from stages import nudges
 from stages.effect import RawCall, Reply
-from stages.rescue import Family, Names, Rescued, rescuer, split_reasoning
-from stages.rules import Rules
+from stages.rescue import Family, FoundCall, Names, Rescued, rescuer, split_reasoning
+from stages.rescue.jsontext import Json, json_at
+from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem, checker
+from stages.tool import ToolSpec
 from stages.wire import prompted
 
 
@@ -25,7 +27,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     arguments: str
     origin: str = "native"
     repairs: tuple[str, ...] = ()
-    fault: Literal["unknown_tool", "bad_arguments"] | None = None
+    fault: Literal["unknown_tool", "bad_arguments", "guessed"] | None = None
     correction: str = ""
 
 
@@ -45,9 +47,13 @@ def reader(rules: Rules, *, in_text: bool, families: tuple[Family, ...]) -> Read
     """A function from replies to readings; the tools' schemas are compiled here, once.
 
     `in_text`: calls are asked for as text (`stages.wire.prompted`), so that very form is read even where
-    rescue is off.
+    rescue is off. `families` are the grammars that rescue knows.
     """
-    checks = {tool.name: checker(tool.parameters) for tool in rules.tools}
+    judge = _Judge(
+        tools={tool.name: tool for tool in rules.tools},
+        checks={tool.name: checker(tool.parameters) for tool in rules.tools},
+        limits=rules.repair_limits,
+    )
     rescue = rescuer(families)
 
     def read(reply: Reply) -> Reading:
@@ -55,65 +61,81 @@ def reader(rules: Rules, *, in_text: bool, families: tuple[Family, ...]) -> Read
         reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
         cut = reply.finish == "length"
         if reply.calls:
-            calls = tuple(_judged(call, checks, "native", cut=cut) for call in reply.calls)
+            calls = tuple(judge.given(call, "native", cut=cut) for call in reply.calls)
             return Reading(text=text, reasoning=reasoning, calls=calls)
         if in_text and (asked := prompted.decode_calls(text)):
-            calls = tuple(_judged(call, checks, "prompted", cut=cut) for call in asked)
+            calls = tuple(judge.given(call, "prompted", cut=cut) for call in asked)
             return Reading(text="", reasoning=reasoning, calls=calls)
-        if rules.rescue:
-            return _rescued(rescue(text, checks.keys()), text, reasoning, checks, cut=cut)
-        return Reading(text=text, reasoning=reasoning)
+        if not rules.rescue:
+            return Reading(text=text, reasoning=reasoning)
+        found = rescue(text, judge.tools.keys())
+        if not found.calls:
+            return Reading(text=text, reasoning=reasoning, damage=found.damage or judge.stranger(found.unknown))
+        return Reading(text=found.rest, reasoning=reasoning, calls=judge.rescued(found, cut=cut))
 
     return read
 
 
-def _rescued(found: Rescued, text: str, reasoning: str, checks: dict[str, Check], *, cut: bool) -> Reading:
-    if not found.calls:
-        unknown = nudges.no_such_tool(found.unknown[0], _nearest(found.unknown[0], checks)) if found.unknown else None
-        return Reading(text=text, reasoning=reasoning, damage=found.damage or unknown)
-    known = (
-        _checked(RawCall(name=c.name, arguments=c.arguments), checks[c.name], c.origin, c.repairs, cut=cut)
-        for c in found.calls
-    )
-    strangers = (_unknown(RawCall(name=name, arguments="{}"), checks, "text") for name in found.unknown)
-    return Reading(text=found.rest, reasoning=reasoning, calls=(*known, *strangers))
+class _Judge(Struct, frozen=True, kw_only=True):
+    """What is right and what is wrong with a call, wherever it was found."""
+
+    tools: dict[str, ToolSpec]
+    checks: dict[str, Check]
+    limits: RepairLimits
+
+    def given(self, call: RawCall, origin: str, *, cut: bool) -> Judged:
+        """A call in a field or a form that was asked for."""
+        meant = Names(self.tools.keys()).find(call.name)
+        if len(meant) != 1:
+            return self.unknown(call, origin)
+        renamed = () if meant[0] == call.name else (f"name {nudges.quote(call.name, 60)}",)
+        found = FoundCall(name=meant[0], arguments=call.arguments, origin=origin, repairs=renamed)
+        return self.checked(_mended(found), cut=cut)
+
+    def rescued(self, found: Rescued, *, cut: bool) -> tuple[Judged, ...]:
+        """The calls that were found in text."""
+        known = (self.checked(call, cut=cut) for call in found.calls)
+        return (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
+
+    def unknown(self, call: RawCall, origin: str) -> Judged:
+        """A call of a tool that does not exist."""
+        text = nudges.unknown_tool(call.name, tuple(self.tools), self.nearest(call.name))
+        return Judged(name=call.name, arguments=call.arguments, origin=origin, fault="unknown_tool", correction=text)
+
+    def checked(self, call: FoundCall, *, cut: bool) -> Judged:
+        """A call of a known tool: may it be read so, and do its arguments fit?"""
+        judged = Judged(name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
+        # What a length limit cut off may lack more than its closers.
+        if call.cost > self.limits.of(self.tools[call.name].effect) or (cut and "missing_closer" in call.repairs):
+            return replace(judged, fault="guessed", correction=nudges.guessed(call.name, call.repairs))
+        match self.checks[call.name](call.arguments):
+            case Fits(arguments=arguments, repairs=coerced):
+                return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
+            case Misfit(problems=problems):
+                text = nudges.bad_arguments(call.name, tuple(map(_sentence, problems)), cut=cut)
+                return replace(judged, fault="bad_arguments", correction=text)
+            case other:
+                assert_never(other)
+
+    def stranger(self, unknown: tuple[str, ...]) -> str | None:
+        """What is wrong with a text that calls only tools that do not exist."""
+        return nudges.no_such_tool(unknown[0], self.nearest(unknown[0])) if unknown else None
+
+    def nearest(self, name: str) -> str | None:
+        """The known name that is most like it."""
+        close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
+        return close[0] if close else None
 
 
-def _judged(call: RawCall, checks: dict[str, Check], origin: str, *, cut: bool) -> Judged:
-    meant = Names(checks.keys()).find(call.name)
-    if len(meant) != 1:
-        return _unknown(call, checks, origin)
-    repairs = () if meant[0] == call.name else (f"name {nudges.quote(call.name, 60)}",)
-    return _checked(replace(call, name=meant[0]), checks[meant[0]], origin, repairs, cut=cut)
-
-
-def _unknown(call: RawCall, checks: dict[str, Check], origin: str) -> Judged:
-    correction = nudges.unknown_tool(call.name, tuple(checks), _nearest(call.name, checks))
-    return Judged(name=call.name, arguments=call.arguments, origin=origin, fault="unknown_tool", correction=correction)
-
-
-def _checked(call: RawCall, check: Check, origin: str, repairs: tuple[str, ...], *, cut: bool) -> Judged:
-    match check(call.arguments):
-        case Fits(arguments=arguments, repairs=coerced):
-            return Judged(name=call.name, arguments=arguments, origin=origin, repairs=repairs + coerced)
-        case Misfit(problems=problems):
-            return Judged(
-                name=call.name,
-                arguments=call.arguments,
-                origin=origin,
-                repairs=repairs,
-                fault="bad_arguments",
-                correction=nudges.bad_arguments(call.name, tuple(map(_sentence, problems)), cut=cut),
-            )
-        case other:
-            assert_never(other)
+def _mended(call: FoundCall) -> FoundCall:
+    """The call with damaged arguments mended, where that can be done; the price says how much was guessed."""
+    text = call.arguments.strip()
+    found = json_at(text, 0) if text.startswith("{") else None
+    if not isinstance(found, Json) or text[found.end :].strip():
+        return call
+    return replace(call, arguments=found.text, repairs=call.repairs + found.repairs, cost=call.cost + found.cost)
 
 
 def _sentence(problem: Problem) -> str:
     where = f"{problem.path}: " if problem.path else ""
     return f"{where}expected {problem.expected}, got {problem.found}"
-
-
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    close = difflib.get_close_matches(name[:80].lower(), [*names], n=1)
-    return close[0] if close else None

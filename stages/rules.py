@@ -1,15 +1,39 @@
 """The rules of a workflow, and what is legal now: the one place that enforce, serialize and nudges ask."""
 
-from typing import Literal
+from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Struct
 
 from stages.state import Ledger
-from stages.tool import ToolSpec
+from stages.tool import ToolEffect, ToolSpec
 
 OnText = Literal["nudge", "accept"]
 """What bare text means while tools are there (D3): a mistake to correct, or the answer."""
+
+
+class RepairLimits(Struct, frozen=True, kw_only=True):
+    """How much may be guessed in mending a damaged call, by what the tool does to the world (D9).
+
+    0: only mends that have one meaning. 1 adds what is wrong with the punctuation (a missing closer, a key
+    without quotes). From 2 on the bounds of a value are guessed too.
+    """
+
+    read: int = 10
+    write: int = 0
+    terminal: int = 0
+
+    def of(self, effect: ToolEffect) -> int:
+        """The limit for tools of that effect."""
+        match effect:
+            case "read":
+                return self.read
+            case "write":
+                return self.write
+            case "terminal":
+                return self.terminal
+            case _:
+                assert_never(effect)
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -22,6 +46,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     required: tuple[str, ...] = ()
     on_text: OnText = "nudge"
     rescue: bool = True
+    repair_limits: RepairLimits = RepairLimits()
     max_retries: int = 3
     max_tool_errors: int = 2
     max_premature: int = 3

@@ -22,7 +22,7 @@ SHORTEST = 3
 
 
 class Markers(Struct, frozen=True, kw_only=True):
-    """How a template writes a call: `opening`, then JSON with the name in it; or the name, `between`, JSON arguments."""
+    """How a template writes a call: `opening`, then JSON with the name in it; or name, `between`, JSON arguments."""
 
     opening: str
     between: str | None = None

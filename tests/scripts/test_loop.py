@@ -10,6 +10,7 @@ from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, Tool, User
+from stages.rules import RepairLimits
 from stages.state import Completed, Said
 from tests.flows import Desk
 
@@ -88,6 +89,36 @@ def test_a_call_in_the_text_is_rescued_and_says_where_it_was_found(text: str) ->
     assert isinstance(said, Assistant)
     assert said.calls[0].origin != "native"
     assert not nudges(run)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [Reply(calls=(RawCall(name="look", arguments="{'what': 'a',}"),)), '{"tool": "look", "args": {what: "a"}}'],
+)
+def test_a_damaged_call_of_a_reading_tool_is_mended_and_says_how(damaged: Line) -> None:
+    run = finished(Desk(), [damaged, FINISH])
+    said = run.state.history[2]
+    assert isinstance(said, Assistant)
+    assert said.calls[0].arguments == '{"what":"a"}'
+    assert said.calls[0].repairs
+
+
+def test_a_call_that_changes_something_is_never_guessed() -> None:
+    """D9: what could be read in one way only is run; a guess is asked for again."""
+    desk = Desk()
+    guess = '{"tool": "fail", "args": {"how": "for good"}'
+    run = finished(desk, [guess, LOOK, FINISH])
+    assert "too important to guess" in nudges(run)[0][1]
+    assert desk.log == ["look a", "finish"]
+    bold = Desk(repair_limits=RepairLimits(write=1))
+    finished(bold, [guess, LOOK, FINISH])
+    assert bold.log == ["fail for good", "look a", "finish"]
+
+
+def test_a_call_that_was_cut_off_is_not_closed_for_the_model() -> None:
+    desk = Desk()
+    finished(desk, [Reply(text='{"tool": "look", "args": {"what": "a"', finish="length"), LOOK, FINISH])
+    assert desk.log == ["look a", "finish"]
 
 
 def test_rescue_can_be_switched_off() -> None:
