@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 from returns.result import Failure, Result
 
-from forge.backends import Backend, named
+from forge.connection import Backend
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
 from forge.interpreters.recorded import recording
@@ -61,7 +61,7 @@ async def resume(
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero."""
     if budget is not None:
         state = state.note(budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0)
-    model = named(backend) if isinstance(backend, str) else backend
+    model = _named(backend) if isinstance(backend, str) else backend
     try:
         async with model.connect() as connection:
             tools = Tools(workflow.functions, workflow.rules.tools)
@@ -71,6 +71,13 @@ async def resume(
                 return await drive(turn, state, recorded, watching.get("observer"), watching.get("cancel"))
     except BackendError as error:
         return halted(BackendFailed(fault=error.fault, attempts=1), state, watching.get("observer"))
+
+
+def _named(backend: str) -> Backend:
+    # httpx, jinja2 and the rest take as long to import as all of forge; only who names a backend needs them.
+    from forge.backends import named  # noqa: PLC0415
+
+    return named(backend)
 
 
 def run_sync(

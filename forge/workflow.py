@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from forge.backends.connection import Connection
+from forge.connection import Connection
 from forge.errors import DefinitionError
 from forge.tool import Tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate

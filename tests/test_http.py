@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from forge import run_sync
 from forge.backends import Server, named
-from forge.backends.connection import Connection
+from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Send, Undelivered, Usage

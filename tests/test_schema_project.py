@@ -102,6 +102,11 @@ def test_what_the_grammar_bears_stays_as_it_is(schema: object) -> None:
             {"type": "object", "properties": {"b": {"type": "null"}}},
             ('anyOf at "a"',),
         ),
+        (
+            {"type": "object", "properties": {"é": {"type": "null"}}, "additionalProperties": True},
+            {"type": "object", "properties": {"é": {"type": "null"}}},
+            ('additionalProperties at "a"',),
+        ),
         ({"allOf": [{"type": "integer"}, {"minimum": 1}]}, {"type": "integer", "minimum": 1}, ()),
         (
             {"allOf": [{"type": "integer", "minimum": 1}, {"minimum": 2}]},

@@ -1,8 +1,8 @@
 """Backends: models that can be reached, and how one is named on a command line."""
 
-from forge.backends.connection import Backend, Connection
 from forge.backends.local import Local
 from forge.backends.server import Server
+from forge.connection import Backend, Connection
 from forge.errors import ForgeError
 
 __all__ = ["Backend", "Connection", "Local", "Server", "named"]

@@ -13,9 +13,9 @@ from typing import Literal
 from msgspec import Struct
 
 from forge.backends import models
-from forge.backends.connection import Connection
 from forge.backends.download import Watch, ensure_model
 from forge.backends.server import Server
+from forge.connection import Connection
 from forge.errors import BackendError
 from stages.serialize import Mode
 from stages.wire.openai import Sampling

@@ -9,8 +9,8 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from forge.backends.connection import Connection
 from forge.backends.template import markers
+from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.http import Http
 from stages.effect import Fault

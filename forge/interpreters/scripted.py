@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from forge.backends.connection import Connection
+from forge.connection import Connection
 from forge.errors import ForgeError
 from stages.effect import Fault, RawCall, Replied, Reply, Send, Undelivered
 from stages.serialize import Mode

@@ -12,8 +12,8 @@ from returns.result import Result, Success
 
 from forge import Finished, Halted, drive, run_sync
 from forge.backends import Server
-from forge.backends.connection import Connection
 from forge.cli import demo
+from forge.connection import Connection
 from forge.interpreters.recorded import Replay, read_journal
 from stages.message import History
 from stages.serialize import Mode

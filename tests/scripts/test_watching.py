@@ -9,7 +9,7 @@ import pytest
 from returns.result import Success
 
 from forge import Workflow, run, run_sync, tool
-from forge.backends.connection import Connection
+from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call, calls
 from stages import events
 from stages.effect import Approved, Ask, Rejected, Replied, Send, Undelivered
