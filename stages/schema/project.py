@@ -176,6 +176,10 @@ def _typed(schema: Part, path: str, work: _Work) -> Part:
 NOTHING: tuple[Part, list[str]] = ({}, [])
 
 
+_EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
+"""Names that the converter can tell further members from: it puts their bytes into character classes as they are."""
+
+
 def _object(schema: Part, path: str, work: _Work) -> Part:
     declared, required = schema.get("properties", {}), _names(schema.get("required"))
     members: Part = declared if isinstance(declared, dict) else {}
@@ -190,6 +194,9 @@ def _object(schema: Part, path: str, work: _Work) -> Part:
         asked["required"] = [*required]
     if rest is None and "properties" not in schema:
         rest = True
+    if rest is not None and rest is not False and not all(map(_EXCLUDABLE.fullmatch, [*known, *forgotten])):
+        work.drop("additionalProperties", path)
+        return asked
     return asked if rest is None else {**asked, "additionalProperties": rest}
 
 
