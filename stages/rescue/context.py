@@ -15,9 +15,14 @@ _SHOWN = re.compile(
     r"\b(?:i|we)(?: (?:could|might|would(?: have)?|should have)|'d)\b|"
     r"\bhow (?:to|you|(?:it|this|that) (?:works|looks)|(?:a|the) (?:\w+ )?(?:call|tool|function))\b|"
     r"\bsuch as\b|\bimagine\b|\bsuppose\b|\bpretend\b|"
-    r"(?:\bnot|n't|\bnever|\bavoid|\binstead of|\brather than|\bwithout|\brefuse to) (?:\w+ ){0,3}(?:call|run|use|using|execut|send|invok|emit|writ)|"
+    r"(?:\bnot|n't|\bnever|\bavoid|\binstead of|\brather than|\bwithout|\brefuse to) (?:\w+ ){0,3}(?:call|run|us(?:e|ing)\b|execut|send|invok|emit|writ|output|produc|generat|repl|respond|print|trigger|start)|"
     r"\b(?:wrong|incorrect|invalid|bad|broken|malformed)\b|\btypically\b|\busually\b|\bwould (?:look|have)\b|"
-    r"\btools? (?:available|definitions?|list|schemas?|specs?|signatures?)\b|\bavailable (?:tools?|functions?)\b|"
+    r"\b(?:tools?|functions?) (?:available|definitions?|list|schemas?|specs?|signatures?)\b|\bavailable (?:tools?|functions?)\b|"
+    r"\b(?:these|following) (?:tools|functions)\b|\bhave (?:access to )?(?:tools|functions)\b|"
+    r"\bthe (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?(?:emit|output|writ|wrote|sen[dt]s?|generat|"
+    r"produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take|respond|return)|"
+    r"\bconfirm\b|\b(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b|\bbefore i (?:continue|proceed|run|call|execute|do)\b|"
+    r"\b(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$|"
     r"\b(?:should|shall|may|can) (?:i|we)\b|\bwould you (?:like|want)\b|\bdo you want\b|\bwant me to\b",
     re.IGNORECASE,
 )
@@ -27,12 +32,12 @@ _REPORTED = re.compile(
     r"\b(?:returned|returns|responded|responds|replied|printed|prints|reads|said|says|saying|wrote|shows|showed|shown|"
     r"contains|contained|logged|received|quoted?|quoting|recorded|reported|previous(?:ly)?|earlier|already|"
     r"yesterday|last (?:time|turn|step|week)|before that|in the past|you (?:sent|asked|gave|pasted|wrote|provided|shared|made)|"
-    r"your (?:message|request|log|file|config|input|document|snippet|text)|"
+    r"your (?:\w+ )?(?:message|log|file|config|input|document|snippet|text|json|call|payload|code|example)|"
     r"(?:in|from|of|per|according to) (?:the|a|an|your|this|that|my|our) (?:\w+ ){0,3}(?:logs?|file|config|document|page|"
     r"website|e-?mail|transcript|history|ticket|output|response|results?|observation|record|trace|dataset|fixture|spec|message)$|"
     r"(?:user|customer|he|she|they|someone|attacker|page|file|e-?mail|document|message) (?:\w+ )?(?:sent|pasted|gave|provided|included|includes|posted)|"
     r"was (?:called|made|run|sent|executed|invoked)|were (?:called|made|run|sent|executed)|i (?:have )?(?:called|ran|made|"
-    r"used|executed|invoked|sent|tried|found|saw))\b|\b(?:output|result|response|observation|log|quote|transcript)s?\s*:",
+    r"used|executed|invoked|sent|tried|found|saw))\b|\b(?:output|result|response|observation|log|quote|transcript|body|input)s?$",
     re.IGNORECASE,
 )
 """The call is reported: somebody's words, a file's content, what was done before."""
@@ -51,7 +56,8 @@ _AFTERWARDS = re.compile(
     r"(?:i|we) (?:did not|didn't|have not|haven't|will not|won't|am not|cannot|can't|would not|wouldn't) (?:actually |really )?(?:call|calling|run|running|execut|send|sent|do|make|made)|"
     r"(?:not|never) (?:actually |really |yet )?(?:been )?(?:called|executed|run|sent|a (?:real )?call)|"
     r"don't (?:actually )?(?:run|call|execute|do|send)|do not (?:actually )?(?:run|call|execute|do|send)|"
-    r"(?:this|that|it|which) (?:returned|gave|failed|was)|"
+    r"(?:this|that|it|which) (?:returned|gave|failed|was)|looks? like in|"
+    r"(?:is|was|shows?|illustrates?|demonstrates?|would be) (?:how|what|an?) |would (?:write|look)|"
     r"(?:you|one) (?:can|could|should|would|might|may) (?:then )?(?:replace|change|adapt|use|run|call|send|paste|copy))\b",
     re.IGNORECASE,
 )

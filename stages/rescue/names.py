@@ -36,6 +36,10 @@ class Names(Struct, frozen=True):
         """Whether `written` stands for at least one known name."""
         return bool(self.find(written))
 
+    def begins(self, written: str) -> bool:
+        """Whether `written` may be a known name that was cut off."""
+        return any(name.startswith(written) for name in self.known)
+
 
 def plain(written: str) -> str:
     """The name without markdown, quotes, namespace and call number."""

@@ -160,7 +160,9 @@ def _is_record(value: dict[str, Raw]) -> bool:
 
 
 def _is_definition(value: dict[str, Raw]) -> bool:
-    """A tool described rather than called: a JSON Schema, or a description, where the arguments would be."""
+    """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
+    if "arguments" not in value and source(value.get("parameters", Raw(b""))).startswith("["):
+        return True
     for key in ("parameters", "input_schema", "inputSchema", "parameters_schema", "params"):
         if key in value and (schema := members(source(value[key]))) is not None:
             if "properties" in schema or ("type" in schema and "required" in schema):
@@ -176,7 +178,8 @@ def _describes_types(raw: Raw) -> bool:
     """Whether each value says of which JSON type something is, instead of being something."""
     described = members(source(raw))
     kinds = [string((members(source(one)) or {}).get("type")) for one in described.values()] if described else [None]
-    return all(kind in _TYPES for kind in kinds)
+    named = [string(one) for one in described.values()] if described else [None]
+    return all(kind in _TYPES for kind in kinds) or all(kind in _TYPES for kind in named)
 
 
 def _encoded(value: dict[str, Raw]) -> str:

@@ -23,7 +23,9 @@ _AFTER_VALUE = re.compile(
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
 _AFTER_KEY = re.compile(r"\s*+:")
 
-_FIX = re.compile(r'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\(.)|["\x00-\x1f]|\\', re.DOTALL)
+_FIX = re.compile(
+    r'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\(.)|["\x00-\x1f]|\\', re.DOTALL
+)
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 

@@ -32,7 +32,9 @@ TAG = re.compile(
 )
 """Every tag that splitting knows, in a group named after what it does."""
 
-TAGGED = re.compile(rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>")
+TAGGED = re.compile(
+    rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>"
+)
 """A text without any of these holds no reasoning."""
 
 ADDRESSED = re.compile(r"\bto=[\w.:-]{1,80}\s*$")

@@ -3,7 +3,19 @@
 A new family is a module with a `Family` in it, and its line here.
 """
 
-from stages.rescue.families import gemma, harmony, json_calls, named_tags, not_calls, pythonic, react, tagged, tokens, xml_calls
+from stages.rescue.families import (
+    functionary,
+    gemma,
+    harmony,
+    json_calls,
+    named_tags,
+    not_calls,
+    pythonic,
+    react,
+    tagged,
+    tokens,
+    xml_calls,
+)
 from stages.rescue.found import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -26,6 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     harmony.ADDRESSED,
     gemma.K3,
     gemma.K3_STRUCTURE,
+    functionary.FUNCTIONARY,
     pythonic.LIST,
     pythonic.WHOLE,
     react.REACT,

@@ -41,7 +41,11 @@ def _gemma(text: str, start: int, names: Names) -> Read | None:
 def _element(text: str, start: int, names: Names) -> Read | None:
     head = _ELEMENT.match(text, start)
     if head is None:
-        return Read(start=start, end=len(text), damage=CUT, keep="") if "<|sep|>" not in text[start : start + 300] else None
+        return (
+            Read(start=start, end=len(text), damage=CUT, keep="")
+            if "<|sep|>" not in text[start : start + 300]
+            else None
+        )
     given: dict[str, str] = {}
     position = head.end()
     while key := _ARGUMENT.match(text, position):

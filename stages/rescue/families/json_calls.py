@@ -2,9 +2,11 @@
 
 import re
 
+from msgspec import Raw
+
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, json_at
+from stages.rescue.jsontext import Json, is_json, json_at, string
 from stages.rescue.mend import Torn
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
@@ -12,15 +14,29 @@ from stages.rescue.shape import shape_of
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n`\[{]*\s*")
 _MAY_HOLD_CALLS = frozenset(
     {"", "json", "json5", "jsonc", "jsonl", "tool", "tool_call", "tool_calls", "toolcall", "tool_code", "function"}
-    | {"function_call", "function_calls", "functions", "action", "api", "call", "text", "txt", "plaintext", "xml", "markdown"}
+    | {
+        "function_call",
+        "function_calls",
+        "functions",
+        "action",
+        "api",
+        "call",
+        "text",
+        "txt",
+        "plaintext",
+        "xml",
+        "markdown",
+    }
 )
-_CODE = frozenset({"python", "py", "javascript", "js", "typescript", "ts", "tool_code", ""})
+_CODE = frozenset({"python", "py"})
+"""Some write their calls as Python dicts."""
+_ESCAPED = re.compile(r'\{\s{0,8}\\"')
 _FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~)")
-_NEXT = re.compile(r"\s*[,;]?\s*(?=[\[{])")
+_NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*[}\]]{1,3}(?=\s*(?:$|```|<))")
 _NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*([A-Za-z_][\w.-]{0,100})[*`]*\s*(?:\n\s*|\(\s*)?")
 _MEANT = re.compile(
-    r"\[?\s*\{{1,2}\s*[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
+    r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
 )
 _PROMISING = re.compile(
@@ -28,12 +44,15 @@ _PROMISING = re.compile(
     r"recipient|role|call|index|content|step|plan|rationale|explanation|kwargs|Name|Tool|Function|Action))"
 )
 """Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
-CUT = "its JSON is cut off before it is complete."
+CUT = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
-    found = json_at(text, start, strict=not _PROMISING.match(text, start))
+    if _ESCAPED.match(text, start):
+        found = _unescaped(text, start)
+    else:
+        found = json_at(text, start, strict=not _PROMISING.match(text, start))
     if isinstance(found, Torn):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
@@ -42,6 +61,17 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     surplus = _SURPLUS.match(text, found.end)
     end = surplus.end() if surplus else found.end
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
+
+
+def _unescaped(text: str, start: int) -> Json | Torn:
+    """JSON that was written as the inside of a JSON string: each quotation mark with a backslash."""
+    end = text.find("\n", start)
+    line = text[start : len(text) if end < 0 else end].rstrip().removesuffix('"')
+    inner = string(Raw(f'"{line}"'.encode())) if is_json(f'"{line}"') else None
+    found = json_at(inner, 0) if inner else None
+    if not isinstance(found, Json) or (inner or "")[found.end :].strip():
+        return Torn(end=start + len(line), cut=False)
+    return Json(text=found.text, end=start + len(line), repairs=("escaped_quotes", *found.repairs), cost=found.cost + 1)
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -99,11 +129,12 @@ def _named(text: str, start: int, found: Json, names: Names) -> Read | None:
 def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
     """Broken JSON that names a known tool where a call would: damage. None: text like any other."""
     meant = _MEANT.match(text, start)
-    if meant is None or not names.knows(meant[1]):
+    cut_name = meant is not None and meant.end() == len(text)
+    if meant is None or not (names.begins(meant[1]) if cut_name else names.knows(meant[1])):
         return None
     return Read(start=start, end=max(torn.end, meant.end()), damage=CUT if torn.cut else UNREADABLE)
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018}]|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
+_OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018}]|\\\"|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
 BARE = Family(name="bare", first="{[", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})", read=_bare)

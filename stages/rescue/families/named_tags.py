@@ -18,7 +18,9 @@ _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_inp
 _ATTRIBUTE_HEAD = re.compile(
     r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?name=[\"'](?P<name>[^\"'>]{1,200})[\"'][^>]{0,80}>\s*"
 )
-_ELEMENT = re.compile(r"\s*<([A-Za-z_][\w.-]{0,100})>")
+_ELEMENT = re.compile(
+    r"\s*<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:\s+(?:name|key)=[\"'](?P<key>[^\"'>]{1,100})[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?>"
+)
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*(/?)>")
 _BLANK = re.compile(r"\s*")
 
@@ -37,7 +39,8 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
         return _closed(text, start, position, head["outer"], claim)
     body = _body(text, opening.end(), opening["tag"], name)
     if isinstance(body, str):
-        return Read(start=start, end=opening.end(), damage=body, keep="")
+        end = len(text) if body == CUT else opening.end()
+        return Read(start=start, end=end, damage=body if names.knows(name) else None, keep="")
     claim, end = body
     return _closed(text, start, end, head["outer"], claim)
 
@@ -49,7 +52,8 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
         return None
     body = _body(text, head.end(), head["outer"], head["name"])
     if isinstance(body, str):
-        return Read(start=start, end=head.end(), damage=body if names.knows(head["name"]) else None, keep="")
+        end = len(text) if body == CUT else head.end()
+        return Read(start=start, end=end, damage=body if names.knows(head["name"]) else None, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 
@@ -74,7 +78,9 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
 def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> Read:
     end = _after(text, position, f"</{outer}>")
     if end is None:
-        return Read(start=start, end=position, damage=f"the markup of the call of {claim.name[:60]} is not closed.", keep="")
+        return Read(
+            start=start, end=position, damage=f"the markup of the call of {claim.name[:60]} is not closed.", keep=""
+        )
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
@@ -91,11 +97,12 @@ def _body(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | 
         return (claim, end) if end else "its markup is not closed."
     given: dict[str, str] = {}
     while (element := _ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
-        end = text.find(f"</{element[1]}>", element.end())
-        if end < 0 or element[1] in given:
-            return CUT if end < 0 else f"it gives {element[1]} twice."
-        given[element[1]] = quoted(_unwrapped(text[element.end() : end]))
-        position = end + len(f"</{element[1]}>")
+        closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
+        end = text.find(closing_tag, element.end())
+        if end < 0 or key in given:
+            return CUT if end < 0 else f"it gives {key} twice."
+        given[key] = quoted(_unwrapped(text[element.end() : end]))
+        position = end + len(closing_tag)
     end = _after(text, position, closing)
     if end is None:
         return "its markup is not closed."
@@ -118,8 +125,15 @@ def _unwrapped(value: str) -> str:
 
 
 TOOL_XML = Family(
-    name="tool_xml", first="<", opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
+    name="tool_xml",
+    first="<",
+    opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
     read=_tool_xml,
 )
-ATTRIBUTE = Family(name="tool_xml", first="<", opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)", read=_attribute)
+ATTRIBUTE = Family(
+    name="tool_xml",
+    first="<",
+    opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)",
+    read=_attribute,
+)
 OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)

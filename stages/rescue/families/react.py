@@ -10,9 +10,7 @@ from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 
 _LABEL = r"(?:Action|Tool|Function|Tool Call|Function Call|Tool Name|Function Name|\u273fFUNCTION\u273f)"
-_INPUT = (
-    r"(?:Action[ _]Input|Action[ _]Args|Tool[ _]Input|Function[ _]Input|Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
-)
+_INPUT = r"(?:Action[ _]Input|Action[ _]Args|Tool[ _]Input|Function[ _]Input|Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
 _NAME = re.compile(r"[*`\"']*([A-Za-z_][\w.:/-]{0,120})[*`\"']*[ \t]*(?:\(\))?[ \t]*")
 _INPUT_LABEL = re.compile(rf"\s*\**{_INPUT}(?: \d{{1,3}})?\**[ \t]*:\**\s*(?:```(?:json)?\s*)?`?")

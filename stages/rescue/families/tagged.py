@@ -42,8 +42,7 @@ _CLOSER = re.compile(
     r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
-_NEXT = re.compile(r"\s*[,;]?\s*(?=[\[{])")
-_NEXT_SAME = re.compile(r"\s*(?=[\[{])")
+_NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(r"[\[{]")
@@ -64,7 +63,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         python = call_list(text, position, names) if text[position] == "[" else None
         if python is None:
             return _json(text, start, position, names)
-        return Read(start=start, end=_past_closer(text, python.end), claims=python.claims, damage=python.damage, keep="")
+        return Read(
+            start=start, end=_past_closer(text, python.end), claims=python.claims, damage=python.damage, keep=""
+        )
     return _named(text, start, position, names) or _python(text, start, position, names) or _junk(text, start, position)
 
 
@@ -74,7 +75,13 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
     while True:
         found = json_at(text, position)
         if not isinstance(found, Json):
-            return Read(start=start, end=max(found.end, position), claims=claims, damage=CUT if found.cut else UNREADABLE, keep="")
+            return Read(
+                start=start,
+                end=max(found.end, position),
+                claims=claims,
+                damage=CUT if found.cut else UNREADABLE,
+                keep="",
+            )
         shape = shape_of(found, names, marked=True)
         if not shape.claims and not shape.damage:
             return Read(start=start, end=found.end, claims=claims, damage=damage)

@@ -24,13 +24,13 @@ _SOLAR = re.compile(
 _SOLAR_END = re.compile(r"\s*<\|tool_call:end\|>")
 
 _ARGS = re.compile(r"\[ARGS\]\s*")
-_COMPACT = re.compile(r"\[TOOL_CALLS\]\s*(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?(?:\[ARGS\])?\s*(?=\{)")
+_COMPACT = re.compile(
+    r"\[TOOL_CALLS\]\s*(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?(?:\[ARGS\])?\s*(?=\{)"
+)
 _NOTHING = re.compile(r"\b\B")
 
 
-def _call(
-    text: str, begin: int, head: re.Match[str], end: re.Pattern[str], names: Names
-) -> Read:
+def _call(text: str, begin: int, head: re.Match[str], end: re.Pattern[str]) -> Read:
     """The JSON after a head that has named the call."""
     found = json_at(text, head.end()) if text.startswith("{", head.end()) else None
     if not isinstance(found, Json):
@@ -49,20 +49,25 @@ def _token(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         return Read(start=begin, end=start + len("<|tool_call_begin|>"), damage="its header is damaged.", keep="")
-    read = _call(text, begin, head, _END, names)
+    if text.startswith("<", head.end()):
+        # Step 3 puts the call in tags of its own; their family reads it.
+        return Read(start=begin, end=head.end(), keep="")
+    read = _call(text, begin, head, _END)
     after = _SECTION_AFTER.match(text, read.end)
-    return read if after is None else Read(start=begin, end=after.end(), claims=read.claims, damage=read.damage, keep="")
+    return (
+        read if after is None else Read(start=begin, end=after.end(), claims=read.claims, damage=read.damage, keep="")
+    )
 
 
 def _solar(text: str, start: int, names: Names) -> Read | None:
     head = _SOLAR.match(text, start)
-    return _call(text, start, head, _SOLAR_END, names) if head else None
+    return _call(text, start, head, _SOLAR_END) if head else None
 
 
 def _compact(text: str, start: int, names: Names) -> Read | None:
     """Mistral from v11 on: `[TOOL_CALLS]name[ARGS]{…}`, and its relatives without `[ARGS]`."""
     head = _COMPACT.match(text, start)
-    return _call(text, start, head, _NOTHING, names) if head else None
+    return _call(text, start, head, _NOTHING) if head else None
 
 
 def _args(text: str, start: int, names: Names) -> Read | None:

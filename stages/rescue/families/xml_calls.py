@@ -14,11 +14,11 @@ from stages.rescue.jsontext import Json, is_json, json_at, quoted
 from stages.rescue.names import Names
 
 _NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"
-_FUNCTION = re.compile(r"<function=\s*([^>\n]{1,200}?)\s*/?>")
-_FUNCTION_KEY = re.compile(r"\s*<parameter=\s*([^>\n]{1,200}?)\s*>")
+_FUNCTION = re.compile(r"<function=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*/?>")
+_FUNCTION_KEY = re.compile(r"\s*<parameter=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*>")
 _FUNCTION_VALUE = re.compile(
     r"</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|\Z))|"
-    r"(?=\n?<parameter=[\w.-]{1,100}>\n)|(?=\n</function>\s*(?:\Z|</|<tool_call>|<function=))"
+    r"(?=\n?<parameter=[\"']?[\w.-]{1,100}[\"']?>\n)|(?=\n</function>\s*(?:\Z|</|<tool_call>|<function=))"
 )
 _FUNCTION_END = re.compile(r"\s*(?:</parameter>\s*)?</function>|(?=\s*</(?:seed:)?tool_call>)")
 _INVOKE = re.compile(rf"<{_NS}invoke\s+name=[\"']?([^\"'>\n]{{1,200}}?)[\"']?\s*(/?)>")
@@ -27,7 +27,9 @@ _INVOKE_VALUE = re.compile(
     rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|\Z))|(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)"
 )
 _INVOKE_END = re.compile(rf"\s*</{_NS}invoke>")
-_PAIR_HEAD = re.compile(r"<(?:longcat_)?tool_call>\s*([\w.:/-]{1,200})\s*(?=<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>)")
+_PAIR_HEAD = re.compile(
+    r"<(?:longcat_)?tool_call>\s*([\w.:/-]{1,200})\s*(?=<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>)"
+)
 _PAIR_KEY = re.compile(r"\s*<(?:longcat_)?arg_key>([^<]{1,200})</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>")
 _PAIR_VALUE = re.compile(
     r"</(?:longcat_)?arg_value>(?=\s*(?:<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>|\Z))|"
@@ -48,7 +50,9 @@ def _function(text: str, start: int, names: Names) -> Read | None:
         return whole
     read = _parameters(text, begin, head, (_FUNCTION_KEY, _FUNCTION_VALUE, _FUNCTION_END), names)
     wrapper = _WRAPPER_AFTER.match(text, read.end) if read.claims else None
-    return Read(start=begin, end=wrapper.end() if wrapper else read.end, claims=read.claims, damage=read.damage, keep=read.keep)
+    return Read(
+        start=begin, end=wrapper.end() if wrapper else read.end, claims=read.claims, damage=read.damage, keep=read.keep
+    )
 
 
 def _json_body(text: str, begin: int, head: re.Match[str], end: str, names: Names) -> Read | None:
@@ -134,6 +138,14 @@ def _damaged(start: int, end: int, name: str, names: Names) -> Read:
 
 FUNCTION = Family(name="function", first="<", opener="<function=", read=_function)
 INVOKE = Family(
-    name="invoke", first="<", opener=r"<\uff5cDSML\uff5c ?invoke\s|<\|DSML\| ?invoke\s|<(?:\w{1,12}:)?invoke\s", read=_invoke
+    name="invoke",
+    first="<",
+    opener=r"<\uff5cDSML\uff5c ?invoke\s|<\|DSML\| ?invoke\s|<(?:\w{1,12}:)?invoke\s",
+    read=_invoke,
 )
-ARG_KEY = Family(name="arg_key", first="<", opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>", read=_pairs)
+ARG_KEY = Family(
+    name="arg_key",
+    first="<",
+    opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>",
+    read=_pairs,
+)

@@ -1,0 +1,144 @@
+"""What is rescued from text, with what repairs, and what is left alone."""
+
+import msgspec
+import pytest
+
+from stages.rescue import (
+    FAMILIES,
+    Claim,
+    Family,
+    Names,
+    Read,
+    rescue,
+    rescuer,
+    split_reasoning,
+)
+from tests.rescue_corpus import Case, Meant, arguments, cases
+
+NAMES = ("get_weather", "write_file", "set_timer")
+KINDS = ("clean", "damage", "torn", "negative", "recorded")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=c.id) for kind in KINDS for c in cases(kind)])
+def test_a_reply_gives_the_calls_that_it_means_and_no_others(case: Case) -> None:
+    _, text = split_reasoning(case.text)
+    found = rescue(text, case.names)
+    assert tuple(Meant(call.name, arguments(call.arguments)) for call in found.calls) == case.calls
+    assert found.unknown == case.unknown
+    assert bool(found.damage) is case.damage
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reasoning_in_the_text_changes_nothing(kind: str) -> None:
+    for case in cases(kind):
+        found = rescue(case.text, case.names)
+        assert tuple(Meant(call.name, arguments(call.arguments)) for call in found.calls) == case.calls, case.id
+
+
+def test_the_corpus_is_a_third_damage_and_a_third_negatives() -> None:
+    sizes = {kind: len(cases(kind)) for kind in KINDS}
+    assert sum(sizes.values()) >= 200
+    assert sizes["damage"] + sizes["torn"] >= 100
+    assert sizes["negative"] >= 100
+
+
+@pytest.mark.parametrize(
+    ("text", "repairs", "cost"),
+    [
+        ('{"name": "get_weather", "arguments": {"city": "Paris"}}', (), 0),
+        ('{"name": "get_weather", "arguments": {"city": "Paris",}}', ("trailing_comma",), 0),
+        ("{'name': 'get_weather', 'arguments': {'city': 'Paris'}}", ("single_quotes",), 0),
+        ('{"name": "get_weather", "arguments": {"city": "Paris"}', ("missing_closer",), 1),
+        ('{"name": "Get-Weather", "arguments": {"city": "Paris"}}', ("name",), 0),
+        ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}', ("arguments_as_text",), 0),
+        ('{name: "get_weather", arguments: {city: "Paris"}}', ("bare_key",), 1),
+        ('{"name": "get_weather", "arguments": {"city": "the "City""}}', ("inner_quotes",), 3),
+    ],
+)
+def test_each_mend_is_named_and_priced(text: str, repairs: tuple[str, ...], cost: int) -> None:
+    (call,) = rescue(text, NAMES).calls
+    assert call.repairs == repairs
+    assert call.cost == cost
+
+
+def test_valid_arguments_come_out_as_they_were_written() -> None:
+    written = '{ "seconds" : 12345678901234567890 , "label": "a\\u0301" }'
+    (call,) = rescue(f'<tool_call>{{"name": "set_timer", "arguments": {written}}}</tool_call>', NAMES).calls
+    assert call.arguments == written
+
+
+def test_what_surrounds_the_calls_is_kept_without_their_markup() -> None:
+    text = (
+        "Looking.\n<tool_call>\n"
+        '{"name": "get_weather", "arguments": {}}\n</tool_call>\n<tool_call>\n'
+        '{"name": "set_timer", "arguments": {}}\n</tool_call>\nDone.<|im_end|>'
+    )
+    found = rescue(text, NAMES)
+    assert found.rest.split() == ["Looking.", "Done."]
+    spans = [text[slice(*call.span)] for call in found.calls]
+    assert all(span.startswith("<tool_call>") and span.endswith("</tool_call>") for span in spans)
+
+
+def test_text_without_calls_is_left_as_it_is() -> None:
+    text = 'Use `{"name": "get_weather", "arguments": {}}` for that.'
+    assert rescue(text, NAMES).rest == text
+
+
+def test_a_name_that_fits_two_tools_is_nobody_s() -> None:
+    found = rescue('{"name": "GetWeather", "arguments": {}}', ("get_weather", "get-weather"))
+    assert found.calls == ()
+    assert found.damage == "it can be read as a call of each of get-weather, get_weather."
+
+
+def test_a_call_cut_off_after_a_complete_one_is_said_and_the_first_kept() -> None:
+    text = (
+        '<tool_call>\n{"name": "get_weather", "arguments": {}}\n</tool_call>\n<tool_call>\n{"name": "set_timer", "arg'
+    )
+    found = rescue(text, NAMES)
+    assert [call.name for call in found.calls] == ["get_weather"]
+    assert found.damage is not None
+
+
+def test_a_family_of_one_s_own_is_one_value_more() -> None:
+    def read(text: str, start: int, names: Names) -> Read | None:
+        end = text.index("!", start)
+        return Read(start=start, end=end + 1, claims=(Claim(name=text[start + 1 : end], arguments="{}"),), keep="")
+
+    shout = Family(
+        name="shout", first="\N{INVERTED EXCLAMATION MARK}", opener="\N{INVERTED EXCLAMATION MARK}", read=read
+    )
+    found = rescuer((*FAMILIES, shout))("Now \N{INVERTED EXCLAMATION MARK}get_weather!", NAMES)
+    assert [(call.name, call.origin) for call in found.calls] == [("get_weather", "shout")]
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "rest"),
+    [
+        ("<think>\na\n</think>\n\nb", "a", "b"),
+        ("a</think>b", "a", "b"),
+        ("<thinking>a</thinking>b", "a", "b"),
+        ("<Think>a</Think>b", "a", "b"),
+        ("[THINK]a[/THINK]b", "a", "b"),
+        ("<|channel>thought\na<channel|>b", "a", "b"),
+        ("<|channel|>analysis<|message|>a<|end|>b", "a", "b"),
+        ("<|START_THINKING|>a<|END_THINKING|>b", "a", "b"),
+        ("<seed:think>a</seed:think>b", "a", "b"),
+        ("\u25c1think\u25b7a\u25c1/think\u25b7b", "a", "b"),
+        ("a<|close|>think<|sep|>b", "a", "b"),
+        ("<think>a", "a", ""),
+        ("<think>a\n<tool_call>b</tool_call>", "a", "<tool_call>b</tool_call>"),
+        ("<think>a</think>b<think>c</think>d", "a\n\nc", "bd"),
+        ("Write `<think>` first.", "", "Write `<think>` first."),
+        ('{"text": "</think>"}', "", '{"text": "</think>"}'),
+        ("no tags", "", "no tags"),
+    ],
+)
+def test_reasoning_is_told_from_text(text: str, reasoning: str, rest: str) -> None:
+    assert split_reasoning(text) == (reasoning, rest)
+
+
+def test_arguments_are_json_objects() -> None:
+    for kind in KINDS:
+        for case in cases(kind):
+            for call in rescue(case.text, case.names).calls:
+                msgspec.json.decode(call.arguments, type=dict[str, object])
