@@ -104,15 +104,23 @@ TEMPLATE_BYTES = 16
 """What a chat template adds around a message (`<|im_start|>role\\n…<|im_end|>\\n`): about four tokens."""
 
 
+CALL_BYTES = 24
+"""What a call has beside its name and arguments: `{"name": …, "arguments": …}`."""
+
+
 def size(message: Message) -> int:
     """What the message takes in the prompt, in characters: names, ids and arguments count too (D17, B5)."""
+    # The two that make up a long history come first: this is asked of every message.
     match message:
-        case System(text=text) | User(text=text):
-            return TEMPLATE_BYTES + len(text)
-        case Assistant(text=text, calls=calls):
-            return TEMPLATE_BYTES + len(text) + sum(24 + len(c.name) + len(c.arguments) for c in calls)
-        case Tool(text=text, name=name):
-            return TEMPLATE_BYTES + len(text) + len(name)
+        case Tool():
+            return TEMPLATE_BYTES + len(message.text) + len(message.name)
+        case Assistant():
+            characters = TEMPLATE_BYTES + len(message.text)
+            for call in message.calls:
+                characters += CALL_BYTES + len(call.name) + len(call.arguments)
+            return characters
+        case System() | User():
+            return TEMPLATE_BYTES + len(message.text)
         case _:
             assert_never(message)
 
