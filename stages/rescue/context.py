@@ -2,71 +2,10 @@
 
 import re
 
+from stages.rescue.cues import AFTERWARDS, INTENT, REPORTED, SHOWN, SUBJECT
+
 _WINDOW = 240
 """Characters before and after a call in which its sentence is looked for."""
-
-_SHOWN = re.compile(
-    r"\bfor (?:example|instance|reference|illustration)\b|\be\.\s?g\.|\bexamples?\b|\bsamples?\b|\bhypothetical|"
-    r"\blook(?:s|ed|ing)? (?:something |roughly |a bit )?(?:like|as follows)\b|\btemplates?\b|\bplaceholder|"
-    r"\b(?:expected|following|correct|general|usual|required|this|the) (?:\w+ ){0,2}(?:format|syntax|schema|structure|signature)\s*(?:is|was|:|looks)|"
-    r"\b(?:syntax|usage|signature|documentation|docs)\b[^\w\n]*$|"
-    r"\bif (?:you|i|we|one|someone|the user|they|it)\b[^,\n]{0,120}\b(?:want|wanted|were|would|needs?|ask|asked|like|had)\b|"
-    r"\b(?:you|users?|one|they|developers?|people|anyone) (?:can|could|would|may|might|should|must|have to|need to|will)\b|"
-    r"\b(?:i|we)(?: (?:could|might|would(?: have)?|should have)|'d)\b|"
-    r"\bhow (?:to|you|(?:it|this|that) (?:works|looks)|(?:a|the) (?:\w+ )?(?:call|tool|function))\b|"
-    r"\bsuch as\b|\bimagine\b|\bsuppose\b|\bpretend\b|"
-    r"(?:\bnot|n't|\bnever|\bavoid|\binstead of|\brather than|\bwithout|\brefuse to) (?:\w+ ){0,3}(?:call|run|us(?:e|ing)\b|execut|send|invok|emit|writ|output|produc|generat|repl|respond|print|trigger|start)|"
-    r"\b(?:wrong|incorrect|invalid|bad|broken|malformed)\b|\btypically\b|\busually\b|\bwould (?:look|have)\b|"
-    r"\b(?:tools?|functions?) (?:available|definitions?|list|schemas?|specs?|signatures?)\b|\bavailable (?:tools?|functions?)\b|"
-    r"\b(?:these|following) (?:tools|functions)\b|\bhave (?:access to )?(?:tools|functions)\b|"
-    r"\bthe (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?(?:emit|output|writ|wrote|sen[dt]s?|generat|"
-    r"produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take|respond|return)|"
-    r"\bconfirm\b|\b(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b|\bbefore i (?:continue|proceed|run|call|execute|do)\b|"
-    r"\b(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$|"
-    r"\b(?:should|shall|may|can) (?:i|we)\b|\bwould you (?:like|want)\b|\bdo you want\b|\bwant me to\b",
-    re.IGNORECASE,
-)
-"""The call is an example, a rule, a question or a refusal."""
-
-_REPORTED = re.compile(
-    r"\b(?:returned|returns|responded|responds|replied|printed|prints|reads|said|says|saying|wrote|shows|showed|shown|"
-    r"contains|contained|logged|received|quoted?|quoting|recorded|reported|previous(?:ly)?|earlier|already|"
-    r"yesterday|last (?:time|turn|step|week)|before that|in the past|you (?:sent|asked|gave|pasted|wrote|provided|shared|made)|"
-    r"your (?:\w+ )?(?:message|log|file|config|input|document|snippet|text|json|call|payload|code|example)|"
-    r"(?:in|from|of|per|according to) (?:the|a|an|your|this|that|my|our) (?:\w+ ){0,3}(?:logs?|file|config|document|page|"
-    r"website|e-?mail|transcript|history|ticket|output|response|results?|observation|record|trace|dataset|fixture|spec|message)$|"
-    r"(?:user|customer|he|she|they|someone|attacker|page|file|e-?mail|document|message) (?:\w+ )?(?:sent|pasted|gave|provided|included|includes|posted)|"
-    r"was (?:called|made|run|sent|executed|invoked)|were (?:called|made|run|sent|executed)|i (?:have )?(?:called|ran|made|"
-    r"used|executed|invoked|sent|tried|found|saw))\b|\b(?:output|result|response|observation|log|quote|transcript|body|input)s?$",
-    re.IGNORECASE,
-)
-"""The call is reported: somebody's words, a file's content, what was done before."""
-
-_INTENT = re.compile(
-    r"\b(?:i(?:'ll|\u2019ll| will| shall| am going to|'m going to|\u2019m going to| need to| must| have to| should| want to| am calling|'m calling|"
-    r" now call| am now)|let me|let's|let us|now|next|first|calling|using|we (?:will|need|should|can|must)|i can)\b",
-    re.IGNORECASE,
-)
-"""The model says that it is about to act; outweighs what sounds like a report."""
-
-_AFTERWARDS = re.compile(
-    r"\b(?:(?:is|was|were|as) (?:just |only |merely )?(?:an? )?(?:\w+ )?(?:example|illustration|sample|placeholder|template|hypothetical)|"
-    r"would you like me to|(?:shall|should|may) i (?:go|run|call|execut|proceed|make|send|do)|do you want me to|"
-    r"want me to (?:run|call|execut|proceed|go|send|do)|"
-    r"(?:i|we) (?:did not|didn't|have not|haven't|will not|won't|am not|cannot|can't|would not|wouldn't) (?:actually |really )?(?:call|calling|run|running|execut|send|sent|do|make|made)|"
-    r"(?:not|never) (?:actually |really |yet )?(?:been )?(?:called|executed|run|sent|a (?:real )?call)|"
-    r"don't (?:actually )?(?:run|call|execute|do|send)|do not (?:actually )?(?:run|call|execute|do|send)|"
-    r"(?:this|that|it|which) (?:returned|gave|failed|was)|looks? like in|"
-    r"(?:is|was|shows?|illustrates?|demonstrates?|would be) (?:how|what|an?) |would (?:write|look)|"
-    r"(?:you|one) (?:can|could|should|would|might|may) (?:then )?(?:replace|change|adapt|use|run|call|send|paste|copy))\b",
-    re.IGNORECASE,
-)
-
-_SUBJECT = re.compile(
-    r"[`*\"']*[ \t]+(?:is|was|were|are|has|had|would|could|should|might|does|did|means|meant|returns|returned|failed|fails|"
-    r"caused|causes|gave|gives|looks|came|appears|appeared|contains|shows|showed)\b"
-)
-"""The call is the subject of a sentence about it."""
 
 _QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _NEARLY = 16
@@ -85,11 +24,11 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     if _in_blockquote(text, start):
         return True
     lead = lead_in(text, start, floor)
-    if _SHOWN.search(lead):
+    if SHOWN.search(lead):
         return True
-    if _REPORTED.search(lead) and not _INTENT.search(lead):
+    if REPORTED.search(lead) and not INTENT.search(lead):
         return True
-    return bool(_SUBJECT.match(text, end) or _AFTERWARDS.search(_sentence_after(text, end)))
+    return bool(SUBJECT.match(text, end) or AFTERWARDS.search(_sentence_after(text, end)))
 
 
 def lead_in(text: str, start: int, floor: int) -> str:

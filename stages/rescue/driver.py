@@ -43,7 +43,7 @@ def rescuer(families: tuple[Family, ...]) -> Rescue:
     """A function `rescue(text, names)` that knows these families; where two openers match, the earlier family wins."""
     anywhere = re.compile("|".join(family.opener for family in families))
     opens = tuple((family, re.compile(family.opener).match) for family in families)
-    asked = {
+    asked: _Asked = {
         first: tuple((family, match) for family, match in opens if first in family.first)
         for first in {character for family in families for character in family.first}
     }

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from stages.rescue.mend import Mended, Torn, mend
 
-_SCAN = json.JSONDecoder(parse_int=str, parse_float=str).scan_once
+_SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
@@ -33,15 +33,13 @@ def _strict_end(text: str, start: int) -> int:
     size = _WINDOW
     while True:
         try:
-            return start + int(_SCAN(text[start : start + size], 0)[1])
+            return start + _SCANNER.raw_decode(text[start : start + size])[1]
         except json.JSONDecodeError as broken:
             whole = start + size >= len(text)
             if whole or (broken.pos < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
                 return -(start + broken.pos)
         except RecursionError:
             return -min(len(text), start + size)
-        except StopIteration:
-            return -start - 1
         size *= 8
 
 

@@ -8,6 +8,7 @@ import re
 
 from msgspec import Struct
 
+from stages.rescue.literals import literal
 from stages.rescue.strings import OPENING, quoted_string
 
 DEEPEST = 40
@@ -15,15 +16,12 @@ DEEPEST = 40
 
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|#[^\n]*+)*+")
 _SPACE = re.compile(r"\s*+")
-_WORD = re.compile(r"[+-]?[\w.][\w.+-]*+")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?")
-_LOOSE_NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?")
+_LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+:)")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _STOP = re.compile(r"```|<[/|\uff5ca-zA-Z]|\[/|\[END|\Z|(?<=\n)[A-Z][\w']*+ ")
 """What comes after a value that its model took for finished: a fence's end, a tag, a sentence, nothing."""
 
-_WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _CLOSER = {"{": "}", "{{": "}", "[": "]"}
 
 COST = {
@@ -133,31 +131,13 @@ class _Reader:
         self.position = found.end
 
     def word(self) -> None:
-        word = _WORD.match(self.text, self.position)
-        if word is None:
-            raise _BrokenError(self.position)
-        self.position = word.end()
-        if word[0] in _WORDS:
-            if word[0][0].isupper():
-                self.repairs.append("python_literals")
-            self.out.append(_WORDS[word[0]])
-        elif self.position == len(self.text):
-            # Perhaps the first digits of a longer number.
-            raise _BrokenError(self.position)
-        else:
-            self.out.append(self.number(word[0]))
-
-    def number(self, word: str) -> str:
-        if _NUMBER.fullmatch(word):
-            return word
-        loose = _LOOSE_NUMBER.fullmatch(word.replace("_", ""))
-        if loose is None or not (loose[2] or loose[3]) or loose[2].startswith("00"):
-            raise _BrokenError(self.position)
-        whole = loose[2].lstrip("0") or "0"
-        if loose[2] not in ("", whole):
-            raise _BrokenError(self.position)
-        self.repairs.append("loose_number")
-        return f"{'-' if loose[1] == '-' else ''}{whole}" + ("" if loose[3] is None else f".{loose[3] or 0}")
+        found = literal(self.text, self.position)
+        if found is None:
+            cut = _LAST_WORD.match(self.text, self.position)
+            raise _BrokenError(cut.end() if cut else self.position)
+        self.position = found.end
+        self.out.append(found.json)
+        self.repairs += found.repairs
 
     def close(self) -> None:
         opener = self.open.pop()

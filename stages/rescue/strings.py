@@ -100,11 +100,11 @@ class _Fixer:
         return f'"{_FIX.sub(self.fix, body)}"'
 
     def fix(self, found: re.Match[str]) -> str:
-        token, escaped = found[0], found[1]
+        written, escaped = found[0], found[1]
         if escaped is None:
-            return self.plain(token)
+            return self.plain(written)
         if escaped in '"\\/bfnrt':
-            return token
+            return written
         if escaped in "'`":
             return escaped
         if escaped in "\n\r":
@@ -113,20 +113,20 @@ class _Fixer:
         self.note("backslash")
         return "\\\\" + _NAMED.get(escaped, escaped if escaped >= " " else f"\\u{ord(escaped):04x}")
 
-    def plain(self, token: str) -> str:
-        if token == '"':
+    def plain(self, written: str) -> str:
+        if written == '"':
             return '\\"'
-        if token == "\\":
+        if written == "\\":
             self.note("backslash")
             return "\\\\"
-        if token[0] != "\\":
+        if written[0] != "\\":
             if not self.raw:
                 self.note("control_characters")
-            return _NAMED.get(token) or f"\\u{ord(token):04x}"
-        if len(token) == len("\\u0000") and token[2] in "dD" and token[3] in "89abcdefABCDEF":
+            return _NAMED.get(written) or f"\\u{ord(written):04x}"
+        if len(written) == len("\\u0000") and written[2] in "dD" and written[3] in "89abcdefABCDEF":
             self.note("lone_surrogate")
             return "\\ufffd"
-        return token
+        return written
 
     def note(self, repair: str) -> None:
         if repair not in self.repairs:

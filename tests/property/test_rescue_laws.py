@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stages.rescue import Split, advance, finish, gather, rescue, split_reasoning
+from stages.rescue import Delta, Split, advance, finish, gather, rescue, split_reasoning
 from tests.rescue_corpus import cases
 
 NAMES = ("get_weather", "search", "set_timer")
@@ -159,7 +159,8 @@ def _is_schema(arguments: dict[str, object]) -> bool:
 
 @given(replies | hostile, st.lists(st.integers(1, 9), max_size=60))
 def test_a_stream_splits_like_the_whole_for_every_way_to_cut_it(text: str, sizes: list[int]) -> None:
-    split, deltas, position = Split(), [], 0
+    split, position = Split(), 0
+    deltas: list[Delta] = []
     for size in sizes:
         split, added = advance(split, text[position : position + size])
         deltas += added

@@ -19,7 +19,7 @@ _CALL_END = re.compile(r"\s*<\|close\|>call<\|sep\|>")
 _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
 
 
-def _gemma(text: str, start: int, names: Names) -> Read | None:
+def _gemma(text: str, start: int, _names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         closed = _CLOSED.match(text, start + 1)
@@ -38,7 +38,7 @@ def _gemma(text: str, start: int, names: Names) -> Read | None:
     return Read(start=start, end=ended.end() if ended else found.end, claims=(claim,), keep="")
 
 
-def _element(text: str, start: int, names: Names) -> Read | None:
+def _element(text: str, start: int, _names: Names) -> Read | None:
     head = _ELEMENT.match(text, start)
     if head is None:
         return (
@@ -66,7 +66,7 @@ def _typed(value: str, kind: str | None) -> str:
     return value if kind not in (None, "string") and is_json(value) else quoted(value)
 
 
-def _structure(text: str, start: int, names: Names) -> Read | None:
+def _structure(text: str, start: int, _names: Names) -> Read | None:
     found = _STRUCTURE.match(text, start)
     return Read(start=start, end=found.end(), keep="") if found else None
 

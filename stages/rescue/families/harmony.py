@@ -24,7 +24,7 @@ def _message(text: str, start: int, names: Names) -> Read | None:
         return None
     recipient = header["to"] or header["role"] or ""
     if recipient.startswith("functions.") or names.knows(recipient):
-        return _call(text, start, header, recipient, names)
+        return _call(text, start, header, recipient)
     if header["message"] is None:
         return Read(start=start, end=header.end(), keep="")
     ended = _END.search(text, header.end())
@@ -34,7 +34,7 @@ def _message(text: str, start: int, names: Names) -> Read | None:
     return Read(start=start, end=ended.end() if ended else end, keep=words)
 
 
-def _call(text: str, start: int, header: re.Match[str], recipient: str, names: Names) -> Read:
+def _call(text: str, start: int, header: re.Match[str], recipient: str) -> Read:
     name = recipient.removeprefix("functions.")
     found = json_at(text, header.end()) if text.startswith("{", header.end()) else None
     if not isinstance(found, Json):
@@ -46,14 +46,14 @@ def _call(text: str, start: int, header: re.Match[str], recipient: str, names: N
     return Read(start=start, end=after.end() if after else found.end, claims=(claim,), keep="")
 
 
-def _addressed(text: str, start: int, names: Names) -> Read | None:
+def _addressed(text: str, start: int, _names: Names) -> Read | None:
     """A header whose control tokens were lost on the way: `commentary to=functions.f json{…}`."""
     to = start - len("to")
     header = _HEADER.match(text, to) if text.startswith("to", max(0, to)) else None
     if header is None or not (header["message"] or text.startswith("{", header.end())):
         return None
     before = _START_BEFORE.search(text, max(0, to - 60), to)
-    return _call(text, before.start() if before else to, header, header["role"] or "", names)
+    return _call(text, before.start() if before else to, header, header["role"] or "")
 
 
 MESSAGE = Family(name="harmony", first="<", opener=r"<\|start\|>assistant|<\|channel\|>", read=_message)

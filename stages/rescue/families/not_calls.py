@@ -38,7 +38,7 @@ def _tagged(text: str, start: int, names: Names) -> Read | None:
     return Read(start=start, end=end + len(f"</{tag}>"))
 
 
-def _token(text: str, start: int, names: Names) -> Read | None:
+def _token(text: str, start: int, _names: Names) -> Read | None:
     opening = next((token for token in _TOKENS if text.startswith(token, start)), "")
     end = text.find(_TOKENS[opening], start) if opening else -1
     return Read(start=start, end=end + len(_TOKENS[opening]) if end >= 0 else len(text))

@@ -10,7 +10,10 @@ from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 
 _LABEL = r"(?:Action|Tool|Function|Tool Call|Function Call|Tool Name|Function Name|\u273fFUNCTION\u273f)"
-_INPUT = r"(?:Action[ _]Input|Action[ _]Args|Tool[ _]Input|Function[ _]Input|Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
+_INPUT = (
+    r"(?:Action[ _]Input|Action[ _]Args|Tool[ _]Input|Function[ _]Input|"
+    r"Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
+)
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
 _NAME = re.compile(r"[*`\"']*([A-Za-z_][\w.:/-]{0,120})[*`\"']*[ \t]*(?:\(\))?[ \t]*")
 _INPUT_LABEL = re.compile(rf"\s*\**{_INPUT}(?: \d{{1,3}})?\**[ \t]*:\**\s*(?:```(?:json)?\s*)?`?")
@@ -69,7 +72,9 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
     brace = re.compile(r"[(\[]?\s*(?=\{)").match(text, name.end())
     if brace is None:
         calls = call_list(text, position, names)
-        return calls and Read(start=start, end=_end(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
+        if calls is None:
+            return None
+        return Read(start=start, end=_end(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
     found = json_at(text, brace.end())
     if not isinstance(found, Json):
         return Read(start=start, end=max(found.end, position), damage=CUT if found.cut else UNREADABLE, keep="")

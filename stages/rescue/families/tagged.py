@@ -59,6 +59,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     position = body.end() if body else opening.end()
     if _EMPTY.match(text, position):
         return Read(start=start, end=len(text), damage="it ends where the call should begin.", keep="")
+    if text.startswith("<", position):
+        # Markup inside of the markup: its own family reads it.
+        return None
     if _AT_ONCE.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
         if python is None:
@@ -93,7 +96,7 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
 
 
 def _named(text: str, start: int, position: int, names: Names) -> Read | None:
-    """The name outside of the JSON: `get_weather\\n{"city": …}`."""
+    """The name outside of the JSON: `get_weather`, then `{"city": …}`."""
     head = _NAME_THEN_JSON.match(text, position)
     if head is None or not names.knows(head[1]):
         return None

@@ -42,7 +42,7 @@ def _call(text: str, begin: int, head: re.Match[str], end: re.Pattern[str]) -> R
     return Read(start=begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
 
 
-def _token(text: str, start: int, names: Names) -> Read | None:
+def _token(text: str, start: int, _names: Names) -> Read | None:
     section = text.rfind("calls", max(0, start - 240), start)
     before = _SECTION_BEFORE.match(text, max(0, section - len("<|tool_")), start) if section >= 0 else None
     begin = before.start() if before else start
@@ -59,12 +59,12 @@ def _token(text: str, start: int, names: Names) -> Read | None:
     )
 
 
-def _solar(text: str, start: int, names: Names) -> Read | None:
+def _solar(text: str, start: int, _names: Names) -> Read | None:
     head = _SOLAR.match(text, start)
     return _call(text, start, head, _SOLAR_END) if head else None
 
 
-def _compact(text: str, start: int, names: Names) -> Read | None:
+def _compact(text: str, start: int, _names: Names) -> Read | None:
     """Mistral from v11 on: `[TOOL_CALLS]name[ARGS]{…}`, and its relatives without `[ARGS]`."""
     head = _COMPACT.match(text, start)
     return _call(text, start, head, _NOTHING) if head else None

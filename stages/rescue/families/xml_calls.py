@@ -36,6 +36,7 @@ _PAIR_VALUE = re.compile(
     r"(?=</(?:longcat_)?tool_call>\s*(?:\Z|<(?:longcat_)?tool_call>))|(?=\s?<(?:longcat_)?arg_key>[\w.-]{1,100}</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>)"
 )
 _PAIR_END = re.compile(r"\s*</(?:longcat_)?tool_call>")
+_CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _WRAPPER_BEFORE = re.compile(r"<(?:seed:)?tool_call>\s*\Z")
 _WRAPPER_AFTER = re.compile(r"\s*</(?:seed:)?tool_call>")
 
@@ -106,12 +107,12 @@ def _parameters(
         if not ended[0]:
             repairs["missing_closer"] = None
         value = text[key.end() : ended.start()]
-        typed = key[2] if key.re.groups > 1 else None
-        given[name] = _value(value, typed, strip=typed is None or "string=" not in typed and key.re is not _PAIR_KEY)
+        given[name] = _value(value, key[2] if key.re is _INVOKE_KEY else None, strip=key.re is not _PAIR_KEY)
         position = ended.end()
     end = end_tag.match(text, position)
     if end is None:
-        return _damaged(begin, position, head[1], names)
+        cut = _CUT_TAG.match(text, position)
+        return _damaged(begin, cut.end() if cut else position, head[1], names)
     arguments = "{" + ",".join(f"{quoted(name)}:{value}" for name, value in given.items()) + "}"
     claim = Claim(name=head[1], arguments=arguments, repairs=tuple(repairs), cost=len(repairs))
     return Read(start=begin, end=end.end(), claims=(claim,), keep="")
@@ -122,8 +123,8 @@ def _value(value: str, typed: str | None, *, strip: bool) -> str:
 
     The newline after the opening tag and the one before the closing tag belong to the markup.
     """
-    if typed and re.search(r"string=[\"']?false", typed) and is_json(value.strip()):
-        return value.strip()
+    if typed and "string=" in typed:
+        return value.strip() if "false" in typed and is_json(value.strip()) else quoted(value)
     if strip and value.startswith("\n"):
         value = value[1:]
         value = value.removesuffix("\n")
