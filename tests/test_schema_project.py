@@ -208,6 +208,7 @@ def test_a_pattern_that_is_borne_in_other_words(pattern: str, left: str) -> None
             "^()$",
             "^(a$",
             "^a)$",
+            "^)($",
             "^*a$",
             "^a**$",
             "^a+?$",

@@ -56,7 +56,7 @@ def _written(token: re.Match[str], depth: int) -> str | None:
         return _class(token["members"])
     if token["low"] and not int(token["low"]) <= int(token["high"] or token["low"]) <= MOST_REPEATS:
         return None
-    return None if token["either"] and depth == 0 else token[0]
+    return None if (token["either"] or token["close"]) and depth == 0 else token[0]
 
 
 def _class(members: str) -> str | None:
