@@ -93,9 +93,10 @@ class Workflow:
     def pipeline(self, connection: Connection) -> Stage:
         """The seven stages, set up for this workflow on that model."""
         rules, mode = self.rules, connection.mode
+        thinks = self._reasoning != "none"
         room = max(0, connection.context_tokens - connection.sampling.max_tokens)
         return pipeline(
-            compact(self._compactor, ContextBudget(tokens=room, overhead=overhead(rules, mode))),
+            compact(self._compactor, ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks)),
             fold(self._reasoning, self._failed_attempts),
             serialize(rules, mode, connection.model, connection.sampling),
             send(rules),

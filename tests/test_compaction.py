@@ -103,3 +103,12 @@ def test_arguments_and_tools_count_too() -> None:
     history = (*ASKED, Assistant(calls=(long,)), Tool(call_id="1", name="write", text="ok"))
     assert estimate(history, ContextBudget(tokens=1)) > 1000
     assert estimate((), ContextBudget(tokens=1, overhead=4000)) > 1000
+
+
+def test_reasoning_counts_and_is_cut_only_where_it_is_shown_again() -> None:
+    history = ASKED + turn(1, "a", reasoning="hm " * 500) + turn(2, "b")
+    shown = TieredCompact(keep_recent=1)(history, ContextBudget(tokens=200, reasoning=True))
+    assert isinstance(shown, Compacted)
+    assert shown.phase == 3
+    assert [m.reasoning for m in shown.history if isinstance(m, Assistant)] == ["", ""]
+    assert compacted(TieredCompact(keep_recent=1), history, 200).phase == 0

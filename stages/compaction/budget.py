@@ -5,20 +5,22 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.halt import CannotFit
-from stages.message import History, size
+from stages.message import Assistant, History, size
 
 
 class ContextBudget(Struct, frozen=True, kw_only=True):
     """How much of the model's context the history may take.
 
     `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins;
-    `overhead` the characters that every prompt has beside the history (tools, instructions).
+    `overhead` the characters that every prompt has beside the history (tools, instructions); `reasoning`
+    whether earlier reasoning is shown again (`fold`), and so takes room.
     """
 
     tokens: int
     threshold: float = 0.75
     overhead: int = 0
     tokens_per_character: float = 0.25
+    reasoning: bool = False
 
     @property
     def trigger(self) -> int:
@@ -32,7 +34,10 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
 
 def estimate(history: History, budget: ContextBudget) -> int:
     """Tokens of the whole prompt."""
-    return budget.tokens_of(sum(map(size, history)))
+    characters = sum(map(size, history))
+    if budget.reasoning:
+        characters += sum(len(m.reasoning) for m in history if isinstance(m, Assistant))
+    return budget.tokens_of(characters)
 
 
 class Compacted(Struct, frozen=True, kw_only=True):

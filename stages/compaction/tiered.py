@@ -34,7 +34,8 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
         first = recent_turn(history, self.keep_recent)
         phase, tokens = 0, estimate(history, budget)
-        for number, cut in enumerate((_cut_attempts, _cut_results, _cut_thoughts), start=1):
+        cuts = (_cut_attempts, _cut_results, _cut_thoughts if budget.reasoning else _cut_bare_text)
+        for number, cut in enumerate(cuts, start=1):
             if tokens < self._due(number, budget):
                 break
             shorter = join(tuple(_old(e, first, cut) for e in exchanges(history)))
@@ -66,9 +67,14 @@ def _cut_results(exchange: Exchange) -> History:
     return tuple(_emptied(m) if isinstance(m, Tool) else m for m in exchange.messages)
 
 
+def _cut_bare_text(exchange: Exchange) -> History:
+    return tuple(m for m in exchange.messages if _cut_in(m) != 3)
+
+
 def _cut_thoughts(exchange: Exchange) -> History:
-    kept = (replace(m, reasoning="") if isinstance(m, Assistant) and m.reasoning else m for m in exchange.messages)
-    return tuple(m for m in kept if _cut_in(m) != 3)
+    """Bare text, and reasoning; where reasoning is not shown again, dropping it would win nothing."""
+    kept = _cut_bare_text(exchange)
+    return tuple(replace(m, reasoning="") if isinstance(m, Assistant) and m.reasoning else m for m in kept)
 
 
 def _cut_in(message: Message) -> int | None:
