@@ -6,6 +6,7 @@ cut off in the middle of a value is never completed, and a value that cannot be 
 
 import re
 
+import msgspec
 from msgspec import Struct
 
 from stages.rescue.literals import literal
@@ -223,5 +224,5 @@ class _Reader:
         if key is None:
             raise _BrokenError(self.position)
         self.repairs.append("bare_key")
-        self.out.append(f'"{key[0].strip()}"')
+        self.out.append(msgspec.json.encode(key[0].strip()).decode())
         self.position = key.end()

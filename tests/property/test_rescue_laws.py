@@ -99,6 +99,7 @@ def test_any_text_is_read_without_an_exception_and_always_alike(text: str) -> No
 
 
 @given(hostile)
+@example("<start_function_call>call:set_timer{se\x00conds:90}<end_function_call>")
 def test_only_known_names_and_json_objects_come_out(text: str) -> None:
     found = rescue(text, NAMES)
     for call in found.calls:

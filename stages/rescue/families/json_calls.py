@@ -136,5 +136,5 @@ def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018}]|\\\"|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
+_OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018](?![{\[])|}|\\\"|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
 BARE = Family(name="bare", first="{[", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})", read=_bare)

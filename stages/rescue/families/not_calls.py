@@ -7,7 +7,7 @@ from stages.rescue.names import Names
 
 _RESULTS = (
     "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"
-    "observation|tools|available_tools|tool_definitions"
+    "observation|available_tools|tool_definitions"
 )
 """Whatever stands in these the model was given; so does what follows, if they are not closed."""
 _SHOWN = "example|examples|documentation|quote|blockquote|transcript|log|results?|output"

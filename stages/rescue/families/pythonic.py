@@ -18,7 +18,7 @@ _LIST_CLOSE = re.compile(r"\s*,?\s*\]")
 _LITERAL = re.compile(r"[\"'{\[\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*\Z")
 _NAME_BEFORE = re.compile(r"[\s`]*(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
-_REST_OF_REPLY = re.compile(r"[\s`;]*\Z")
+_REST_OF_REPLY = re.compile(r"[\s`;]*(?:<[|/][^>]{1,40}>\s*)*\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*(?:tool_code|tool_calls?|python3?|py|code|)[ \t]*\n\s*")
 _FENCE_END = re.compile(r"\s*(?:```|~~~|\Z)")
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
@@ -65,7 +65,9 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     if head is None:
         return None
     # A module's name before the function's is Python's business: `weather_api.get_weather(…)`.
-    name = head[1] if names.knows(head[1]) else head[1].rsplit(".", 1)[-1]
+    # Llama's own tools are called through a method: `brave_search.call(…)`.
+    last = head[1].removesuffix(".call").rsplit(".", 1)[-1]
+    name = head[1] if names.knows(head[1]) else last
     members: list[str] = []
     keys: set[str] = set()
     repairs: dict[str, None] = {}
@@ -128,7 +130,8 @@ def _stands_alone_before(text: str, start: int) -> bool:
 
 def _stands_alone_after(text: str, end: int) -> bool:
     newline = text.find("\n", end, end + 40)
-    return not text[end : newline if newline >= 0 else end + 40].strip(" \t`*.;")
+    following = text[end : newline if newline >= 0 else end + 40].strip(" \t`*.;")
+    return not following or following.startswith(("<|", "</"))
 
 
 def _whole(text: str, start: int, names: Names) -> Read | None:

@@ -19,6 +19,7 @@ _OPENERS = (
     r"<function_calls?>",  # Granite code models, OLMo 3
     r"<functioncall>",  # Glaive
     r"<functions?>",
+    r"<tools>",  # what Qwen2.5-Coder writes for <tool_call>; definitions in it are told apart by their shape
     r"<tool_use>",
     r"<tool_request>",
     r"<tool>",
@@ -38,14 +39,14 @@ _OPENERS = (
 _OPENING = re.compile("|".join(_OPENERS))
 _FENCE_OPEN = re.compile(r"\s*(?:```[ \t]*\w*\s*)?")
 _CLOSER = re.compile(
-    r"\s*[}\])]{0,2}\s*(?:```\s*)?(?:</(?:tool_?calls?|function_?calls?|functions?|tool_use|tool_request|tool|TOOLCALL|function)>|"
+    r"\s*[}\])]{0,2}\s*(?:```\s*)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
     r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
 _NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
-_AT_ONCE = re.compile(r"[\[{]")
+_AT_ONCE = re.compile(r"\{|\[(?!/?[A-Z_]{3,20}\])")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*[:=]\s*)?[\"'*`]*([A-Za-z_][\w.:/-]{0,120})[\"'*`]*\s*(?:\n|,|:|\(|\[ARGS\]|\[CALL_ID\][\w-]{1,40}\[ARGS\]|arguments\s*[:=]|```(?:json)?)*\s*(?=\{)"
 )
