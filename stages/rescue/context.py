@@ -2,7 +2,7 @@
 
 import re
 
-from stages.rescue.cues import AFTERWARDS, INTENT, REPORTED, SHOWN, SUBJECT
+from stages.rescue.cues import AFTERWARDS, FETCHING, INTENT, REPORTED, SHOWN, SUBJECT
 
 _WINDOW = 240
 """Characters before and after a call in which its sentence is looked for."""
@@ -24,7 +24,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     if _in_blockquote(text, start):
         return True
     lead = lead_in(text, start, floor)
-    if SHOWN.search(lead):
+    if SHOWN.search(lead) and not FETCHING.search(lead):
         return True
     if REPORTED.search(lead) and not INTENT.search(lead):
         return True

@@ -15,7 +15,6 @@ SHOWN = _any_of(
     r"\blook(?:s|ed|ing)? (?:something |roughly |a bit )?(?:like|as follows)\b|\btemplates?\b|\bplaceholder",
     r"\b(?:expected|following|correct|general|usual|required|this|the) (?:\w+ ){0,2}"
     r"(?:format|syntax|schema|structure|signature)\s*(?:is|was|:|looks)",
-    r"\b(?:syntax|usage|signature|documentation|docs)\b[^\w\n]*$",
     r"\bif (?:you|i|we|one|someone|the user|they|it)\b[^,\n]{0,120}"
     r"\b(?:want|wanted|were|would|needs?|ask|asked|like|had)\b",
     r"\b(?:you|users?|one|they|developers?|people|anyone) "
@@ -23,16 +22,16 @@ SHOWN = _any_of(
     r"\b(?:i|we)(?: (?:could|might|would(?: have)?|should have)|'d)\b",
     r"\bhow (?:to|you|(?:it|this|that) (?:works|looks)|(?:a|the) (?:\w+ )?(?:call|tool|function))\b",
     r"\bsuch as\b|\bimagine\b|\bsuppose\b|\bpretend\b",
-    r"(?:\bnot|n't|\bnever|\bavoid|\binstead of|\brather than|\bwithout|\brefuse to) (?:\w+ ){0,3}"
+    r"(?:\bnot|n't|\bnever|\bavoid|\binstead of|\brather than|\brefuse to) (?:(?!without\b)\w+ ){0,3}"
     r"(?:call|run|us(?:e|ing)\b|execut|send|invok|emit|writ|output|produc|generat|repl|respond|print|trigger|start)",
-    r"\b(?:wrong|incorrect|invalid|bad|broken|malformed)\b|\btypically\b|\busually\b|\bwould (?:look|have)\b",
+    r"\btypically\b|\busually\b|\bwould (?:look|have)\b",
     r"\b(?:tools?|functions?) (?:available|definitions?|list|schemas?|specs?|signatures?)\b",
     r"\bavailable (?:tools?|functions?)\b|\b(?:these|following) (?:tools|functions)\b",
     r"\bhave (?:access to )?(?:tools|functions)\b",
     r"\bthe (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?"
     r"(?:emit|output|writ|wrote|sen[dt]s?|generat|produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take"
     r"|respond|return)",
-    r"\bconfirm\b|\b(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
+    r"\bplease confirm\b|\bconfirm (?:that|if|whether|before)\b|\b(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
     r"\bbefore i (?:continue|proceed|run|call|execute|do)\b",
     r"\b(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$",
     r"\b(?:should|shall|may|can) (?:i|we)\b|\bwould you (?:like|want)\b|\bdo you want\b|\bwant me to\b",
@@ -40,6 +39,7 @@ SHOWN = _any_of(
 """Before a call: it is an example, a rule, a question or a refusal."""
 
 REPORTED = _any_of(
+    r"\b(?:wrong|incorrect|invalid|bad|broken|malformed)\b|\b(?:syntax|usage|signature|documentation|docs)\b[^\w\n]*$",
     r"\b(?:returned|returns|responded|responds|replied|printed|prints|reads|said|says|saying|wrote|shows|showed|shown"
     r"|contains|contained|logged|received|quoted?|quoting|recorded|reported|previous(?:ly)?|earlier|already|yesterday"
     r"|last (?:time|turn|step|week)|before that|in the past)\b",
@@ -62,6 +62,12 @@ INTENT = _any_of(
     r"\bnow\b|\bnext\b|\bfirst\b|\bcalling\b|\busing\b|\bwe (?:will|need|should|can|must)\b",
 )
 """The model says that it is about to act; outweighs what sounds like a report."""
+
+FETCHING = _any_of(
+    r"\b(?:i['\u2019]ll|i will|let me|let['\u2019]s|i need to|i(?: a|['\u2019])m going to) (?:\w+ ){0,2}"
+    r"(?:search|find|look (?:up|for)|fetch|read|list|retrieve|query)\b",
+)
+"""The model says what it is about to look for, be it examples or documentation."""
 
 AFTERWARDS = _any_of(
     r"\b(?:is|was|were|as) (?:just |only |merely )?(?:an? )?(?:\w+ )?"
