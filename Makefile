@@ -16,7 +16,7 @@ test: .venv/dev.ready
 	@.venv/bin/pytest
 
 bench: .venv/dev.ready
-	@.venv/bin/pytest benchmarks -o testpaths=benchmarks --benchmark-only --benchmark-columns=min,median,rounds
+	@.venv/bin/pytest benchmarks -o testpaths=benchmarks --benchmark-only --benchmark-group-by=func --benchmark-sort=name --benchmark-columns=min,median,rounds
 
 docs: .venv/dev.ready
 	@.venv/bin/python docs/map.py
