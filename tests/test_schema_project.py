@@ -172,10 +172,26 @@ def test_a_definition_that_leads_only_to_itself_would_hang_the_grammar() -> None
     )
 
 
-def test_all_of_that_refers_to_itself_ends() -> None:
-    found, dropped = projected({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}})
-    assert found == {"$ref": "#/$defs/a", "$defs": {"a": ANYTHING}}
-    assert dropped == ('allOf at "a"',)
+def test_all_of_beside_a_description_is_the_reference_that_it_wraps() -> None:
+    found, dropped = of_member({"allOf": [{"$ref": "#"}], "description": "more"})
+    assert found == {"description": "more", "$ref": "#/$defs/root"}
+    assert dropped == ()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"type": "object"}]}}},
+        {"properties": {"c": {"allOf": [{"$ref": "#"}, {"type": "object"}]}}},
+        {"properties": {"c": {"allOf": [{"$ref": "#"}, {"properties": {"c": {"maxProperties": 1}}}]}}},
+        {"properties": {"c": {"allOf": [{"$ref": "#"}, {"properties": {"c": {"allOf": [{"$ref": "#"}, {}]}}}]}}},
+    ],
+)
+def test_all_of_that_comes_to_itself_again_ends(schema: object) -> None:
+    found, _ = projected(schema)
+    assert isinstance(found, dict)
+    assert jsonschema_rs.is_valid(found, {"c": {"c": {"c": {}}}})
 
 
 @pytest.mark.parametrize(
