@@ -31,7 +31,8 @@ SHOWN = _any_of(
     r"\bthe (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?"
     r"(?:emit|output|writ|wrote|sen[dt]s?|generat|produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take"
     r"|respond|return)",
-    r"\bplease confirm\b|\bconfirm (?:that|if|whether|before)\b|\b(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
+    r"\bplease confirm\b|\bconfirm (?:that|if|whether|before)\b",
+    r"\b(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
     r"\bbefore i (?:continue|proceed|run|call|execute|do)\b",
     r"\b(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$",
     r"\b(?:should|shall|may|can) (?:i|we)\b|\bwould you (?:like|want)\b|\bdo you want\b|\bwant me to\b",
