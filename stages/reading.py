@@ -70,7 +70,8 @@ def reader(rules: Rules, *, in_text: bool, families: tuple[Family, ...]) -> Read
             return Reading(text=text, reasoning=reasoning)
         found = rescue(text, judge.tools.keys())
         if not found.calls:
-            return Reading(text=text, reasoning=reasoning, damage=found.damage or judge.stranger(found.unknown))
+            damage = found.damage or judge.stranger(found.unknown)
+            return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
         return Reading(text=found.rest, reasoning=reasoning, calls=judge.rescued(found, cut=cut))
 
     return read

