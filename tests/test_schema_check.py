@@ -51,6 +51,7 @@ order = checker(json.dumps(ORDER).encode())
         ('{"price":"1.5"}', '{"price":1.5}', ('string to number at "price"',)),
         ('{"price":"5"}', '{"price":5}', ('string to integer at "price"',)),
         ('{"gift":"true"}', '{"gift":true}', ('string to boolean at "gift"',)),
+        ('{"gift":"True"}', '{"gift":true}', ('string to boolean at "gift"',)),
         ('{"tags":"x"}', '{"tags":["x"]}', ('string to array of one at "tags"',)),
         ('{"tags":"[\\"x\\"]"}', '{"tags":["x"]}', ('JSON text to array at "tags"',)),
         (

@@ -13,6 +13,9 @@ from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 EXACT = 2**53
 """Up to here a float holds every whole number, so that 2.0 is 2 and nothing else."""
 
+PYTHON: dict[str, Json] = {"True": True, "False": False}
+"""How models that learned from Python write JSON's booleans; their XML formats hold nothing but strings."""
+
 Mended = tuple[Json, list[str]]
 """A value, and the coercions that it took."""
 
@@ -114,6 +117,8 @@ def _whole(value: Json, part: dict[str, Json]) -> Json:
 
 def _spelt(text: str) -> Json:
     """The JSON value that the text spells: a scalar only as it is printed, so that 007 stays text."""
+    if text in PYTHON:
+        return PYTHON[text]
     try:
         value: Json = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
