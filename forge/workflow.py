@@ -1,5 +1,6 @@
 """Workflow: from functions and rules to the state that a run begins with and the pipeline that drives it."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -17,7 +18,7 @@ from stages.message import History, System, User, turn_of
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import template_family
 from stages.rules import OnText, RepairLimits, Rules
-from stages.serialize import overhead
+from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, State
 from stages.tool import ToolSpec
 from stages.verdict import Guard
@@ -92,7 +93,7 @@ class Workflow:
 
     def pipeline(self, connection: Connection) -> Stage:
         """The seven stages, set up for this workflow on that model."""
-        rules, mode = self.rules, connection.mode
+        rules, mode = self.rules, _mode(self.rules, connection)
         thinks = self._reasoning != "none"
         room = max(0, connection.context_tokens - connection.sampling.max_tokens)
         return pipeline(
@@ -104,6 +105,14 @@ class Workflow:
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )
+
+
+def _mode(rules: Rules, connection: Connection) -> Mode:
+    """The connection's mode. A constraint allows nothing but calls: where words are welcome, the prompt has to do."""
+    if connection.mode == "constrained" and rules.on_text == "accept":
+        logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
+        return "prompted"
+    return connection.mode
 
 
 def _families(connection: Connection) -> tuple[Family, ...]:

@@ -50,8 +50,12 @@ def recording(interpret: Interpreter, path: str | Path | None, workflow: str, st
     if path is None:
         yield interpret
         return
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with Path(path).open("wb") as file:
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        file = Path(path).open("wb")  # noqa: SIM115 - closed below; opening it may fail for reasons of its own
+    except OSError as error:
+        raise JournalError(f"cannot write the journal {path}: {error.strerror}") from None
+    with file:
         _append(file, Header(workflow=workflow, state=state))
 
         async def perform(effect: Effect) -> Outcome:

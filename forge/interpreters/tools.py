@@ -45,7 +45,8 @@ class Tools:
         except ToolFailed as error:
             return Failed(call_id=call.id, error="ToolFailed", message=str(error), counted=False)
         except TimeoutError as error:
-            message = str(error) or f"{call.name} took longer than its {timeout} seconds"
+            late = timeout is not None and not str(error)
+            message = f"{call.name} took longer than its {timeout} seconds" if late else str(error)
             return Failed(call_id=call.id, error="TimeoutError", message=message)
         # Whatever a user's tool raises is the model's to hear, never the run's end (D13).
         except Exception as error:  # noqa: BLE001

@@ -71,6 +71,12 @@ def test_what_is_no_journal_is_refused_with_the_line(tmp_path: Path, content: by
         read_journal(tmp_path / "none.jsonl")
 
 
+def test_a_journal_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="cannot write the journal"):
+        run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "file" / "run.jsonl"))
+
+
 def test_a_saved_state_goes_on_elsewhere() -> None:
     """A halted run, saved as JSON, is resumed with a fresh budget and keeps what was done."""
     first = run_sync(Desk(max_iterations=2).workflow, "Go.", backend=Scripted(["Hm.", call("look", what="a")]))

@@ -288,6 +288,14 @@ def test_text_is_the_answer_where_text_is_welcome_and_costs_one_call() -> None:
     assert run.value == "It is 7."
 
 
+def test_a_constraint_leaves_room_for_words_where_words_are_welcome() -> None:
+    model = Scripted(["It is 7."], mode="constrained")
+    run = run_sync(Desk(on_text="accept").workflow, "Go.", backend=model).unwrap()
+    assert run.value == "It is 7."
+    assert b"response_format" not in model.requests[0]
+    assert b'{\\"tool\\": ' in model.requests[0]
+
+
 def test_an_answer_in_words_may_be_a_call_too() -> None:
     workflow = Workflow("chat", tools=[respond_tool()], terminal_tool="respond")
     assert run_or_raise(workflow, "Hello!", backend=Scripted([call("respond", message="Hello.")])) == "Hello."
