@@ -63,13 +63,19 @@ class Local:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Fetch the model if need be, load it, serve it for as long as the connection lasts."""
-        path = self._model if isinstance(self._model, Path) else await asyncio.to_thread(self._fetch, self._model)
+        model = self._model
+        path = model if isinstance(model, Path) else await asyncio.to_thread(self._fetch, model)
         settings = Settings(
             path=path, context_tokens=self._context_tokens, port=self._port, chat_template=self._chat_template
         )
         server = await asyncio.to_thread(LlamaCpp, settings)
         try:
-            backend = Server(server.url, model=path.stem, mode=self._mode, sampling=self._sampling)
+            backend = Server(
+                server.url,
+                model=model.stem if isinstance(model, Path) else model.name,
+                mode=self._mode,
+                sampling=self._sampling,
+            )
             async with backend.connect() as connection:
                 yield connection
         finally:
