@@ -52,6 +52,7 @@ class Workflow:
         reasoning_replay: Reasoning = "none",
         failed_attempts: FailedAttempts = "keep",
         guards: Sequence[Guard] = (),
+        families: Sequence[Family] = (),
     ) -> None:
         self.name = name
         self.system_prompt = system_prompt
@@ -60,6 +61,7 @@ class Workflow:
         self._reasoning: Reasoning = reasoning_replay
         self._failed_attempts: FailedAttempts = failed_attempts
         self._guards = tuple(guards)
+        self._families = tuple(families)
         made = [t if isinstance(t, Tool) else tool(t) for t in tools]
         ends = {terminal_tool} if isinstance(terminal_tool, str) else set(terminal_tool)
         self.functions = {t.name: t.function for t in made}
@@ -101,10 +103,15 @@ class Workflow:
             fold(self._reasoning, self._failed_attempts),
             serialize(rules, mode, connection.model, connection.sampling),
             send(rules),
-            validate(rules, in_text=mode != "native", families=_families(connection)),
+            validate(rules, in_text=mode != "native", families=self._grammars(connection)),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )
+
+    def _grammars(self, connection: Connection) -> tuple[Family, ...]:
+        """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
+        derived = (template_family(connection.markers),) if connection.markers else ()
+        return (*self._families, *derived, *FAMILIES)
 
 
 def _mode(rules: Rules, connection: Connection) -> Mode:
@@ -113,11 +120,6 @@ def _mode(rules: Rules, connection: Connection) -> Mode:
         logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
         return "prompted"
     return connection.mode
-
-
-def _families(connection: Connection) -> tuple[Family, ...]:
-    """The model's own way of writing calls first, then every other that is known: models mix them up."""
-    return (template_family(connection.markers), *FAMILIES) if connection.markers else FAMILIES
 
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")

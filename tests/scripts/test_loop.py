@@ -10,6 +10,7 @@ from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, Tool, User
+from stages.rescue import Claim, Family, Names, Read
 from stages.rules import RepairLimits
 from stages.state import Completed, Said
 from tests.flows import Desk
@@ -119,6 +120,17 @@ def test_a_call_that_was_cut_off_is_not_closed_for_the_model() -> None:
     desk = Desk()
     finished(desk, [Reply(text='{"tool": "look", "args": {"what": "a"', finish="length"), LOOK, FINISH])
     assert desk.log == ["look a", "finish"]
+
+
+def test_a_grammar_of_one_s_own_is_one_option() -> None:
+    def read(text: str, start: int, names: Names) -> Read | None:
+        claim = Claim(name="look", arguments='{"what":"a"}')
+        return Read(start=start, end=start + 2, claims=(claim,), keep="") if names.knows("look") else None
+
+    run = finished(Desk(families=[Family(name="bang", first="!", opener="!!", read=read)]), ["!!", FINISH])
+    said = run.state.history[2]
+    assert isinstance(said, Assistant)
+    assert said.calls[0].origin == "bang"
 
 
 def test_rescue_can_be_switched_off() -> None:
