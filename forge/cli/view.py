@@ -55,7 +55,7 @@ class View:
     def _turn(self, event: events.TurnStarted) -> None:
         self.turns = event.turn
         room = f" of {event.context_tokens:,}" if event.context_tokens else ""
-        facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, {event.calls_left} more calls allowed"
+        facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
         self._console.print(Text(f"turn {event.turn}", style="bold").append(facts, style="dim"))
         self._thinking.start()
 
