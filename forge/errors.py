@@ -75,20 +75,24 @@ class ToolFailed(Exception):  # noqa: N818 - D13's name
     """Raise this in a tool when trying again is no use: the model must adapt. Not counted (D13)."""
 
 
+ADVICE = "Try the mode constrained, or a larger model."
+
+
 def explain(halt: Halt) -> str:
     """The halt as a sentence: what was wrong, and what to do."""
     match halt:
         case halts.BadReplies(attempts=attempts, raw=raw):
             return (
                 f"the model gave no usable tool call in {attempts} attempts in a row; the last reply was: "
-                f"{raw[:300]!r}. Try mode='constrained', a larger model, or a shorter prompt."
+                f"{raw[:300]!r}. {ADVICE}"
             )
         case halts.ToolsFailing(tool=tool, attempts=attempts, error=error):
-            return f"calls failed {attempts} times in a row, the last of them {tool}: {error}"
+            return f"calls failed {attempts} times in a row, the last of them {tool}: {error} {ADVICE}"
         case halts.StepsSkipped(tool=tool, attempts=attempts, pending=pending):
-            return f"the model called {tool} {attempts} times before its steps; still pending: {', '.join(pending)}"
+            left = ", ".join(pending)
+            return f"the model called {tool} {attempts} times before its steps; still pending: {left}. {ADVICE}"
         case halts.PrerequisitesSkipped(tool=tool, attempts=attempts, missing=missing):
-            return f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}"
+            return f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}. {ADVICE}"
         case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
             return (
                 f"the run's budget of {what} is spent after {turns} model calls; "

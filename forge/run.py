@@ -59,6 +59,8 @@ async def resume(
     **watching: Unpack[Watching],
 ) -> Result[Finished, Halted]:
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero."""
+    if strangers := watching.keys() - Watching.__annotations__.keys():
+        raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
     if budget is not None:
         state = state.note(budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0)
     model = _named(backend) if isinstance(backend, str) else backend

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Generic, ParamSpec, TypeVar, overload
+from typing import Generic, ParamSpec, TypeVar, get_args, overload
 
 from msgspec import Raw
 
@@ -47,7 +47,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     effect: ToolEffect = "write",
-    prerequisites: Sequence[str | Prerequisite] = (),
+    prerequisites: str | Sequence[str | Prerequisite] = (),
     timeout: float | None = None,
     approval: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
@@ -60,7 +60,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     effect: ToolEffect = "write",
-    prerequisites: Sequence[str | Prerequisite] = (),
+    prerequisites: str | Sequence[str | Prerequisite] = (),
     timeout: float | None = None,
     approval: bool = False,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
@@ -69,6 +69,7 @@ def tool(
     `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
     tools that must have succeeded before. `timeout`: seconds for one call. `approval`: ask a person first.
     """
+    needed = (prerequisites,) if isinstance(prerequisites, str) else prerequisites
 
     def make(function: Callable[P, R]) -> Tool[P, R]:
         described = describe(function)
@@ -79,7 +80,7 @@ def tool(
             description=description or (found.description if found else ""),
             parameters=found.parameters if found else Raw(b"{}"),
             effect=effect,
-            prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in prerequisites),
+            prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
             timeout=timeout,
             approval=approval,
         )
@@ -107,6 +108,10 @@ def _mistakes(spec: ToolSpec) -> tuple[str, ...]:
     found = []
     if not _NAME.fullmatch(spec.name):
         found.append(f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most")
+    if spec.effect not in get_args(ToolEffect):
+        found.append(
+            f"tool {spec.name}: effect is {spec.effect!r}; it must be one of {', '.join(get_args(ToolEffect))}"
+        )
     if spec.timeout is not None and spec.timeout <= 0:
         found.append(f"tool {spec.name}: timeout is in seconds and must be more than 0, not {spec.timeout}")
     return tuple(found)

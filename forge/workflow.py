@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -38,7 +39,7 @@ class Workflow:
         *,
         tools: Sequence[Tool[..., object] | Callable[..., object]],
         terminal_tool: str | Sequence[str] = (),
-        required_steps: Sequence[str] = (),
+        required_steps: str | Sequence[str] = (),
         system_prompt: str = "",
         max_iterations: int = 10,
         max_retries_per_step: int = 3,
@@ -67,7 +68,7 @@ class Workflow:
         self.functions = {t.name: t.function for t in made}
         self.rules = Rules(
             tools=tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made),
-            required=tuple(required_steps),
+            required=(required_steps,) if isinstance(required_steps, str) else tuple(required_steps),
             on_text=on_text,
             rescue=rescue_enabled,
             repair_limits=repair_limits or RepairLimits(),
@@ -158,6 +159,8 @@ def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
     if rules.on_text == "nudge" and not rules.terminal and not ends:
         found.append("there is no terminal_tool: nothing could end the run; name one, or set on_text='accept'")
     found += [sentence for spec in rules.tools for sentence in _prerequisite_mistakes(spec, rules)]
+    if rules.on_text not in get_args(OnText):
+        found.append(f"on_text is {rules.on_text!r}; it must be one of {', '.join(get_args(OnText))}")
     if budget.calls < 1:
         found.append(f"max_iterations is {budget.calls}; a run needs at least 1 model call")
     limits = {"max_retries_per_step": rules.max_retries, "max_tool_errors": rules.max_tool_errors}

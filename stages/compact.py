@@ -27,6 +27,8 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
                 return Success(state.note(context_tokens=budget.tokens))
             case Compacted() as compacted:
                 return Success(_noted(state, compacted, calibrated))
+            case other:
+                raise TypeError(f"a compactor returned {type(other).__name__}; it must be Compacted(…) or CannotFit(…)")
 
     return stage
 

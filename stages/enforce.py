@@ -22,12 +22,16 @@ def enforce(*guards: Guard) -> Stage:
                     return Success(_refused(state, phase, block))
                 case Allow():
                     pass
+                case other:
+                    raise TypeError(f"a guard answered {other!r}; it must return Allow(), Block(…) or Stop(…)")
         return Success(state)
 
     return stage
 
 
 def _refused(state: State, phase: Vetted, block: Block) -> State:
+    if [c.call_id for c in block.corrections] != [call.id for call in phase.calls]:
+        raise ValueError("a guard's Block must have one correction for each call of the batch, in their order")
     turn = state.ledger.turn
     names = {call.id: call.name for call in phase.calls}
     said = Assistant(text=phase.text, reasoning=phase.reasoning, calls=phase.calls, turn=turn)

@@ -41,6 +41,9 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"required_steps": ["finish"]}, "finish is terminal and a required step"),
         ({"tools": [look, look, finish]}, "two tools are named look"),
         ({"max_iterations": 0}, "max_iterations is 0"),
+        ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
+        ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
+        ({"required_steps": "lok"}, "required_steps: there is no tool named 'lok'"),
         ({"max_tool_errors": -1}, "max_tool_errors is -1"),
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),

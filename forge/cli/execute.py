@@ -5,6 +5,7 @@ import asyncio
 import os
 import random
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,9 +24,11 @@ from forge.cli.load import load_workflow
 from forge.cli.progress import downloading
 from forge.cli.view import View, printable
 from forge.errors import ForgeError
+from forge.interpreters import nobody
 from forge.loop import Finished, Halted
 from forge.run import Watching, run
 from forge.workflow import Workflow
+from stages.effect import Approved, Ask, Rejected
 from stages.wire.openai import Sampling
 
 
@@ -66,8 +69,20 @@ async def _interruptible(
     cancel = asyncio.Event()
     with suppress(NotImplementedError):  # Windows has no signal handlers on the loop; there Ctrl-C just ends it
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, cancel.set)
-    stoppable: Watching = {**watching, "cancel": cancel}
+    stoppable: Watching = {**watching, "cancel": cancel, "ask": ask_person if sys.stdin.isatty() else nobody}
     return await run(workflow, message, backend=backend, prompt_vars=values, **stoppable)
+
+
+async def ask_person(effect: Ask) -> Approved | Rejected:
+    """Whoever sits at the terminal decides; anything but yes is no."""
+    question = f"     may {effect.call.name} {printable(effect.call.arguments)} run? [y/N] "
+    try:
+        answer = await asyncio.to_thread(input, question)
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() in {"y", "yes"}:
+        return Approved(digest=effect.digest)
+    return Rejected(digest=effect.digest, reason="the user said no")
 
 
 def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:

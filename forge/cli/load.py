@@ -27,7 +27,7 @@ def load_workflow(reference: str) -> Workflow:
 
 
 def _imported(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:
         raise ForgeError(f"{path} is not a Python file; a workflow file ends in .py")
     module = importlib.util.module_from_spec(spec)
@@ -49,9 +49,7 @@ def _where(error: BaseException, path: Path) -> str:
     line = None
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if trace.tb_frame.f_code.co_filename == str(path.resolve()):
             line = trace.tb_lineno
         trace = trace.tb_next
-    if isinstance(error, SyntaxError):
-        line = error.lineno
     return f" (line {line})" if line else ""

@@ -41,7 +41,7 @@ class View:
             case events.Nudged(text=text):
                 self._line("nudge", text, "yellow")
             case events.ApprovalAsked(call=call):
-                self._line("asks", f"may {call.name} {call.arguments} run?", "magenta")
+                self._line("approval", f"{call.name} {call.arguments} needs a person's yes", "magenta")
             case events.Compacted(compaction=cut):
                 self._line("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
             case events.Finished(outcome=outcome):

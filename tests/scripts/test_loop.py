@@ -13,6 +13,7 @@ from stages.message import Assistant, Kind, Tool, User
 from stages.rescue import Claim, Family, Names, Read
 from stages.rules import RepairLimits
 from stages.state import Completed, Said
+from stages.verdict import Block
 from tests.flows import Desk
 
 LOOK = call("look", what="a")
@@ -131,6 +132,25 @@ def test_a_grammar_of_one_s_own_is_one_option() -> None:
     said = run.state.history[2]
     assert isinstance(said, Assistant)
     assert said.calls[0].origin == "bang"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "a guard answered None"),
+        (Block(kind=Kind.STEP_NUDGE, counter="retries", corrections=()), "one correction"),
+    ],
+)
+def test_a_guard_that_answers_wrongly_never_lets_a_call_through(answer: object, says: str) -> None:
+    desk = Desk(guards=[lambda _state, _calls: answer])
+    with pytest.raises((TypeError, ValueError), match=says):
+        run_sync(desk.workflow, "Go.", backend=Scripted([LOOK]))
+    assert desk.log == []
+
+
+def test_a_misspelt_option_is_refused() -> None:
+    with pytest.raises(TypeError, match="there is no option 'observers'; there are: observer, cancel, ask, journal"):
+        run_sync(Desk().workflow, "Go.", backend=Scripted([]), observers=print)  # type: ignore[call-arg]  # on purpose
 
 
 def test_rescue_can_be_switched_off() -> None:
