@@ -58,7 +58,8 @@ async def drive(
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
     while True:
         if cancel is not None and cancel.is_set():
-            return halted(_cancelled(state), interrupt(state), observer)
+            stopped = interrupt(state)
+            return halted(_cancelled(stopped), stopped, observer)
         moved = turn(state)
         if isinstance(moved, Failure):
             return halted(moved.failure(), state, observer)

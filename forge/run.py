@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
+from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge.connection import Backend
@@ -15,7 +16,7 @@ from forge.loop import Finished, Halted, Observer, drive, halted
 from forge.workflow import Workflow
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.state import Budget, State
+from stages.state import Budget, Sent, State
 
 
 class Watching(TypedDict, total=False):
@@ -63,6 +64,8 @@ async def resume(
         raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
     if budget is not None:
         state = state.note(budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0)
+    # The last request may have been written for another mode or other tools: this run writes its own.
+    state = replace(state, sent=Sent())
     model = _named(backend) if isinstance(backend, str) else backend
     try:
         async with model.connect() as connection:

@@ -15,7 +15,7 @@ from stages import Stage, compact, enforce, execute, fold, pipeline, send, seria
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import prerequisites, required_steps
-from stages.message import History, System, User, turn_of
+from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import template_family
 from stages.rules import OnText, RepairLimits, Rules
@@ -86,8 +86,9 @@ class Workflow:
 
         Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
         """
-        ledger = Ledger(budget=self.budget, turn=max(map(turn_of, initial_messages), default=0))
-        asked = User(text=message, turn=ledger.turn)
+        turn = max(map(turn_of, initial_messages), default=0)
+        ledger = Ledger(budget=self.budget, turn=turn, ids=last_id(initial_messages))
+        asked = User(text=sound(message), turn=ledger.turn)
         if initial_messages:
             return State(history=(*initial_messages, asked), ledger=ledger)
         system = fill(self.system_prompt, prompt_vars or {})
@@ -123,6 +124,13 @@ def _mode(rules: Rules, connection: Connection) -> Mode:
     return connection.mode
 
 
+def last_id(history: History) -> int:
+    """The highest number among forge's own call ids, so that those of a further run are new."""
+    calls = (call.id for message in history if isinstance(message, Assistant) for call in message.calls)
+    return max((int(found[1]) for found in map(_CALL_ID.fullmatch, calls) if found), default=0)
+
+
+_CALL_ID = re.compile(r"call_(\d{1,12})")
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
 

@@ -10,7 +10,7 @@ from stages import nudges
 from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
 from stages.message import Assistant, Message, Tool, ToolCall
 from stages.rules import Rules
-from stages.state import Batch
+from stages.state import Batch, Success
 
 READS_AT_ONCE = 4
 """So many reads run at the same time, at most (D12)."""
@@ -55,6 +55,13 @@ def finished(batch: Batch, rules: Rules) -> tuple[str, Succeeded] | None:
         if isinstance(result, Succeeded) and names[result.call_id] in rules.terminal:
             return names[result.call_id], result
     return None
+
+
+def successes(batch: Batch) -> tuple[Success, ...]:
+    """What the ledger remembers of the batch."""
+    calls = {call.id: call for call in batch.calls}
+    good = (calls[result.call_id] for result in batch.results if isinstance(result, Succeeded))
+    return tuple(Success(name=call.name, arguments=call.arguments) for call in good)
 
 
 def messages(batch: Batch, turn: int) -> tuple[Message, ...]:

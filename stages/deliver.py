@@ -1,9 +1,10 @@
 """Deliver: put the outcome of an effect back into the state that waits for it."""
 
+import msgspec
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import digest, messages, waiting
+from stages.batch import messages, successes, waiting
 from stages.effect import Approved, Ask, Execute, NotRun, Outcome, Rejected, Replied, Results, Send, Undelivered
 from stages.halt import BackendFailed, Halt
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
@@ -40,16 +41,22 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
 
 
 INTERRUPTED = "the run was cancelled before its result came; it may have had its effect"
+NOT_STARTED = "the run was cancelled before it was started"
 
 
 def interrupt(state: State) -> State:
-    """The state of a run that is cut short: every call that was accepted is answered (D12), nothing is awaited."""
-    if isinstance(state.phase, Awaiting) and state.phase.batch.calls:
-        batch = state.phase.batch
-        unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name}: {INTERRUPTED}") for call in waiting(batch))
-        answered = replace(batch, results=batch.results + unrun)
-        return state.say(*messages(answered, state.ledger.turn)).to(Ready())
-    return state.to(Ready())
+    """The state of a run that is cut short: every accepted call is answered (D12), what succeeded is remembered."""
+    phase = state.phase
+    if not isinstance(phase, Awaiting | Executed) or not phase.batch.calls:
+        return state.to(Ready())
+    running = phase.effect.calls if isinstance(phase, Awaiting) and isinstance(phase.effect, Execute) else ()
+    unrun = tuple(
+        NotRun(call_id=call.id, reason=f"{call.name}: {INTERRUPTED if call in running else NOT_STARTED}")
+        for call in waiting(phase.batch)
+    )
+    batch = replace(phase.batch, results=phase.batch.results + unrun)
+    done = state.ledger.successes + successes(batch)
+    return state.say(*messages(batch, state.ledger.turn)).note(successes=done).to(Ready())
 
 
 def _charged(ledger: Ledger, outcome: Replied) -> Ledger:
@@ -77,6 +84,19 @@ def _decided(batch: Batch, ask: Ask, decision: Approved | Rejected) -> Batch:
     if isinstance(decision, Rejected):
         reason = f"{ask.call.name} was not approved: {decision.reason}"
         return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
-    call = ask.call if decision.edited is None else replace(ask.call, arguments=decision.edited)
+    edited = decision.edited
+    if edited is not None and not _is_object(edited):
+        reason = f"{ask.call.name} was approved with edited arguments that are no JSON object"
+        return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
+    call = ask.call if edited is None else replace(ask.call, arguments=edited)
     calls = tuple(call if c.id == call.id else c for c in batch.calls)
-    return replace(batch, calls=calls, approved=(*batch.approved, digest(call)))
+    return replace(batch, calls=calls, approved=(*batch.approved, call.id))
+
+
+def _is_object(text: str) -> bool:
+    """Whether a server would take the arguments back: damaged ones in a history are refused for good (B24)."""
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return True

@@ -2,13 +2,12 @@
 
 from returns.result import Failure, Result, Success
 
-from stages.batch import digest, finished, messages, next_group, waiting, without_terminal
-from stages.effect import Ask, Execute, Failed, Succeeded
+from stages.batch import digest, finished, messages, next_group, successes, waiting, without_terminal
+from stages.effect import Ask, Execute, Failed
 from stages.halt import Halt, ToolsFailing
 from stages.pipeline import Stage, on, pipeline
 from stages.rules import Rules
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
-from stages.state import Success as Succeeding
 
 
 def execute(rules: Rules) -> Stage:
@@ -35,7 +34,7 @@ def _next(batch: Batch, rules: Rules) -> Awaiting:
     group = next_group(batch, rules)
     for call in group:
         tool = rules.tool(call.name)
-        if tool and tool.approval and digest(call) not in batch.approved:
+        if tool and tool.approval and call.id not in batch.approved:
             return Awaiting(effect=Ask(call=call, digest=digest(call)), batch=batch)
     return Awaiting(effect=Execute(calls=group), batch=batch)
 
@@ -43,12 +42,9 @@ def _next(batch: Batch, rules: Rules) -> Awaiting:
 def _settled(state: State, batch: Batch, rules: Rules) -> Result[State, Halt]:
     """Count what went wrong, remember what succeeded, and end the run if a terminal tool did."""
     calls = {call.id: call for call in batch.calls}
-    good = [calls[r.call_id] for r in batch.results if isinstance(r, Succeeded)]
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
-    ledger = state.ledger
-    successes = (*ledger.successes, *(Succeeding(name=c.name, arguments=c.arguments) for c in good))
-    errors = ledger.tool_errors + 1 if wrong else 0
-    state = state.note(successes=successes, tool_errors=errors)
+    errors = state.ledger.tool_errors + 1 if wrong else 0
+    state = state.note(successes=state.ledger.successes + successes(batch), tool_errors=errors)
     if ended := finished(batch, rules):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))

@@ -108,7 +108,7 @@ class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Calls that are being executed, and what came back so far. `approved`: digests that a person said yes to."""
+    """Calls that are being executed, and what came back so far. `approved`: ids that a person said yes to."""
 
     calls: tuple[ToolCall, ...] = ()
     text: str = ""

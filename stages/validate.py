@@ -12,7 +12,7 @@ from stages.message import Assistant, Kind, Message, Tool, ToolCall, User
 from stages.pipeline import Stage, on
 from stages.reading import Judged, Reading, reader
 from stages.rescue import FAMILIES, Family
-from stages.rules import Rules, legal
+from stages.rules import Rules, legal, pending
 from stages.state import Answered, Done, Ready, Said, State, Vetted
 
 
@@ -44,7 +44,8 @@ def validate(rules: Rules, *, in_text: bool = False, families: tuple[Family, ...
 def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Result[State, Halt]:
     turn = state.ledger.turn
     said = Assistant(text=reading.text, reasoning=reading.reasoning, turn=turn)
-    if rules.on_text == "accept" and reading.text.strip() and reading.damage is None:
+    welcome = rules.on_text == "accept" and not pending(rules, state.ledger)
+    if welcome and reading.text.strip() and reading.damage is None:
         return Success(state.say(said).to(Done(outcome=Said(text=reading.text.strip()))))
     allowed = [tool.name for tool in legal(rules, state.ledger)]
     text = _correction(reply, reading, allowed)

@@ -121,6 +121,12 @@ def test_a_run_on_a_server_that_is_not_there_ends_typed(address: str) -> None:
     assert "Is the server running" in halt.fault.detail
 
 
+@pytest.mark.parametrize("url", ["http://[::1", "http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ForgeError, match="is no server's address"):
+        Server(url)
+
+
 @pytest.mark.parametrize("name", ["ollama", "", "ftp://here", "127.0.0.1:8080"])
 def test_an_unknown_backend_is_refused_with_what_is_possible(name: str) -> None:
     with pytest.raises(ForgeError, match=r"local .* or a server's address"):

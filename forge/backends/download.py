@@ -55,7 +55,7 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
         home.mkdir(parents=True, exist_ok=True)
         # Who comes second waits, and then finds it there.
         with FileLock(home / f".{path.name}.lock"):
-            if not path.is_file():
+            if not path.is_file() or path.stat().st_size != model.size:
                 _assemble(model, home / f"{path.name}.parts", path, watch)
     except OSError as error:
         raise ModelUnavailable(f"cannot write {model.title} into {home}: {error.strerror or error}") from None

@@ -98,8 +98,12 @@ class Server:
 
 def _base(url: str) -> str:
     """The address that `/chat/completions` is appended to: a bare host gets the protocol's own `/v1`."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
+    try:
+        parts = urlsplit(url)
+        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that don't close, a port that is no number or too large
+        right = False
+    if not right:
         raise ForgeError(f"{url!r} is no server's address; write it like http://127.0.0.1:8080")
     trimmed = url.rstrip("/").removesuffix("/chat/completions")
     return trimmed if parts.path.strip("/") else f"{trimmed}/v1"

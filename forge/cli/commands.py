@@ -65,9 +65,16 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="of the sampling, to get the same run again")
     add("--max-tokens", type=_positive, default=512, help="of one reply (default: %(default)s)")
     add("--context", type=_positive, help="tokens of context (default: as the server says; local: 4096)")
-    add("--port", type=int, default=0, help="local: the port that the model is served on too (default: a free one)")
+    add("--port", type=_port, default=0, help="local: the port that the model is served on too (default: a free one)")
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
     add("--journal", type=Path, help="the file to record the run in (default: one in the state folder)")
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text} is not a port")
+    return number
 
 
 def _positive(text: str) -> int:

@@ -12,7 +12,7 @@ from msgspec import Raw
 from forge.errors import ToolFailed, ToolResolutionError
 from forge.signature import convert
 from stages.effect import CallResult, Execute, Failed, HandOff, NeedsInput, Results, Succeeded, Unresolved
-from stages.message import ToolCall
+from stages.message import ToolCall, sound
 from stages.tool import ToolSpec
 
 RESULT_LIMIT = 20_000
@@ -41,24 +41,45 @@ class Tools:
                 value = await _call(self._functions[call.name], call.arguments)
             return _succeeded(call.id, value)
         except ToolResolutionError as error:
-            return Unresolved(call_id=call.id, message=str(error))
+            return Unresolved(call_id=call.id, message=_words(error))
         except ToolFailed as error:
-            return Failed(call_id=call.id, error="ToolFailed", message=str(error), counted=False)
+            return Failed(call_id=call.id, error="ToolFailed", message=_words(error), counted=False)
         except TimeoutError as error:
             late = timeout is not None and not str(error)
-            message = f"{call.name} took longer than its {timeout} seconds" if late else str(error)
+            message = f"{call.name} took longer than its {timeout} seconds" if late else _words(error)
             return Failed(call_id=call.id, error="TimeoutError", message=message)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
         # Whatever a user's tool raises is the model's to hear, never the run's end (D13).
         except Exception as error:  # noqa: BLE001
-            return Failed(call_id=call.id, error=type(error).__name__, message=_cut(str(error)))
+            return Failed(call_id=call.id, error=type(error).__name__, message=_words(error))
 
 
 async def _call(function: Function, arguments: str) -> object:
     values = convert(function, arguments)
-    if not _is_async(function):
-        return await asyncio.to_thread(function, **values)
-    result = function(**values)
+    result = function(**values) if _is_async(function) else await asyncio.to_thread(_in_thread, function, values)
+    # A wrapper around an async function looks like a sync one until it is called.
     return await result if isinstance(result, Awaitable) else result
+
+
+def _in_thread(function: Function, values: Mapping[str, object]) -> object:
+    """The call; what no future can carry, and what would end the program, is an error like any other."""
+    try:
+        return function(**values)
+    except (StopIteration, SystemExit) as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _words(error: Exception) -> str:
+    """What the exception says, if it can say it."""
+    try:
+        return _cut(sound(str(error)))
+    # An exception's own __str__ is a user's code too.
+    except Exception:  # noqa: BLE001
+        return "(its message cannot be shown)"
 
 
 def _is_async(function: Function) -> bool:
@@ -85,7 +106,7 @@ def _json(value: object) -> Raw:
     try:
         return Raw(msgspec.json.encode(value, enc_hook=_plain))
     except (TypeError, ValueError, RecursionError):
-        return Raw(msgspec.json.encode(str(value)))
+        return Raw(msgspec.json.encode(sound(str(value))))
 
 
 def _plain(value: object) -> object:

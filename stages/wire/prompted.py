@@ -35,6 +35,8 @@ class _Call(Struct, frozen=True, forbid_unknown_fields=True):
 
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
     """The text that tells a model of its tools; made once per workflow."""
+    if not tools:
+        return ""
     return INSTRUCTIONS + "\n".join(map(_described, tools))
 
 
@@ -76,7 +78,8 @@ def encode_history(history: History, tools_text: str) -> tuple[WireMessage, ...]
     turns: list[WireMessage] = []
     if not history or not isinstance(history[0], Assistant):
         texts = (m.text for m in history if isinstance(m, System))
-        turns.append(WireMessage(role="system", content="\n\n".join((*texts, tools_text))))
+        if system := "\n\n".join(filter(None, (*texts, tools_text))):
+            turns.append(WireMessage(role="system", content=system))
     for role, content in (_as_text(m) for m in history if not isinstance(m, System)):
         if turns and turns[-1].role == role:
             turns[-1] = WireMessage(role=role, content=f"{turns[-1].content}\n\n{content}")

@@ -1,10 +1,11 @@
 """Whole runs against a scripted model: the happy path, each correction, each Halt."""
 
+import asyncio
 import json
 
 import pytest
 
-from forge import Finished, Halted, Workflow, respond_tool, run_or_raise, run_sync
+from forge import Finished, Halted, Workflow, respond_tool, resume, run_or_raise, run_sync
 from forge import errors as forge_errors
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
@@ -321,11 +322,26 @@ def test_text_is_the_answer_where_text_is_welcome_and_costs_one_call() -> None:
 
 
 def test_a_constraint_leaves_room_for_words_where_words_are_welcome() -> None:
-    model = Scripted(["It is 7."], mode="constrained")
+    model = Scripted([LOOK, "It is 7."], mode="constrained")
     run = run_sync(Desk(on_text="accept").workflow, "Go.", backend=model).unwrap()
     assert run.value == "It is 7."
     assert b"response_format" not in model.requests[0]
     assert b'{\\"tool\\": ' in model.requests[0]
+
+
+def test_an_answer_in_words_does_not_skip_the_steps() -> None:
+    run = finished(Desk(on_text="accept"), ["All done!", LOOK, "It is 7."])
+    assert len(nudges(run)) == 1
+    assert run.value == "It is 7."
+
+
+def test_a_run_that_is_resumed_in_another_mode_writes_its_own_prompt() -> None:
+    desk = Desk()
+    first = run_sync(desk.workflow, "Go.", backend=Scripted(["x"] * 4)).failure()
+    model = Scripted([LOOK, FINISH], mode="constrained")
+    again = asyncio.run(resume(desk.workflow, first.state, backend=model, budget=desk.workflow.budget))
+    assert again.unwrap().value == "ok"
+    assert b"# Tools" in model.requests[0]
 
 
 def test_an_answer_in_words_may_be_a_call_too() -> None:
@@ -334,7 +350,7 @@ def test_an_answer_in_words_may_be_a_call_too() -> None:
 
 
 def test_even_there_a_damaged_call_is_corrected() -> None:
-    run = finished(Desk(on_text="accept"), ['{"tool": "look", "args": {"what', "It is 7."])
+    run = finished(Desk(on_text="accept"), ['{"tool": "look", "args": {"what', LOOK, "It is 7."])
     assert len(nudges(run)) == 1
 
 
@@ -376,5 +392,7 @@ def test_an_earlier_conversation_goes_on() -> None:
     second = run_sync(desk.workflow, "Again.", backend=model, initial_messages=first.state.history).unwrap()
     assert second.state.history[: len(first.state.history)] == first.state.history
     assert second.state.ledger.turn == first.state.ledger.turn + 2
+    ids = [m.call_id for m in second.state.history if isinstance(m, Tool)]
+    assert len(ids) == len(set(ids)) == 4
     said = json.loads(model.requests[0])["messages"]
     assert [m["content"] for m in said if m["role"] == "user"] == ["Go.", "Again."]

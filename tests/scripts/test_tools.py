@@ -167,3 +167,45 @@ def test_reads_run_together_and_a_write_waits_for_them() -> None:
     run = run_sync(workflow, "Go.", backend=Scripted([batch])).unwrap()
     assert log == ["read", "read", "write"]
     assert [m.name for m in run.state.history if isinstance(m, Tool)] == ["read", "read", "write", "finish"]
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    "error", [StopIteration("end"), SystemExit(3), MuteError(), ValueError("name \udcff"), asyncio.CancelledError()]
+)
+def test_whatever_a_tool_raises_the_run_goes_on(error: BaseException) -> None:
+    @tool
+    def bad() -> None:
+        """Fail."""
+        raise error
+
+    @tool
+    async def bad_too() -> None:
+        """Fail."""
+        if not isinstance(error, StopIteration | SystemExit):
+            raise error
+
+    @tool
+    def finish() -> str:
+        """Finish."""
+        return "ok"
+
+    workflow = Workflow("bad", tools=[bad, bad_too, finish], terminal_tool="finish")
+    script = Scripted([call("bad"), call("bad_too"), call("finish")])
+    assert run_sync(workflow, "Go \udcff.", backend=script).unwrap().value == "ok"
+
+
+def test_a_wrapper_around_an_async_tool_is_awaited() -> None:
+    def retried(function: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(function)
+        def wrapper(*args: object, **kwargs: object) -> object:
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    workflow = Workflow("add", tools=[tool(retried(add))], terminal_tool="add")
+    assert run_sync(workflow, "Go.", backend=Scripted([call("add", a=1)])).unwrap().value == 2

@@ -199,3 +199,34 @@ def test_with_nobody_to_ask_the_answer_is_no() -> None:
     log: list[str] = []
     run_sync(workflow_with_approval(log), "Pay.", backend=Scripted([call("pay", amount=5), call("finish")]))
     assert log == []
+
+
+def test_each_call_is_asked_about_and_an_edit_that_is_no_object_does_not_run() -> None:
+    log: list[str] = []
+    asked: list[str] = []
+
+    async def ask(effect: Ask) -> Approved:
+        asked.append(effect.call.arguments)
+        return Approved(digest=effect.digest, edited="n=5" if len(asked) == 2 else None)
+
+    script = Scripted([calls(("pay", {"amount": 5}), ("pay", {"amount": 5})), call("finish")])
+    run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask).unwrap()
+    assert (len(asked), log) == (2, ["pay 5"])
+
+
+def test_what_was_done_before_a_cancellation_is_remembered() -> None:
+    async def go() -> None:
+        cancel, desk = asyncio.Event(), Desk()
+
+        def stop(event: Event) -> None:
+            if isinstance(event, events.ToolsReturned):
+                cancel.set()
+
+        batch = calls(("look", {"what": "a"}), ("fail", {"how": "x"}))
+        run_ = run(desk.workflow, "Go.", backend=Scripted([batch]), cancel=cancel, observer=stop)
+        halted = (await run_).failure()
+        assert halted.halt == Cancelled(turns=1, completed=("look",))
+        texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
+        assert texts == ["a is 7", "[NotRun] fail: the run was cancelled before it was started"]
+
+    asyncio.run(go())
