@@ -18,7 +18,7 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     @on(Ready)
     def stage(state: State, _: Ready) -> Result[State, Halt]:
         calibrated = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
-        if not budget.reasoning and calibrated.tokens_of(state.measure(state.history)) < calibrated.trigger:
+        if not budget.reasoning and calibrated.tokens_of(state.measure()) < calibrated.trigger:
             return Success(state.note(context_tokens=budget.tokens))
         match compactor(state.history, calibrated):
             case CannotFit() as halt:

@@ -11,10 +11,28 @@ from msgspec import Raw, Struct
 from stages.message import ToolCall
 
 
-class Send(Struct, frozen=True, kw_only=True, tag="send"):
-    """Post `body`, a request ready for the wire, to the model."""
+class Request(Struct, frozen=True, kw_only=True):
+    """A request as JSON in parts, so that a turn adds its own messages and copies nothing of what came before.
 
-    body: Raw
+    `head` and `tail` are objects: the fields that stand before `messages`, and those that stand after.
+    """
+
+    head: Raw = Raw(b"{}")
+    messages: tuple[Raw, ...] = ()
+    tail: Raw = Raw(b"{}")
+
+    @property
+    def body(self) -> bytes:
+        """The request as one JSON object, ready for the wire."""
+        head, tail = bytes(self.head)[:-1], bytes(self.tail)[1:]
+        messages = (b'"messages":[', b",".join(self.messages), b"]")
+        return b"".join((head, b"," * (len(head) > 1), *messages, b"," * (len(tail) > 1), tail))
+
+
+class Send(Struct, frozen=True, kw_only=True, tag="send"):
+    """Post the request to the model."""
+
+    request: Request
     turn: int
 
 

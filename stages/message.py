@@ -3,6 +3,9 @@
 A message is one of four frozen structs, one a role of the chat protocol. Its `kind` refines the role: a
 tool message may hold a tool's result or the correction of a call that was refused. Kinds are never sent
 to a model; they decide what compaction cuts first (seed: "Message Types and Compaction Priority").
+
+Messages hold nothing that can be changed, so they can't be part of a cycle: the garbage collector need not
+walk through a long history (`gc=False`).
 """
 
 from enum import StrEnum
@@ -42,7 +45,7 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
 """The compaction phase that drops a kind (tool results are truncated in phase 1); the other kinds stay."""
 
 
-class ToolCall(Struct, frozen=True, kw_only=True):
+class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call whose name is known and whose arguments are a JSON object that fits the schema.
 
     `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field)
@@ -56,13 +59,13 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     repairs: tuple[str, ...] = ()
 
 
-class System(Struct, frozen=True, kw_only=True, tag="system"):
+class System(Struct, frozen=True, kw_only=True, gc=False, tag="system"):
     """The system prompt."""
 
     text: str
 
 
-class User(Struct, frozen=True, kw_only=True, tag="user"):
+class User(Struct, frozen=True, kw_only=True, gc=False, tag="user"):
     """What the user said, or what forge says in the user's place: a nudge, a warning, a summary."""
 
     text: str
@@ -71,7 +74,7 @@ class User(Struct, frozen=True, kw_only=True, tag="user"):
     pinned: bool = False
 
 
-class Assistant(Struct, frozen=True, kw_only=True, tag="assistant"):
+class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
     """A reply of the model: text, the reasoning before it, and the calls that it made."""
 
     text: str = ""
@@ -86,7 +89,7 @@ class Assistant(Struct, frozen=True, kw_only=True, tag="assistant"):
         return Kind.TOOL_CALL if self.calls else Kind.TEXT_RESPONSE
 
 
-class Tool(Struct, frozen=True, kw_only=True, tag="tool"):
+class Tool(Struct, frozen=True, kw_only=True, gc=False, tag="tool"):
     """The answer to one call: a tool's result, or why the call was not run."""
 
     call_id: str

@@ -7,8 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Result, Success
 
+from stages.effect import Request
 from stages.halt import Halt
-from stages.message import Assistant, History
+from stages.message import Assistant, History, size
 from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
 from stages.schema import project
@@ -28,11 +29,20 @@ def serialize(rules: Rules, mode: Mode = "native", model: str = "", sampling: op
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
-        end = tail(state.ledger)
-        body = b"".join((*_messages(state.sent, phase.view, head, encode), end))
-        sent = Sent(view=phase.view, size=state.measure(phase.view), body=Raw(body), end=len(body) - len(end))
-        prepared = Prepared(body=sent.body)
-        return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(prepared))
+        extends = state.sent.mode == mode and _extends(phase.view, state.sent.view)
+        before = state.sent if extends else Sent()
+        added = phase.view[len(before.view) :]
+        messages = before.request.messages + (encode(added) if added else ())
+        request = Request(head=head, messages=messages, tail=tail(state.ledger))
+        sent = Sent(
+            mode=mode,
+            view=phase.view,
+            size=before.size + sum(map(size, added)),
+            request=request,
+            length=len(state.history),
+            last=state.history[-1] if state.history else None,
+        )
+        return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(Prepared(request=request)))
 
     return stage
 
@@ -44,43 +54,39 @@ def overhead(rules: Rules, mode: Mode) -> int:
     return len(prompted.instructions(rules.tools))
 
 
-Encoder = Callable[[History], tuple[openai.WireMessage, ...]]
+Encoder = Callable[[History], tuple[Raw, ...]]
 
 
 def _encoder(rules: Rules, mode: Mode) -> Encoder:
     if mode == "native":
-        return openai.encode_history
+        return lambda history: openai.encode_messages(openai.encode_history(history))
     text = prompted.instructions(rules.tools)
-    return lambda history: prompted.encode_history(history, text)
+    return lambda history: openai.encode_messages(prompted.encode_history(history, text))
 
 
-def _messages(sent: Sent, view: History, head: bytes, encode: Encoder) -> tuple[bytes | memoryview, ...]:
-    """The request up to its last message, in parts: where the view extends the last request's, so do the bytes."""
-    known, before = len(sent.view), memoryview(sent.body)
-    added = view[known:]
-    if known and view[:known] == sent.view and before[: len(head)] == head:
-        if not added:
-            return (before[: sent.end],)
-        # A reply begins a message of its own in every mode; other messages may be joined to their neighbour.
-        if isinstance(added[0], Assistant):
-            return before[: sent.end], b",", openai.encode_messages(encode(added))
-    return head, openai.encode_messages(encode(view))
+def _extends(view: History, before: History) -> bool:
+    """Whether the view goes on where the last one ended, so that what was written then can be kept.
+
+    A reply begins a message of its own in every mode; another message may have to be joined to the one before it.
+    """
+    known = len(before)
+    return view[:known] == before and (len(view) == known or isinstance(view[known], Assistant))
 
 
-def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], bytes]:
+def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], Raw]:
     if mode == "constrained":
         return _constraint(rules)
     fixed = openai.tail(openai.encode_tools(rules.tools) if mode == "native" and rules.tools else None, None)
     return lambda _: fixed
 
 
-def _constraint(rules: Rules) -> Callable[[Ledger], bytes]:
+def _constraint(rules: Rules) -> Callable[[Ledger], Raw]:
     """The request's end with the schema of the calls that are legal then, and no other (D30)."""
     branches = {
         tool.name: constrained.branch(tool, project(tool.parameters, "llama.cpp").schema) for tool in rules.tools
     }
 
-    def end(ledger: Ledger) -> bytes:
+    def end(ledger: Ledger) -> Raw:
         schema = constrained.one_of([branches[tool.name] for tool in legal(rules, ledger)])
         return openai.tail(None, constrained.response_format(schema))
 

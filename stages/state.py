@@ -21,7 +21,7 @@ from typing import Self
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply
+from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply, Request
 from stages.message import History, Message, ToolCall, size
 
 SCHEMA_VERSION = 1
@@ -81,14 +81,16 @@ class Ledger(Struct, frozen=True, kw_only=True):
 class Sent(Struct, frozen=True, kw_only=True):
     """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
 
-    `size` are the view's characters by `message.size`. The bytes of `body` before `end` are all of the request
-    up to its last message.
+    `mode` is how it was written, `view` what it shows, `size` the view's characters by `message.size`.
+    `length` and `last` are the length of the history that it was made from, and that history's last message.
     """
 
+    mode: str = ""
     view: History = ()
     size: int = 0
-    body: Raw = Raw(b"null")
-    end: int = 0
+    request: Request = Request()
+    length: int = 0
+    last: Message | None = None
 
 
 class Ready(Struct, frozen=True, tag="ready"):
@@ -102,9 +104,9 @@ class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
-    """The request is written: `body` is JSON, ready for the wire."""
+    """The request is written, ready for the wire."""
 
-    body: Raw
+    request: Request
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -182,12 +184,16 @@ class State(Struct, frozen=True, kw_only=True):
         """The same run in another phase."""
         return replace(self, phase=phase)
 
-    def measure(self, history: History) -> int:
-        """Characters of a history, by `message.size`; what the last request showed is not counted again."""
-        known = len(self.sent.view)
-        if known and history[:known] == self.sent.view:
-            return self.sent.size + sum(map(size, history[known:]))
-        return sum(map(size, history))
+    def measure(self) -> int:
+        """Characters of the prompt that the history makes: what the last request showed, and what came since (D17)."""
+        known = self.sent.length
+        if 0 < known <= len(self.history) and self.history[known - 1] is self.sent.last:
+            return self.sent.size + sum(map(size, self.history[known:]))
+        return sum(map(size, self.history))
+
+    def reshape(self, history: History) -> Self:
+        """The same run with another history than the one that it had and messages after it: measured anew."""
+        return replace(self, history=history, sent=replace(self.sent, length=0))
 
     def say(self, *messages: Message) -> Self:
         """The same run with these messages at the end of its history."""

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from msgspec import Raw
 
 from forge import run_sync
 from forge.backends import Server, named
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http
-from stages.effect import Fault, Replied, Send, Undelivered, Usage
+from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.retry import Backoff
 from tests.flows import Desk
@@ -30,7 +29,7 @@ def server() -> Iterator[str]:
 def post(url: str, timeout: float = 30.0) -> Replied | Undelivered:
     async def go() -> Replied | Undelivered:
         async with httpx.AsyncClient(timeout=timeout) as client:
-            return await Http(client, url, QUICK)(Send(body=Raw(b"{}"), turn=1))
+            return await Http(client, url, QUICK)(Send(request=Request(), turn=1))
 
     return asyncio.run(go())
 

@@ -47,7 +47,7 @@ def raw(mode: str, ledger: Ledger | None = None, rules: Rules = RULES, **samplin
     stage = serialize(rules, mode, "qwen", options)  # type: ignore[arg-type]  # a test's mode
     phase = stage(State(history=HISTORY, ledger=ledger or Ledger(), phase=Folded(view=HISTORY))).unwrap().phase
     assert isinstance(phase, Prepared)
-    return bytes(phase.body)
+    return phase.request.body
 
 
 def test_a_native_request_is_what_the_protocol_says() -> None:

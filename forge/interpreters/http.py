@@ -31,7 +31,7 @@ class Http:
         began = time.monotonic()
         attempt = 1
         while True:
-            answer = await self._post(bytes(effect.body))
+            answer = await self._post(effect.request.body)
             if isinstance(answer, Reply):
                 return Replied(reply=answer, seconds=time.monotonic() - began)
             wait = self._retry(attempt, answer)

@@ -7,7 +7,7 @@ import msgspec
 
 from forge.connection import Connection
 from forge.errors import ForgeError
-from stages.effect import Fault, RawCall, Replied, Reply, Send, Undelivered
+from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
 from stages.wire.openai import Sampling
 
@@ -32,23 +32,28 @@ def calls(*made: tuple[str, Mapping[str, object]]) -> Reply:
 class Scripted:
     """A backend that gives these answers in turn: text, a whole `Reply` (see `call`), or a `Fault`.
 
-    `requests` are the bodies that the model was sent. `assert_complete` fails if answers are left over.
+    `requests` are the bodies that it was sent. `assert_complete` fails if answers are left over.
     """
 
     def __init__(self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192) -> None:
         self._script = tuple(script)
         self._mode = mode
         self._context_tokens = context_tokens
-        self.requests: list[bytes] = []
+        self._requests: list[Request] = []
+
+    @property
+    def requests(self) -> tuple[bytes, ...]:
+        """The bodies that the model was sent so far."""
+        return tuple(request.body for request in self._requests)
 
     async def __call__(self, effect: Send) -> Replied | Undelivered:
         """The next answer of the script; ScriptError, saying what was asked, when there is none."""
-        number = len(self.requests)
-        self.requests.append(bytes(effect.body))
+        number = len(self._requests)
+        self._requests.append(effect.request)
         if number >= len(self._script):
             raise ScriptError(
                 f"the script has {len(self._script)} answers, and the run asked for answer {number + 1} (turn "
-                f"{effect.turn}). The request ended with: …{self.requests[-1][-300:].decode(errors='replace')}"
+                f"{effect.turn}). The request ended with: …{effect.request.body[-300:].decode(errors='replace')}"
             )
         line = self._script[number]
         if isinstance(line, Fault):
@@ -57,7 +62,7 @@ class Scripted:
 
     def assert_complete(self) -> None:
         """ScriptError if the run ended before the script did, showing the next answer."""
-        used = len(self.requests)
+        used = len(self._requests)
         if used < len(self._script):
             raise ScriptError(
                 f"the run used {used} of the script's {len(self._script)} answers; the next would be "

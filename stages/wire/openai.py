@@ -1,9 +1,11 @@
 """The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 
-A request is `head`, messages, `tail`: canonical JSON, the same bytes for the same values (D22). `decode_reply`
-reads a whole answer, and says as a Fault what is wrong with one that cannot be read.
+A request is `head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes for
+the same values (D22). `decode_reply` reads a whole answer, and says as a Fault what is wrong with one that
+cannot be read.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 import msgspec
@@ -88,25 +90,24 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
     return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
 
 
-def head(model: str, sampling: Sampling) -> bytes:
-    """A request up to its first message: what never changes from turn to turn comes first (D20)."""
+_encode = msgspec.json.Encoder().encode
+
+
+def head(model: str, sampling: Sampling) -> Raw:
+    """The fields of a request before its messages: what never changes from turn to turn comes first (D20)."""
     options = msgspec.json.encode(sampling)[:-1]
-    return options + b',"model":' + msgspec.json.encode(model) + b',"messages":['
+    return Raw(options + b',"model":' + msgspec.json.encode(model) + b"}")
 
 
-def encode_messages(messages: tuple[WireMessage, ...]) -> bytes:
-    """The messages of a request, without the brackets around them."""
-    return msgspec.json.encode(messages)[1:-1]
+def encode_messages(messages: Iterable[WireMessage]) -> tuple[Raw, ...]:
+    """The messages of a request, each as JSON."""
+    return tuple(map(Raw, map(_encode, messages)))
 
 
-def tail(tools: Raw | None, response_format: Raw | None) -> bytes:
-    """A request from after its last message to its end."""
-    parts = [b"]"]
-    if tools is not None:
-        parts += [b',"tools":', bytes(tools)]
-    if response_format is not None:
-        parts += [b',"response_format":', bytes(response_format)]
-    return b"".join((*parts, b"}"))
+def tail(tools: Raw | None, response_format: Raw | None) -> Raw:
+    """The fields of a request after its messages."""
+    named = ((b'"tools":', tools), (b'"response_format":', response_format))
+    return Raw(b"{" + b",".join(name + bytes(value) for name, value in named if value is not None) + b"}")
 
 
 class _Function(Struct):

@@ -81,7 +81,7 @@ def test_a_request_that_extends_the_last_one_is_as_if_written_anew(
     def body(state: State) -> tuple[bytes, int, State]:
         written = write(state.to(Folded(view=state.history))).unwrap()
         assert isinstance(written.phase, Prepared)
-        return bytes(written.phase.body), written.ledger.prompt_size, written
+        return written.phase.request.body, written.ledger.prompt_size, written
 
     state = State(history=before)
     for more in (added[2:], again[1:], ()):

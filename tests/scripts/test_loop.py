@@ -310,7 +310,7 @@ def test_a_context_too_small_for_the_system_prompt_is_said_before_anything_is_se
     result = run_sync(Desk().workflow, "Go. " * 100, backend=model)
     halt = result.failure().halt
     assert isinstance(halt, halts.CannotFit)
-    assert model.requests == []
+    assert model.requests == ()
     assert f"{halt.tokens} tokens" in forge_errors.explain(halt)
 
 

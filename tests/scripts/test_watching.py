@@ -131,7 +131,7 @@ def test_a_run_that_is_cancelled_before_it_begins_sends_nothing() -> None:
         cancel.set()
         halted = (await run(Desk().workflow, "Go.", backend=model, cancel=cancel)).failure()
         assert halted.halt == Cancelled(turns=0, completed=())
-        assert model.requests == []
+        assert model.requests == ()
 
     asyncio.run(go())
 
