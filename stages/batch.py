@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages import nudges
 from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
-from stages.message import Assistant, Message, Tool, ToolCall
+from stages.message import Assistant, Message, Status, Tool, ToolCall
 from stages.rules import Rules
 from stages.state import Batch, Success
 
@@ -68,8 +68,26 @@ def messages(batch: Batch, turn: int) -> tuple[Message, ...]:
     """The reply and the answers to its calls, in the order of the calls whatever finished first."""
     results = {result.call_id: result for result in batch.results}
     said = Assistant(text=batch.text, reasoning=batch.reasoning, calls=batch.calls, turn=turn)
-    answers = (Tool(call_id=c.id, name=c.name, text=shown(results[c.id]), turn=turn) for c in batch.calls)
+    answers = (_answer(call, results[call.id], turn) for call in batch.calls)
     return (said, *answers)
+
+
+def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
+    return Tool(call_id=call.id, name=call.name, text=shown(result), status=_status(result), turn=turn)
+
+
+def _status(result: CallResult) -> Status:
+    match result:
+        case Succeeded():
+            return "succeeded"
+        case Unresolved():
+            return "unresolved"
+        case Failed(counted=counted):
+            return "failed" if counted else "final"
+        case NotRun():
+            return "not_run"
+        case _:
+            assert_never(result)
 
 
 def shown(result: CallResult) -> str:

@@ -5,9 +5,9 @@ from typing import Literal
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages.compaction.exchange import exchanges, join
+from stages.compaction.exchange import Exchange, exchanges, join
 from stages.halt import Halt
-from stages.message import Assistant, History, Message
+from stages.message import Assistant, History, Kind, Message, Tool, is_nudge
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
 
@@ -15,7 +15,7 @@ Reasoning = Literal["none", "keep-last", "full"]
 """How much of its earlier reasoning a model is shown again (D27)."""
 
 FailedAttempts = Literal["keep", "collapse"]
-"""Whether attempts that failed are still shown after a later success (D5)."""
+"""Whether attempts that failed are still shown after a later success: `_collapsed` says which (D5)."""
 
 
 def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep") -> Stage:
@@ -48,7 +48,27 @@ def _aloud(message: Message) -> Message:
 
 
 def _collapsed(history: History) -> History:
-    """The history without the failed attempts that a success followed."""
-    parts = exchanges(history)
-    last = max((i for i, part in enumerate(parts) if len(part.messages) > 1 and not part.failed), default=0)
-    return join(tuple(part for i, part in enumerate(parts) if i >= last or part.protected or not part.failed))
+    """The history without the attempts that a success has made worthless; what is pinned stays (D5).
+
+    Calls that never ran, and their corrections, are worthless after any success; a tool that raised is, once
+    that very tool has succeeded. What a call found out for good (no such data, a final no, a person's no) stays.
+    """
+    kept: list[Exchange] = []
+    worked: set[str] = set()
+    for part in reversed(exchanges(history)):
+        if part.protected or not (worked and _failed(part, worked)):
+            kept.append(part)
+        worked.update(m.name for m in part.messages if isinstance(m, Tool) and _succeeded(m))
+    return join(tuple(reversed(kept)))
+
+
+def _succeeded(answer: Tool) -> bool:
+    return answer.kind is Kind.TOOL_RESULT and answer.status == "succeeded"
+
+
+def _failed(part: Exchange, worked: set[str]) -> bool:
+    """Whether all that came of the exchange were corrections, or errors of tools that worked later."""
+    answers = [m for m in part.messages if not isinstance(m, Assistant)]
+    return bool(answers) and all(
+        is_nudge(m) or (isinstance(m, Tool) and m.status == "failed" and m.name in worked) for m in answers
+    )

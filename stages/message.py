@@ -89,13 +89,21 @@ class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
         return Kind.TOOL_CALL if self.calls else Kind.TEXT_RESPONSE
 
 
+Status = Literal["succeeded", "unresolved", "failed", "final", "not_run"]
+"""What became of a call that was accepted (`effect.CallResult`); `final` is a failure that no other try can mend."""
+
+
 class Tool(Struct, frozen=True, kw_only=True, gc=False, tag="tool"):
-    """The answer to one call: a tool's result, or why the call was not run."""
+    """The answer to one call: a tool's result, or why the call was not run.
+
+    `status` is the fact behind the text of a result; a correction (a `kind` of `NUDGES`) leaves it at its default.
+    """
 
     call_id: str
     name: str
     text: str
     kind: Kind = Kind.TOOL_RESULT
+    status: Status = "succeeded"
     turn: int = 0
     pinned: bool = False
 
