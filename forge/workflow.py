@@ -3,12 +3,11 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import get_args
 
-import msgspec
 from msgspec.structs import replace
 
 from forge.connection import Connection
+from forge.definition import mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.tool import Tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
@@ -21,14 +20,18 @@ from stages.rescue.template import template_family
 from stages.rules import OnText, RepairLimits, Rules
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, State
-from stages.tool import ToolSpec
 from stages.verdict import Guard
+from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
 
 
 class Workflow:
     """Tools, the steps that are required, and the tool that ends the run.
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
+
+    `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
+    `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
+    `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
     Attributes: `rules` (the core's form of it), `functions` (by tool name), `name`.
     """
@@ -52,6 +55,9 @@ class Workflow:
         compactor: Compactor | None = None,
         reasoning_replay: Reasoning = "none",
         failed_attempts: FailedAttempts = "keep",
+        context_thresholds: Sequence[float] = (),
+        on_context_threshold: ContextWarning | None = None,
+        iteration_warning: int = 0,
         guards: Sequence[Guard] = (),
         families: Sequence[Family] = (),
     ) -> None:
@@ -61,6 +67,9 @@ class Workflow:
         self._compactor = compactor or TieredCompact()
         self._reasoning: Reasoning = reasoning_replay
         self._failed_attempts: FailedAttempts = failed_attempts
+        self._context_thresholds = tuple(context_thresholds)
+        self._context_warning = on_context_threshold
+        self._iteration_warning = iteration_warning
         self._guards = tuple(guards)
         self._families = tuple(families)
         made = [t if isinstance(t, Tool) else tool(t) for t in tools]
@@ -76,7 +85,11 @@ class Workflow:
             max_tool_errors=max_tool_errors,
         )
         wrong = (problem for t in made for problem in t.problems)
-        if problems := (*wrong, *mistakes(self.rules, self.budget, ends)):
+        if problems := (
+            *wrong,
+            *mistakes(self.rules, self.budget, ends),
+            *warning_mistakes(context_thresholds, iteration_warning),
+        ):
             raise DefinitionError(problems)
 
     def start(
@@ -96,19 +109,27 @@ class Workflow:
         return State(history=(*opening, asked), ledger=ledger)
 
     def pipeline(self, connection: Connection) -> Stage:
-        """The seven stages, set up for this workflow on that model."""
+        """The seven stages, set up for this workflow on that model, and the warnings that it wants."""
         rules, mode = self.rules, _mode(self.rules, connection)
         thinks = self._reasoning != "none"
         room = max(0, connection.context_tokens - connection.sampling.max_tokens)
+        budget = ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks)
         return pipeline(
-            compact(self._compactor, ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks)),
+            compact(self._compactor, budget),
             fold(self._reasoning, self._failed_attempts),
+            *self._warnings(budget),
             serialize(rules, mode, connection.model, connection.sampling),
             send(rules),
             validate(rules, in_text=mode != "native", families=self._grammars(connection)),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )
+
+    def _warnings(self, budget: ContextBudget) -> tuple[Stage, ...]:
+        """What the model is told of the run's own limits, where the workflow wants it."""
+        context = warn_of_context(self._context_thresholds, budget, self._context_warning)
+        calls = warn_of_calls(self.rules, self._iteration_warning)
+        return (*((context,) if self._context_thresholds else ()), *((calls,) if self._iteration_warning else ()))
 
     def _grammars(self, connection: Connection) -> tuple[Family, ...]:
         """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
@@ -146,66 +167,3 @@ def fill(template: str, values: Mapping[str, str]) -> str:
             )
         )
     return _PLACEHOLDER.sub(lambda match: values[match[2]] if match[2] else f"{{{match[1]}}}", template)
-
-
-def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
-    """Everything that is wrong with the rules of a workflow, a sentence each."""
-    names = [spec.name for spec in rules.tools]
-    known = ", ".join(names) or "none"
-    found = [f"two tools are named {name}" for name in sorted({n for n in names if names.count(n) > 1})]
-    found += [f"terminal_tool: there is no tool named {n!r}; the tools are: {known}" for n in sorted(ends - {*names})]
-    found += [
-        f"required_steps: there is no tool named {n!r}; the tools are: {known}"
-        for n in rules.required
-        if n not in names
-    ]
-    found += [
-        f"{name} is terminal and a required step: it would have to be called before it may be called"
-        for name in rules.required
-        if name in rules.terminal
-    ]
-    if rules.on_text == "nudge" and not rules.terminal and not ends:
-        found.append("there is no terminal_tool: nothing could end the run; name one, or set on_text='accept'")
-    found += [sentence for spec in rules.tools for sentence in _prerequisite_mistakes(spec, rules)]
-    if rules.on_text not in get_args(OnText):
-        found.append(f"on_text is {rules.on_text!r}; it must be one of {', '.join(get_args(OnText))}")
-    if budget.calls < 1:
-        found.append(f"max_iterations is {budget.calls}; a run needs at least 1 model call")
-    limits = {"max_retries_per_step": rules.max_retries, "max_tool_errors": rules.max_tool_errors}
-    found += [f"{name} is {value}; it cannot be negative" for name, value in limits.items() if value < 0]
-    return tuple(found)
-
-
-def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
-    found = []
-    for prerequisite in spec.prerequisites:
-        needed = rules.tool(prerequisite.tool)
-        if needed is None:
-            found.append(f"tool {spec.name}: its prerequisite {prerequisite.tool!r} is not a tool of the workflow")
-            continue
-        if needed.effect == "terminal":
-            found.append(f"tool {spec.name}: its prerequisite {needed.name} is terminal: the run would be over")
-        if _depends(needed, spec.name, rules, frozenset()):
-            found.append(f"tool {spec.name}: it needs {needed.name}, which needs {spec.name}: neither can be called")
-        argument = prerequisite.match_arg
-        lacking = [s.name for s in (spec, needed) if argument and argument not in _arguments(s)]
-        found += [f"tool {spec.name}: match_arg {argument!r} is not an argument of {name}" for name in lacking]
-    return found
-
-
-def _depends(spec: ToolSpec, name: str, rules: Rules, seen: frozenset[str]) -> bool:
-    """Whether the tool needs the one of that name, directly or through others."""
-    if spec.name == name:
-        return True
-    if spec.name in seen:
-        return False
-    needed = (rules.tool(p.tool) for p in spec.prerequisites)
-    return any(_depends(tool, name, rules, seen | {spec.name}) for tool in needed if tool is not None)
-
-
-class _Properties(msgspec.Struct):
-    properties: dict[str, msgspec.Raw] = {}
-
-
-def _arguments(spec: ToolSpec) -> set[str]:
-    return {*msgspec.json.decode(spec.parameters, type=_Properties).properties}

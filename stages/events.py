@@ -1,10 +1,12 @@
 """Events: what happened between two states, for whoever watches a run. They are derived, so they cannot change it."""
 
+from itertools import takewhile
+
 from msgspec import Struct
 
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
-from stages.message import History, Kind, Tool, ToolCall, User, is_nudge
+from stages.message import WARNINGS, History, Kind, Tool, ToolCall, User, is_nudge
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State
 
 
@@ -49,6 +51,13 @@ class Nudged(Struct, frozen=True, kw_only=True, tag="nudged"):
     text: str
 
 
+class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
+    """The model is told of a limit that is near: of its context or of its calls."""
+
+    kind: Kind
+    text: str
+
+
 class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
     """The history was shortened."""
 
@@ -68,7 +77,16 @@ class Halted(Struct, frozen=True, kw_only=True, tag="halted"):
 
 
 Event = (
-    TurnStarted | ModelReplied | CallsAccepted | ApprovalAsked | ToolsReturned | Nudged | Compacted | Finished | Halted
+    TurnStarted
+    | ModelReplied
+    | CallsAccepted
+    | ApprovalAsked
+    | ToolsReturned
+    | Nudged
+    | Warned
+    | Compacted
+    | Finished
+    | Halted
 )
 
 
@@ -89,13 +107,20 @@ def new_messages(before: State, after: State) -> History:
     return after.history[count:] if after.history[:count] == before.history else ()
 
 
+def _warnings(view: History) -> tuple[Warned, ...]:
+    """The warnings that the view ends with."""
+    last = takewhile(lambda m: isinstance(m, User) and m.kind in WARNINGS, reversed(view))
+    return tuple(Warned(kind=m.kind, text=m.text) for m in last if isinstance(m, User))[::-1]
+
+
 def _arrival(before: State, after: State) -> tuple[Event, ...]:
     ledger = after.ledger
     match after.phase:
         case Awaiting(effect=Send(turn=turn)):
             tokens = int(ledger.prompt_size * ledger.tokens_per_character)
             room, left = ledger.context_tokens, ledger.budget.calls
-            return (TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left),)
+            started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
+            return (*_warnings(after.sent.view), started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
         case Awaiting(effect=Ask(call=call)):

@@ -27,17 +27,22 @@ class Kind(StrEnum):
     PREREQUISITE_NUDGE = "prerequisite_nudge"
     RETRY_NUDGE = "retry_nudge"
     CONTEXT_WARNING = "context_warning"
+    ITERATION_WARNING = "iteration_warning"
     SUMMARY = "summary"
 
 
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE})
 """The kinds that correct the model: worth nothing any more once it did right."""
 
+WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING})
+"""The kinds that tell the model of a limit: shown once, at the end of a prompt (`stages.warnings`)."""
+
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
     Kind.PREREQUISITE_NUDGE: 1,
     Kind.RETRY_NUDGE: 1,
     Kind.CONTEXT_WARNING: 1,
+    Kind.ITERATION_WARNING: 1,
     Kind.TOOL_RESULT: 2,
     Kind.REASONING: 3,
     Kind.TEXT_RESPONSE: 3,

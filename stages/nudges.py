@@ -121,3 +121,22 @@ def tool_failed(message: str) -> str:
 def not_run(reason: str) -> str:
     """For a call that was accepted but not run."""
     return f"[NotRun] {reason}"
+
+
+def context_use(threshold: float, tokens: int, budget: int) -> str:
+    """For a prompt that has come to take that part of its context, more pressing from 65 % and from 80 % on (seed)."""
+    if threshold < 0.65:
+        advice = "Be mindful of its length: ask only for what you need."
+    elif threshold < 0.80:
+        advice = "It is filling up: be concise, and do what matters most first."
+    else:
+        advice = "It is nearly full: state now the findings that you still need, and finish in as few calls as you can."
+    return f"[ContextWarning] {tokens * 100 // budget}% of the context is used. {advice}"
+
+
+def few_calls(left: int, pending: Sequence[str], ends: Sequence[str]) -> str:
+    """For a run that is near its limit of model calls; `ends` are the tools that end it, none where text does."""
+    count = "This is your last reply" if left == 1 else f"Only {left} replies are left, this one included"
+    todo = f" Still to be completed: {listed(pending)}." if pending else ""
+    finish = f"call {' or '.join(ends)}" if ends else "give your answer"
+    return f"[IterationWarning] {count}.{todo} {'Then' if pending else 'Now'} {finish}."

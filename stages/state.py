@@ -75,6 +75,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     tokens_used: int = 0
     context_tokens: int = 0
     """What the prompt may take, as `compact` was told; 0: nobody said."""
+    context_warned: float = 0.0
+    """The highest context threshold that the prompt is over, and that the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
 
 

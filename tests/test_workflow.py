@@ -45,6 +45,8 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
         ({"required_steps": "lok"}, "required_steps: there is no tool named 'lok'"),
         ({"max_tool_errors": -1}, "max_tool_errors is -1"),
+        ({"context_thresholds": [0.5, 80]}, "context_thresholds: 80 is no fraction of the context"),
+        ({"iteration_warning": -1}, "iteration_warning is -1"),
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
         (

@@ -40,6 +40,8 @@ class View:
                     self._line("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
             case events.Nudged(text=text):
                 self._line("nudge", text, "yellow")
+            case events.Warned(text=text):
+                self._line("warning", text, "yellow")
             case events.ApprovalAsked(call=call):
                 self._line("approval", f"{call.name} {call.arguments} needs a person's yes", "magenta")
             case events.Compacted(compaction=cut):

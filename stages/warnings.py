@@ -1,0 +1,92 @@
+"""Warnings: stages that tell the model, at the end of the view, how near the run is to a limit of its own.
+
+A warning is in the view only, so the record never changes; at its end, so the prompt's prefix stays (D20).
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+from returns.result import Result, Success
+
+from stages import nudges
+from stages.compaction.budget import ContextBudget, estimate
+from stages.halt import Halt
+from stages.message import Kind, User
+from stages.pipeline import Stage, on
+from stages.rules import Rules, pending
+from stages.state import Folded, State
+
+
+class ContextUse(Struct, frozen=True, kw_only=True):
+    """A threshold that the prompt has crossed: a fraction of `budget`. `tokens` is what the prompt takes."""
+
+    threshold: float
+    tokens: int
+    budget: int
+
+
+ContextWarning = str | Callable[[ContextUse], str | None]
+"""What the model is told: a text, or a pure function that gives one; None or empty: nothing."""
+
+
+def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
+    """Warn in a Folded state when its prompt has crossed one of the thresholds; of several, of the highest (seed).
+
+    Each warns once, and again only after the prompt has become shorter than it: by compaction, as a rule.
+    """
+    rising = tuple(sorted(thresholds))
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+        if budget.tokens <= 0:
+            return Success(state)
+        tokens = _tokens(state, budget)
+        crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
+        before = state.ledger.context_warned
+        if crossed == before:
+            return Success(state)
+        noted = state.note(context_warned=crossed)
+        if crossed < before:
+            return Success(noted)
+        said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
+        return Success(_warned(noted, phase, said, Kind.CONTEXT_WARNING))
+
+    return stage
+
+
+def warn_of_calls(rules: Rules, calls: int) -> Stage:
+    """Tell the model in a Folded state how many model calls are left, when that is `calls` or fewer."""
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+        left = state.ledger.budget.calls
+        if not 0 < left <= calls:
+            return Success(state)
+        ends = () if rules.on_text == "accept" else rules.terminal
+        said = nudges.few_calls(left, pending(rules, state.ledger), ends)
+        return Success(_warned(state, phase, said, Kind.ITERATION_WARNING))
+
+    return stage
+
+
+def _tokens(state: State, budget: ContextBudget) -> int:
+    calibrated = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
+    # Reasoning takes room only where it is shown again, and only then is it counted message by message.
+    return estimate(state.history, calibrated) if budget.reasoning else calibrated.tokens_of(state.measure())
+
+
+def _words(text: ContextWarning | None, use: ContextUse) -> str:
+    match text:
+        case None:
+            return nudges.context_use(use.threshold, use.tokens, use.budget)
+        case str():
+            return text
+        case _:
+            return text(use) or ""
+
+
+def _warned(state: State, phase: Folded, text: str, kind: Kind) -> State:
+    if not text:
+        return state
+    return state.to(Folded(view=(*phase.view, User(text=text, kind=kind, turn=state.ledger.turn))))

@@ -1,0 +1,161 @@
+"""Warnings: the model is told of a limit once it is near, at the end of the view, and the record stays as it was."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge import TieredCompact, Workflow, run_sync, tool
+from forge.interpreters.scripted import Line, Scripted, call
+from stages import events, nudges
+from stages.compaction import ContextBudget
+from stages.message import WARNINGS, History, Kind, User
+from stages.rules import Rules
+from stages.state import Budget, Folded, Ledger, State
+from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
+from tests.flows import Desk
+from tests.property.machine import RULES, reachable
+
+BUDGET = ContextBudget(tokens=1000)
+
+
+def texts(state: State) -> list[str]:
+    assert isinstance(state.phase, Folded)
+    return [m.text for m in state.phase.view if isinstance(m, User) and m.kind in WARNINGS]
+
+
+def shown(state: State, size: int, thresholds: Sequence[float], text: ContextWarning | None = None) -> State:
+    """The state after a turn whose prompt takes about `size` of BUDGET's 1,000 tokens."""
+    history: History = (User(text="x" * (4 * size - 16)),)
+    folded = State(history=history, ledger=state.ledger, phase=Folded(view=history))
+    return warn_of_context(thresholds, BUDGET, text)(folded).unwrap()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "warned"),
+    [
+        ([400, 490], [[], []]),
+        ([500, 600], [["50%"], []]),
+        ([600, 700, 900], [["60%"], ["70%"], ["90%"]]),
+        ([850], [["85%"]]),
+        ([900, 990], [["90%"], []]),
+        ([900, 300, 900], [["90%"], [], ["90%"]]),
+        ([900, 600, 650, 700], [["90%"], [], [], ["70%"]]),
+    ],
+)
+def test_each_threshold_warns_once_and_again_after_the_prompt_became_shorter(
+    sizes: list[int], warned: list[list[str]]
+) -> None:
+    state = State(history=())
+    for size, expected in zip(sizes, warned, strict=True):
+        state = shown(state, size, [0.8, 0.5, 0.7])
+        assert [text.split()[1] for text in texts(state)] == expected
+
+
+def test_the_default_text_presses_more_the_fuller_it_is() -> None:
+    said = [nudges.context_use(threshold, 500, 1000) for threshold in (0.5, 0.65, 0.8)]
+    assert ["mindful" in said[0], "filling up" in said[1], "nearly full" in said[2]] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hurry.", ["Hurry."]),
+        (lambda use: f"{use.threshold} of {use.budget}: {use.tokens}", ["0.5 of 1000: 601"]),
+        (lambda _: None, []),
+        ("", ["[ContextWarning] 60% of the context is used. Be mindful of its length: ask only for what you need."]),
+    ],
+)
+def test_the_text_can_be_ones_own(text: ContextWarning, said: list[str]) -> None:
+    state = shown(State(history=()), 600, [0.5], text or None)
+    assert texts(state) == said
+    assert state.ledger.context_warned == 0.5
+
+
+def test_a_context_of_unknown_size_is_not_warned_of() -> None:
+    folded = State(history=(), phase=Folded(view=()))
+    assert warn_of_context([0.5], ContextBudget(tokens=0))(folded).unwrap() is folded
+
+
+@pytest.mark.parametrize(
+    ("left", "rules", "says"),
+    [
+        (4, RULES, None),
+        (3, RULES, "Only 3 replies are left, this one included. Still to be completed: look. Then call finish."),
+        (1, RULES, "This is your last reply. Still to be completed: look. Then call finish."),
+        (1, Rules(tools=RULES.tools), "This is your last reply. Now call finish."),
+        (1, Rules(tools=RULES.tools, on_text="accept"), "This is your last reply. Now give your answer."),
+        (0, RULES, None),
+    ],
+)
+def test_the_model_is_told_how_many_calls_are_left(left: int, rules: Rules, says: str | None) -> None:
+    folded = State(history=(), ledger=Ledger(budget=Budget(calls=left)), phase=Folded(view=()))
+    expected = [] if says is None else [f"[IterationWarning] {says}"]
+    assert texts(warn_of_calls(rules, 3)(folded).unwrap()) == expected
+
+
+@given(state=reachable(), thresholds=st.lists(st.floats(0.01, 1.0), max_size=3), calls=st.integers(0, 5))
+def test_only_the_end_of_the_view_changes(state: State, thresholds: list[float], calls: int) -> None:
+    for stage in (warn_of_context(thresholds, BUDGET), warn_of_calls(RULES, calls)):
+        after = stage(state).unwrap()
+        assert after == stage(state).unwrap()
+        if not isinstance(state.phase, Folded):
+            assert after is state
+            continue
+        assert isinstance(after.phase, Folded)
+        assert after.history is state.history
+        known = len(state.phase.view)
+        assert after.phase.view[:known] == state.phase.view
+        assert len(after.phase.view) <= known + 1
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what}: " + "long " * 100
+
+
+@tool
+def finish() -> None:
+    """Finish."""
+
+
+def long_run(**options: object) -> tuple[Workflow, Scripted]:
+    script: list[Line] = [*(call("look", what=str(n)) for n in range(9)), call("finish")]
+    workflow = Workflow(
+        "long",
+        tools=[look, finish],
+        terminal_tool="finish",
+        compactor=TieredCompact(keep_recent=1),
+        **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+    )
+    return workflow, Scripted(script, context_tokens=1024 + 1200)
+
+
+def test_a_run_is_warned_in_one_request_and_again_after_a_compaction() -> None:
+    heard: list[events.Event] = []
+    workflow, model = long_run(context_thresholds=[0.65])
+    result = run_sync(workflow, "Go.", backend=model, observer=heard.append).unwrap()
+    warned = [b"[ContextWarning]" in body for body in model.requests]
+    assert 2 <= sum(warned) < len(warned)
+    assert not any(a and b for a, b in pairwise(warned)), "the warning is not in the record"
+    assert sum(isinstance(e, events.Warned) and e.kind is Kind.CONTEXT_WARNING for e in heard) == sum(warned)
+    cuts = [c.turn for c in result.state.ledger.compactions]
+    for first, second in pairwise(n for n, told in enumerate(warned) if told):
+        assert any(first < cut <= second for cut in cuts)
+
+
+def test_the_last_calls_of_a_run_are_announced_and_what_came_before_them_stays() -> None:
+    heard: list[events.Event] = []
+    desk = Desk(iteration_warning=2, max_iterations=3)
+    model = Scripted([call("look", what="a"), "Hm.", call("finish", result="ok")])
+    run_sync(desk.workflow, "Go.", backend=model, observer=heard.append).unwrap()
+    assert [b"[IterationWarning]" in body for body in model.requests] == [False, True, True]
+    assert [type(e).__name__ for e in heard].count("Warned") == 2
+    messages = [msgspec.json.decode(body)["messages"] for body in model.requests]
+    assert messages[1][: len(messages[0])] == messages[0]
+    assert messages[2][: len(messages[1]) - 1] == messages[1][:-1]
+    assert "[IterationWarning]" in messages[2][-1]["content"]
