@@ -99,8 +99,8 @@ def head(model: str, sampling: Sampling) -> Raw:
     return Raw(options + b',"model":' + msgspec.json.encode(model) + b"}")
 
 
-def encode_messages(messages: Iterable[WireMessage]) -> tuple[Raw, ...]:
-    """The messages of a request, each as JSON."""
+def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
+    """The messages of a request, each as JSON, in any wire."""
     return tuple(map(Raw, map(_encode, messages)))
 
 
@@ -154,10 +154,10 @@ def decode_reply(body: bytes) -> Reply | Fault:
     """The first choice of a chat completion; a Fault says what a body that is none lacks."""
     try:
         completion = _completion.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=_cut(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut(body))
     if not completion.choices:
-        return Fault(kind="malformed", detail="the server's answer has no choices", body=_cut(body))
+        return Fault(kind="malformed", detail="the server's answer has no choices", body=cut(body))
     choice = completion.choices[0]
     message = choice.message
     return Reply(
@@ -171,10 +171,10 @@ def decode_reply(body: bytes) -> Reply | Fault:
 
 def _raw_call(call: _Call) -> RawCall:
     function = call.function or _Function()
-    return RawCall(id=call.id or "", name=function.name or "", arguments=_arguments(function.arguments))
+    return RawCall(id=call.id or "", name=function.name or "", arguments=arguments_text(function.arguments))
 
 
-def _arguments(raw: Raw) -> str:
+def arguments_text(raw: Raw) -> str:
     """JSON text. Some servers give an object where the protocol has a string: its own text serves as well."""
     text = bytes(raw).decode()
     if text.startswith('"'):
@@ -189,5 +189,5 @@ def _usage(usage: _Usage | None) -> Usage | None:
     return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=details.cached_tokens or 0)
 
 
-def _cut(body: bytes) -> str:
+def cut(body: bytes) -> str:
     return body[:2000].decode(errors="replace")
