@@ -15,6 +15,7 @@ from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import prerequisites, required_steps
 from stages.message import Assistant, History, System, User, sound, turn_of
+from stages.recall import RECALL
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import template_family
 from stages.rules import OnText, RepairLimits, Rules
@@ -29,6 +30,7 @@ class Workflow:
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
+    `recall` gives the model one more tool, with which it reads again what compaction cut.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
@@ -53,6 +55,7 @@ class Workflow:
         rescue_enabled: bool = True,
         repair_limits: RepairLimits | None = None,
         compactor: Compactor | None = None,
+        recall: bool = False,
         reasoning_replay: Reasoning = "none",
         failed_attempts: FailedAttempts = "keep",
         context_thresholds: Sequence[float] = (),
@@ -75,8 +78,9 @@ class Workflow:
         made = [t if isinstance(t, Tool) else tool(t) for t in tools]
         ends = {terminal_tool} if isinstance(terminal_tool, str) else set(terminal_tool)
         self.functions = {t.name: t.function for t in made}
+        specs = tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made)
         self.rules = Rules(
-            tools=tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made),
+            tools=(*specs, RECALL) if recall else specs,
             required=(required_steps,) if isinstance(required_steps, str) else tuple(required_steps),
             on_text=on_text,
             rescue=rescue_enabled,
@@ -113,7 +117,8 @@ class Workflow:
         rules, mode = self.rules, _mode(self.rules, connection)
         thinks = self._reasoning != "none"
         room = max(0, connection.context_tokens - connection.sampling.max_tokens)
-        budget = ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks)
+        recall = RECALL in rules.tools
+        budget = ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks, recall=recall)
         return pipeline(
             compact(self._compactor, budget),
             fold(self._reasoning, self._failed_attempts),

@@ -6,6 +6,7 @@ from returns.result import Failure, Result, Success
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit, Halt
 from stages.pipeline import Stage, on
+from stages.recall import clear
 from stages.state import Compaction, Ready, State
 
 
@@ -43,6 +44,7 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget) -> State:
         messages_before=len(state.history),
         messages_after=len(compacted.history),
     )
-    return replace(state, history=compacted.history).note(
+    record = clear(state.cleared, state.history, compacted.history) if budget.recall else state.cleared
+    return replace(state, history=compacted.history, cleared=record).note(
         compactions=(*state.ledger.compactions, event), context_tokens=budget.tokens
     )

@@ -6,6 +6,7 @@ from stages.batch import digest, finished, messages, next_group, successes, wait
 from stages.effect import Ask, Execute, Failed
 from stages.halt import Halt, ToolsFailing
 from stages.pipeline import Stage, on, pipeline
+from stages.recall import recalled
 from stages.rules import Rules
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 
@@ -22,7 +23,7 @@ def execute(rules: Rules) -> Stage:
 
     @on(Executed)
     def go_on(state: State, phase: Executed) -> Result[State, Halt]:
-        batch = without_terminal(phase.batch, rules)
+        batch = without_terminal(recalled(state, phase.batch, rules), rules)
         if waiting(batch):
             return Success(state.to(_next(batch, rules)))
         return _settled(state.say(*messages(batch, state.ledger.turn)), batch, rules)

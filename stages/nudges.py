@@ -140,3 +140,29 @@ def few_calls(left: int, pending: Sequence[str], ends: Sequence[str]) -> str:
     todo = f" Still to be completed: {listed(pending)}." if pending else ""
     finish = f"call {' or '.join(ends)}" if ends else "give your answer"
     return f"[IterationWarning] {count}.{todo} {'Then' if pending else 'Now'} {finish}."
+
+
+def recall_hint(call_id: str) -> str:
+    """For the place where a result was cut, in a run that can give it back."""
+    return f"; recall {call_id} to read it"
+
+
+def not_cleared(call_id: str, known: Sequence[str], *, still: bool) -> str:
+    """For a recall of something that is not in the record; `still`: it stands in the conversation as it was."""
+    why = "is still in this conversation, whole" if still else "was not found"
+    return f"The result of {quote(call_id, 60)} {why}. These can be recalled: {listed(known)}."
+
+
+def no_room(call_id: str) -> str:
+    """For a recall that has no room in the context."""
+    return f"The result of {call_id} has no room in the context now. Go on without it, or recall it in a later turn."
+
+
+def recall_more(call_id: str, start: int, end: int, total: int) -> str:
+    """For the end of a recalled result that had to be cut."""
+    return f"\n[Characters {start} to {end} of {total}; recall {call_id} with offset {end} to read on]"
+
+
+def recall_ended(call_id: str, total: int) -> str:
+    """For a recall from behind the end."""
+    return f"[The result of {call_id} ends at character {total}]"

@@ -55,6 +55,15 @@ class Compaction(Struct, frozen=True, kw_only=True):
     messages_after: int
 
 
+class Cleared(Struct, frozen=True, kw_only=True):
+    """A tool's result as it was before compaction cut it, and the call that it answered."""
+
+    call_id: str
+    name: str
+    arguments: str
+    text: str
+
+
 class Ledger(Struct, frozen=True, kw_only=True):
     """What is enforced, whatever the model remembers."""
 
@@ -180,6 +189,8 @@ class State(Struct, frozen=True, kw_only=True):
     ledger: Ledger = Ledger()
     phase: Phase = Ready()
     sent: Sent = Sent()
+    cleared: tuple[Cleared, ...] = ()
+    """What compaction cut, where it can be asked back (`stages.recall`)."""
     version: int = SCHEMA_VERSION
 
     def to(self, phase: Phase) -> Self:

@@ -13,7 +13,8 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
 
     `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins;
     `overhead` the characters that every prompt has beside the history (tools, instructions); `reasoning`
-    whether earlier reasoning is shown again (`fold`), and so takes room.
+    whether earlier reasoning is shown again (`fold`), and so takes room; `recall` whether what is cut can be asked
+    back (`stages.recall`), so that the place where it was should say so.
     """
 
     tokens: int
@@ -21,6 +22,7 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
     overhead: int = 0
     tokens_per_character: float = 0.25
     reasoning: bool = False
+    recall: bool = False
 
     @property
     def trigger(self) -> int:

@@ -9,6 +9,7 @@ from stages.compaction.budget import Compacted, CompactionResult, ContextBudget,
 from stages.compaction.exchange import Exchange, exchanges, join, recent_turn
 from stages.halt import CannotFit
 from stages.message import CUT_PHASE, Assistant, History, Kind, Message, Tool, User
+from stages.nudges import recall_hint
 
 TRUNCATE_AT = 200
 """Characters of a tool result that phase 1 leaves (seed)."""
@@ -38,7 +39,7 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
         for number, cut in enumerate(cuts, start=1):
             if tokens < self._due(number, budget):
                 break
-            shorter = join(tuple(_old(e, first, cut) for e in exchanges(history)))
+            shorter = join(tuple(_old(e, first, cut, budget) for e in exchanges(history)))
             if shorter != history:
                 history, phase = shorter, number
                 tokens = estimate(history, budget)
@@ -52,28 +53,33 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
         return int(budget.tokens * self.phase_thresholds[phase - 1])
 
 
-def _old(exchange: Exchange, first: int, cut: Callable[[Exchange], History]) -> Exchange:
+Cut = Callable[[Exchange, ContextBudget], History]
+
+
+def _old(exchange: Exchange, first: int, cut: Cut, budget: ContextBudget) -> Exchange:
     if exchange.protected or exchange.turn >= first:
         return exchange
-    return replace(exchange, messages=cut(exchange))
+    return replace(exchange, messages=cut(exchange, budget))
 
 
-def _cut_attempts(exchange: Exchange) -> History:
+def _cut_attempts(exchange: Exchange, budget: ContextBudget) -> History:
     lone_nudge = len(exchange.messages) == 1 and _cut_in(exchange.messages[0]) == 1
-    return () if exchange.failed or lone_nudge else tuple(map(_truncated, exchange.messages))
+    if exchange.failed or lone_nudge:
+        return ()
+    return tuple(_truncated(m, budget) for m in exchange.messages)
 
 
-def _cut_results(exchange: Exchange) -> History:
-    return tuple(_emptied(m) if isinstance(m, Tool) else m for m in exchange.messages)
+def _cut_results(exchange: Exchange, budget: ContextBudget) -> History:
+    return tuple(_emptied(m, budget) if isinstance(m, Tool) else m for m in exchange.messages)
 
 
-def _cut_bare_text(exchange: Exchange) -> History:
+def _cut_bare_text(exchange: Exchange, _: ContextBudget) -> History:
     return tuple(m for m in exchange.messages if _cut_in(m) != 3)
 
 
-def _cut_thoughts(exchange: Exchange) -> History:
+def _cut_thoughts(exchange: Exchange, budget: ContextBudget) -> History:
     """Bare text, and reasoning; where reasoning is not shown again, dropping it would win nothing."""
-    kept = _cut_bare_text(exchange)
+    kept = _cut_bare_text(exchange, budget)
     return tuple(replace(m, reasoning="") if isinstance(m, Assistant) and m.reasoning else m for m in kept)
 
 
@@ -88,7 +94,7 @@ def _cut_in(message: Message) -> int | None:
             return None
 
 
-def _truncated(message: Message) -> Message:
+def _truncated(message: Message, budget: ContextBudget) -> Message:
     """A long result cut to its beginning; its name and id stay, so that it still answers its call (B3)."""
     if (
         not isinstance(message, Tool)
@@ -96,9 +102,11 @@ def _truncated(message: Message) -> Message:
         or message.text.startswith(TRUNCATED, TRUNCATE_AT)
     ):
         return message
-    shorter = f"{message.text[:TRUNCATE_AT]}{TRUNCATED}{len(message.text) - TRUNCATE_AT} chars removed]"
+    hint = recall_hint(message.call_id) if budget.recall else ""
+    shorter = f"{message.text[:TRUNCATE_AT]}{TRUNCATED}{len(message.text) - TRUNCATE_AT} chars removed{hint}]"
     return replace(message, text=shorter) if len(shorter) < len(message.text) else message
 
 
-def _emptied(message: Tool) -> Tool:
-    return replace(message, text=DROPPED) if len(message.text) > len(DROPPED) else message
+def _emptied(message: Tool, budget: ContextBudget) -> Tool:
+    stub = f"{DROPPED[:-1]}{recall_hint(message.call_id)}]" if budget.recall else DROPPED
+    return replace(message, text=stub) if len(message.text) > len(stub) else message

@@ -1,0 +1,189 @@
+"""Recall: what compaction cut can be read again, from the record, within the room that there is."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge import SlidingWindowCompact, TieredCompact, Workflow, run_sync, tool
+from forge.errors import DefinitionError
+from forge.interpreters.recorded import read_journal
+from forge.interpreters.scripted import Line, Scripted, call, calls
+from stages.compaction import Compacted, Compactor, ContextBudget
+from stages.effect import Execute, Send, Succeeded, Unresolved
+from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
+from stages.recall import RECALL, clear, recalled
+from stages.rules import Rules
+from stages.state import Batch, Cleared, Ledger, State
+from tests.property.strategies import histories
+
+RULES = Rules(tools=(RECALL,))
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what} is 7. " + "long " * 100
+
+
+@tool
+def finish() -> None:
+    """Finish."""
+
+
+def workflow(compactor: Compactor | None = None) -> Workflow:
+    cut = compactor or TieredCompact(keep_recent=1)
+    return Workflow("long", tools=[look, finish], terminal_tool="finish", compactor=cut, recall=True, max_iterations=20)
+
+
+LOOKS: list[Line] = [call("look", what=name) for name in "abcdefghi"]
+SMALL = 1024 + 1400
+
+
+def asked(call_id: str, offset: int = 0, number: int = 1) -> ToolCall:
+    arguments = msgspec.json.encode({"call_id": call_id, "offset": offset}).decode()
+    return ToolCall(id=f"call_9{number}", name="recall", arguments=arguments)
+
+
+def answered(state: State, *made: ToolCall) -> tuple[Succeeded | Unresolved, ...]:
+    results = recalled(state, Batch(calls=made), RULES).results
+    return tuple(r for r in results if isinstance(r, Succeeded | Unresolved))
+
+
+def remembering(text: str, ledger: Ledger | None = None) -> State:
+    entry = Cleared(call_id="call_1", name="look", arguments='{"what":"a"}', text=text)
+    return State(history=(), ledger=ledger or Ledger(), cleared=(entry,))
+
+
+def test_a_truncated_result_says_how_to_read_it_and_is_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "run.jsonl")
+    model = Scripted([*LOOKS, call("recall", call_id="call_000000001"), call("finish")], context_tokens=SMALL)
+    result = run_sync(workflow(), "Go.", backend=model, journal=path).unwrap()
+    before = msgspec.json.decode(model.requests[-2])["messages"]
+    cut = next(m["content"] for m in before if m.get("tool_call_id") == "call_000000001")
+    assert cut.endswith("; recall call_000000001 to read it]")
+    assert len(cut) < 300
+    last = msgspec.json.decode(model.requests[-1])["messages"][-1]
+    assert last["content"] == look("a")
+    effects = [entry.effect for entry in read_journal(path).entries]
+    names = [c.name for effect in effects if isinstance(effect, Execute) for c in effect.calls]
+    assert names == ["look"] * 9 + ["finish"], "the core answers a recall, the world is not asked"
+    assert sum(isinstance(effect, Send) for effect in effects) == len(model.requests)
+    assert msgspec.json.decode(msgspec.json.encode(result.state), type=State) == result.state
+
+
+def test_what_was_cut_twice_is_given_back_as_it_first_was() -> None:
+    model = Scripted(
+        [*LOOKS, *LOOKS, call("recall", call_id="call_000000001"), call("finish")], context_tokens=SMALL + 200
+    )
+    result = run_sync(workflow(), "Go.", backend=model).unwrap()
+    assert max(c.phase for c in result.state.ledger.compactions) >= 2
+    assert b"[Result removed to save context; recall call_000000001 to read it]" in model.requests[-1]
+    assert msgspec.json.decode(model.requests[-1])["messages"][-1]["content"] == look("a")
+
+
+def test_where_whole_exchanges_went_a_wrong_id_is_answered_with_the_right_ones() -> None:
+    model = Scripted(
+        [*LOOKS, call("recall", call_id="first"), call("recall", call_id="call_000000002"), call("finish")],
+        context_tokens=SMALL,
+    )
+    run_sync(workflow(SlidingWindowCompact(keep_recent=1)), "Go.", backend=model).unwrap()
+    refused, given_back = (msgspec.json.decode(body)["messages"][-1]["content"] for body in model.requests[-2:])
+    assert refused.startswith("[ToolResolutionError] The result of first was not found.")
+    assert 'call_000000002 (look {"what":"b"})' in refused
+    assert given_back == look("b")
+
+
+def test_a_recall_beside_other_calls_keeps_the_order_of_the_calls() -> None:
+    batch = calls(("recall", {"call_id": "call_000000001"}), ("look", {"what": "z"}))
+    model = Scripted([*LOOKS, batch, call("finish")], context_tokens=SMALL + 300)
+    run_sync(workflow(), "Go.", backend=model).unwrap()
+    answers = msgspec.json.decode(model.requests[-1])["messages"][-2:]
+    assert [m["content"] for m in answers] == [look("a"), look("z")]
+
+
+def test_what_was_not_cut_is_said_to_be_there() -> None:
+    history: History = (Tool(call_id="call_1", name="look", text="7"),)
+    (answer,) = answered(State(history=history), asked("call_1"))
+    assert isinstance(answer, Unresolved)
+    assert "is still in this conversation, whole" in answer.message
+
+
+def test_a_recall_takes_at_most_half_of_the_room_and_says_how_to_read_on() -> None:
+    text = "".join(f"{n:04}" for n in range(2500))
+    state = remembering(text, Ledger(context_tokens=1000, tokens_per_character=0.25, prompt_size=2000))
+    got, offset = "", 0
+    for _ in range(50):
+        (answer,) = answered(state, asked("call_1", offset))
+        assert isinstance(answer, Succeeded)
+        assert len(answer.text) <= 1000
+        part, _, marker = answer.text.partition("\n[")
+        got += part
+        if not marker:
+            break
+        offset = int(marker.rsplit("offset ", 1)[1].split()[0])
+    assert got == text
+
+
+def test_two_recalls_share_the_room() -> None:
+    state = remembering("x" * 9999, Ledger(context_tokens=1000, tokens_per_character=0.25, prompt_size=2000))
+    answers = answered(state, asked("call_1"), asked("call_1", number=2))
+    assert sum(len(a.text) for a in answers if isinstance(a, Succeeded)) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("ledger", "offset", "says"),
+    [
+        (Ledger(context_tokens=1000, prompt_size=3900), 0, "has no room in the context now"),
+        (Ledger(context_tokens=1000, prompt_size=9900), 0, "has no room in the context now"),
+        (Ledger(), 10**9, "ends at character 9999"),
+    ],
+)
+def test_what_cannot_be_given_back_is_said(ledger: Ledger, offset: int, says: str) -> None:
+    (answer,) = answered(remembering("x" * 9999, ledger), asked("call_1", offset))
+    assert says in (answer.text if isinstance(answer, Succeeded) else answer.message)
+
+
+def test_a_tool_of_that_name_of_the_users_own_is_left_alone() -> None:
+    mine = Rules(tools=(msgspec.structs.replace(RECALL, description="My own."),))
+    batch = Batch(calls=(asked("call_1"),))
+    assert recalled(remembering("x"), batch, mine) is batch
+    with pytest.raises(DefinitionError, match="two tools are named recall"):
+        Workflow("w", tools=[tool(name="recall")(look.function)], on_text="accept", recall=True)
+
+
+@given(history=histories(), tokens=st.integers(50, 1500), again=st.integers(20, 500))
+def test_every_result_that_a_compaction_cut_is_in_the_record(history: History, tokens: int, again: int) -> None:
+    before, record = history, tuple[Cleared, ...]()
+    for room in (tokens, again):
+        cut = TieredCompact(keep_recent=1)(before, ContextBudget(tokens=room, threshold=0.1, recall=True))
+        if not isinstance(cut, Compacted):
+            return
+        record, before = clear(record, before, cut.history), cut.history
+    original = {m.call_id: m for m in history if isinstance(m, Tool)}
+    shown = {m.call_id: m.text for m in before if isinstance(m, Tool)}
+    kept = {entry.call_id: entry.text for entry in record}
+    for call_id, message in original.items():
+        if message.kind is Kind.TOOL_RESULT:
+            assert kept.get(call_id, shown.get(call_id)) == message.text
+            assert (call_id in kept) == (shown.get(call_id) != message.text)
+    assert len(kept) == len(record)
+
+
+def test_the_place_of_a_cut_stays_as_it_is_when_compacted_again() -> None:
+    made = ToolCall(id="call_1", name="look", arguments="{}")
+    history: History = (
+        System(text="s"),
+        User(text="u"),
+        Assistant(calls=(made,), turn=1),
+        Tool(call_id="call_1", name="look", text="x" * 2000, turn=1),
+        Assistant(text="t", turn=2),
+    )
+    for threshold in (0.6, 0.01):
+        budget = ContextBudget(tokens=800, threshold=threshold, recall=True)
+        once = TieredCompact(keep_recent=1)(history, budget)
+        assert isinstance(once, Compacted)
+        assert once.phase
+        assert TieredCompact(keep_recent=1)(once.history, budget) == Compacted(history=once.history, phase=0)
