@@ -11,23 +11,25 @@ from stages.state import Compaction, Ready, State
 
 
 def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
-    """Run the compactor on a Ready state whose history is over the threshold; note in the ledger what it did.
+    """Run the compactor on a Ready state whose prompt is over the threshold; note in the ledger what it did.
 
     Halts with `CannotFit` when the history is beyond the budget and nothing may be cut any more.
     """
 
     @on(Ready)
     def stage(state: State, _: Ready) -> Result[State, Halt]:
-        calibrated = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
-        if not budget.reasoning and calibrated.tokens_of(state.measure()) < calibrated.trigger:
-            return Success(state.note(context_tokens=budget.tokens))
-        match compactor(state.history, calibrated):
+        characters = state.measure(reasoning=budget.reasoning)
+        now = replace(budget, tokens_per_character=state.ledger.tokens_per_character, characters=characters)
+        known = state if state.ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
+        if now.tokens_of(characters) < now.trigger:
+            return Success(known)
+        match compactor(state.history, now):
             case CannotFit() as halt:
                 return Failure(halt)
             case Compacted(phase=0):
-                return Success(state.note(context_tokens=budget.tokens))
+                return Success(known)
             case Compacted() as compacted:
-                return Success(_noted(state, compacted, calibrated))
+                return Success(_noted(known, compacted, now))
             case other:
                 raise TypeError(f"a compactor returned {type(other).__name__}; it must be Compacted(…) or CannotFit(…)")
 
@@ -38,13 +40,12 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget) -> State:
     event = Compaction(
         turn=state.ledger.turn,
         phase=compacted.phase,
-        tokens_before=estimate(state.history, budget),
+        tokens_before=budget.tokens_of(budget.measure(state.history)),
         tokens_after=estimate(compacted.history, budget),
         budget_tokens=budget.tokens,
         messages_before=len(state.history),
         messages_after=len(compacted.history),
     )
     record = clear(state.cleared, state.history, compacted.history) if budget.recall else state.cleared
-    return replace(state, history=compacted.history, cleared=record).note(
-        compactions=(*state.ledger.compactions, event), context_tokens=budget.tokens
-    )
+    shorter = replace(state.reshape(compacted.history), cleared=record)
+    return shorter.note(compactions=(*state.ledger.compactions, event))

@@ -1,11 +1,12 @@
 """The stage `fold`: choose what the model is shown; the record itself never changes."""
 
+from itertools import chain
 from typing import Literal
 
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages.compaction.exchange import Exchange, exchanges, join
+from stages.compaction.exchange import exchanges, protected
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, Tool, is_nudge
 from stages.pipeline import Stage, on
@@ -53,22 +54,23 @@ def _collapsed(history: History) -> History:
     Calls that never ran, and their corrections, are worthless after any success; a tool that raised is, once
     that very tool has succeeded. What a call found out for good (no such data, a final no, a person's no) stays.
     """
-    kept: list[Exchange] = []
+    kept: list[History] = []
     worked: set[str] = set()
-    for part in reversed(exchanges(history)):
-        if part.protected or not (worked and _failed(part, worked)):
+    for start, end in reversed(exchanges(history)):
+        part = history[start:end]
+        if any(map(protected, part)) or not (worked and _failed(part, worked)):
             kept.append(part)
-        worked.update(m.name for m in part.messages if isinstance(m, Tool) and _succeeded(m))
-    return join(tuple(reversed(kept)))
+        worked.update(m.name for m in part if isinstance(m, Tool) and _succeeded(m))
+    return tuple(chain.from_iterable(reversed(kept)))
 
 
 def _succeeded(answer: Tool) -> bool:
     return answer.kind is Kind.TOOL_RESULT and answer.status == "succeeded"
 
 
-def _failed(part: Exchange, worked: set[str]) -> bool:
+def _failed(part: History, worked: set[str]) -> bool:
     """Whether all that came of the exchange were corrections, or errors of tools that worked later."""
-    answers = [m for m in part.messages if not isinstance(m, Assistant)]
+    answers = [m for m in part if not isinstance(m, Assistant)]
     return bool(answers) and all(
         is_nudge(m) or (isinstance(m, Tool) and m.status == "failed" and m.name in worked) for m in answers
     )

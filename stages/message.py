@@ -124,6 +124,11 @@ CALL_BYTES = 24
 """What a call has beside its name and arguments: `{"name": …, "arguments": …}`."""
 
 
+def length(text: str) -> int:
+    """What a text takes in the prompt, in the unit of `size`; of ASCII text that is its length."""
+    return len(text)
+
+
 def size(message: Message) -> int:
     """What the message takes in the prompt, in characters: names, ids and arguments count too (D17, B5)."""
     # The two that make up a long history come first: this is asked of every message.

@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply, Request
-from stages.message import History, Message, ToolCall, size
+from stages.message import Assistant, History, Message, ToolCall, length, size
 
 SCHEMA_VERSION = 1
 """Of the State's JSON form; a reader refuses another."""
@@ -197,12 +197,16 @@ class State(Struct, frozen=True, kw_only=True):
         """The same run in another phase."""
         return replace(self, phase=phase)
 
-    def measure(self) -> int:
-        """Characters of the prompt that the history makes: what the last request showed, and what came since (D17)."""
-        known = self.sent.length
-        if 0 < known <= len(self.history) and self.history[known - 1] is self.sent.last:
-            return self.sent.size + sum(map(size, self.history[known:]))
-        return sum(map(size, self.history))
+    def measure(self, *, reasoning: bool = False) -> int:
+        """Characters of the prompt that the history makes: what the last request showed, and what came since (D17).
+
+        `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
+        """
+        sent = self.sent
+        known = 0 < sent.length <= len(self.history) and self.history[sent.length - 1] is sent.last
+        added = self.history[sent.length :] if known else self.history
+        thoughts = sum(length(m.reasoning) for m in added if isinstance(m, Assistant)) if reasoning else 0
+        return (sent.size if known else 0) + sum(map(size, added)) + thoughts
 
     def reshape(self, history: History) -> Self:
         """The same run with another history than the one that it had and messages after it: measured anew."""

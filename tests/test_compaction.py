@@ -94,7 +94,36 @@ def test_what_cannot_fit_is_said_with_its_numbers() -> None:
     history = ASKED + turn(1, "a" * 4000)
     budget = ContextBudget(tokens=100)
     assert NoCompact()(history, budget) == CannotFit(tokens=estimate(history, budget), budget=100)
-    assert isinstance(TieredCompact(keep_recent=1)(history, budget), CannotFit)
+    asked = (System(text="You look things up."), User(text="Find this. " * 100))
+    assert isinstance(TieredCompact(keep_recent=1)(asked + turn(1, "a" * 4000), budget), CannotFit)
+
+
+def test_it_goes_down_to_the_low_mark_and_leaves_what_it_need_not_take() -> None:
+    """D20: the next compaction is then some turns away, and the prompt's beginning stays the same until then."""
+    history = ASKED + sum((turn(n, "a" * 1000) for n in range(1, 9)), ())
+    to_the_mark = TieredCompact()(history, ContextBudget(tokens=2400, low=0.25))
+    to_the_threshold = TieredCompact()(history, ContextBudget(tokens=2400, low=0.75))
+    assert isinstance(to_the_mark, Compacted)
+    assert isinstance(to_the_threshold, Compacted)
+    assert (to_the_threshold.phase, to_the_mark.phase) == (1, 2)
+
+
+def test_before_it_gives_up_whole_old_exchanges_go_the_oldest_first() -> None:
+    history = ASKED + sum((turn(n, "ok") for n in range(1, 41)), ())
+    result = compacted(TieredCompact(), history, 500)
+    assert result.phase == 4
+    assert estimate(result.history, ContextBudget(tokens=500)) <= 250
+    assert result.history[:2] == ASKED
+    assert result.history[2:] == history[-(len(result.history) - 2) :]
+
+
+def test_a_recent_result_too_long_for_the_context_is_cut_to_what_fits() -> None:
+    history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 9000)
+    result = compacted(TieredCompact(), history, 1000)
+    older, newest = (m.text for m in result.history if isinstance(m, Tool))
+    assert len(older) < 240
+    assert 3000 < len(newest) < 3900
+    assert newest.endswith("chars removed]")
 
 
 def test_arguments_and_tools_count_too() -> None:

@@ -1,45 +1,73 @@
 """What a compactor is given and gives back: a budget in tokens, and a shorter history."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from stages.halt import CannotFit
-from stages.message import Assistant, History, size
+from stages.message import Assistant, History, Message, size
 
 
 class ContextBudget(Struct, frozen=True, kw_only=True):
     """How much of the model's context the history may take.
 
-    `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins;
-    `overhead` the characters that every prompt has beside the history (tools, instructions); `reasoning`
-    whether earlier reasoning is shown again (`fold`), and so takes room; `recall` whether what is cut can be asked
-    back (`stages.recall`), so that the place where it was should say so.
+    `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins, `low`
+    the fraction that it then aims at, so that it is rare and the prompt's beginning stays the same in between
+    (D20; as high as the threshold at the most). `overhead` are the characters that every prompt has beside the
+    history (tools, instructions); `reasoning` says whether earlier reasoning is shown again (`fold`), and so
+    takes room; `recall` whether what is cut can be asked back (`stages.recall`), so that the place where it was
+    should say so; `characters` is the size of the history, where the caller knows it.
     """
 
     tokens: int
     threshold: float = 0.75
+    low: float = 0.5
     overhead: int = 0
     tokens_per_character: float = 0.25
     reasoning: bool = False
     recall: bool = False
+    characters: int | None = None
 
     @property
     def trigger(self) -> int:
         """Tokens from which on there is something to do."""
         return int(self.tokens * self.threshold)
 
+    @property
+    def target(self) -> int:
+        """Tokens that compaction aims at, once there is something to do."""
+        return int(self.tokens * min(self.low, self.threshold))
+
     def tokens_of(self, characters: int) -> int:
         """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts (D17)."""
         return int((self.overhead + characters) * self.tokens_per_character) + 1
 
+    def weigh(self, message: Message) -> int:
+        """What one message takes in the prompt, in characters."""
+        thought = len(message.reasoning) if self.reasoning and isinstance(message, Assistant) else 0
+        return size(message) + thought
+
+    def measure(self, history: History) -> int:
+        """What the history takes in the prompt, in characters: as the caller says, else counted."""
+        if self.characters is not None:
+            return self.characters
+        return self.count(history)
+
+    def count(self, messages: Iterable[Message]) -> int:
+        """What these messages take in the prompt, in characters."""
+        return sum(map(self.weigh if self.reasoning else size, messages))
+
+    def excess(self, characters: int, tokens: int) -> int:
+        """Characters that a history of this size has too many for a prompt of so many tokens; 0 where it fits."""
+        if self.tokens_of(characters) <= tokens:
+            return 0
+        # A character more than the division says: the estimate is rounded up.
+        return characters + self.overhead - int((tokens - 1) / self.tokens_per_character) + 1
+
 
 def estimate(history: History, budget: ContextBudget) -> int:
     """Tokens of the whole prompt."""
-    characters = sum(map(size, history))
-    if budget.reasoning:
-        characters += sum(len(m.reasoning) for m in history if isinstance(m, Assistant))
-    return budget.tokens_of(characters)
+    return budget.tokens_of(budget.count(history))
 
 
 class Compacted(Struct, frozen=True, kw_only=True):
@@ -52,4 +80,4 @@ class Compacted(Struct, frozen=True, kw_only=True):
 CompactionResult = Compacted | CannotFit
 
 Compactor = Callable[[History, ContextBudget], CompactionResult]
-"""Pure, and obeys the laws of D18: see `tests/property/test_compaction_laws.py`."""
+"""Pure, and obeys the laws of D18: `forge.testing.assert_compactor_laws` checks one of your own."""

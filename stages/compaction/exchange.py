@@ -1,37 +1,43 @@
 """Exchanges: a history cut where it may be cut, so that no call is parted from its result (D18)."""
 
-from msgspec import Struct
+from itertools import compress
 
-from stages.message import Assistant, History, Kind, System, Tool, User, is_nudge, turn_of
+from stages.message import Assistant, History, Kind, Message, System, Tool, User, is_nudge, turn_of
 
+Span = tuple[int, int]
+"""From one index of a history up to another: messages that stay or go together."""
 
-class Exchange(Struct, frozen=True, kw_only=True):
-    """Messages that stay or go together: a reply and the answers to its calls, or one message alone."""
-
-    messages: History
-    turn: int
-    protected: bool
-    """The system prompt, what the user asked, and what is pinned: never cut, never changed."""
-
-    @property
-    def failed(self) -> bool:
-        """A failed attempt: a reply all of whose answers are corrections."""
-        answers = self.messages[1:]
-        return bool(answers) and all(map(is_nudge, answers))
+KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
+"""What stands in the user's name and is never cut."""
 
 
-def exchanges(history: History) -> tuple[Exchange, ...]:
-    """The history as exchanges, in order; one pass."""
-    found: list[Exchange] = []
-    start = 0
-    for end in range(1, len(history) + 1):
-        if end == len(history) or not _belongs(history[end], history[end - 1]):
-            found.append(_exchange(history[start:end]))
-            start = end
-    return tuple(found)
+def exchanges(history: History) -> list[Span]:
+    """The whole history as exchanges: a reply and the answers to its calls, or one message alone."""
+    starts = [0, *(i for i in range(1, len(history)) if not belongs(history[i], history[i - 1]))]
+    return list(zip(starts, [*starts[1:], len(history)], strict=True)) if history else []
 
 
-def _belongs(message: object, before: object) -> bool:
+def without(messages: History, spans: list[Span]) -> History:
+    """The messages that are in none of the spans."""
+    if not spans:
+        return messages
+    kept = bytearray(b"\x01") * len(messages)
+    for start, end in spans:
+        kept[start:end] = bytes(end - start)
+    return tuple(compress(messages, kept))
+
+
+def exchange_around(history: History, index: int) -> Span:
+    """The exchange that this message is part of."""
+    start, end = index, index + 1
+    while start > 0 and belongs(history[start], history[start - 1]):
+        start -= 1
+    while end < len(history) and belongs(history[end], history[end - 1]):
+        end += 1
+    return start, end
+
+
+def belongs(message: Message, before: Message) -> bool:
     """Whether the message answers what stands before it: a tool message, or the nudge after a bare text."""
     if isinstance(message, Tool):
         return True
@@ -39,28 +45,28 @@ def _belongs(message: object, before: object) -> bool:
     return corrects and isinstance(before, Assistant) and not before.calls
 
 
-def _exchange(messages: History) -> Exchange:
-    protected = any(
-        isinstance(m, System) or m.pinned or (isinstance(m, User) and m.kind is Kind.USER_INPUT) for m in messages
-    )
-    return Exchange(messages=messages, turn=turn_of(messages[0]), protected=protected)
+def protected(message: Message) -> bool:
+    """Whether the message stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
+    return isinstance(message, System) or message.pinned or (isinstance(message, User) and message.kind in KEPT)
 
 
-def join(parts: tuple[Exchange, ...]) -> History:
-    """The exchanges as a history again."""
-    return tuple(message for part in parts for message in part.messages)
+def failed(exchange: History) -> bool:
+    """Whether this is a failed attempt: a reply all of whose answers are corrections."""
+    answers = exchange[1:]
+    return bool(answers) and all(map(is_nudge, answers))
 
 
-def recent_turn(history: History, keep_recent: int) -> int:
-    """The first turn that the last `keep_recent` distinct turns begin with; messages from there on are kept.
+def recent_from(history: History, keep_recent: int) -> int:
+    """The index of the first message of the last `keep_recent` distinct turns; the messages before it are old.
 
-    With fewer turns than that it is 0: all are recent. `keep_recent` 0 protects none (B7).
+    With fewer turns than that it is 0: all are recent. `keep_recent` 0 protects none (B7). Turns of earlier
+    requests of the user count like any other (B8).
     """
-    turns: list[int] = []
-    for message in reversed(history):
-        turn = turn_of(message)
-        if turn and (not turns or turn < turns[-1]):
-            turns.append(turn)
-            if len(turns) > keep_recent:
-                return turn + 1
+    turns = last = 0
+    for index in range(len(history) - 1, -1, -1):
+        turn = turn_of(history[index])
+        if turn and turn != last:
+            turns, last = turns + 1, turn
+            if turns > keep_recent:
+                return exchange_around(history, index)[1]
     return 0

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from stages.compaction.budget import Compacted, CompactionResult, ContextBudget, estimate
+from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.halt import CannotFit
 from stages.message import History
 
@@ -11,7 +11,7 @@ class NoCompact(Struct, frozen=True):
     """Cut nothing. A history beyond the whole budget is a `CannotFit`."""
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        tokens = estimate(history, budget)
+        tokens = budget.tokens_of(budget.measure(history))
         if tokens > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         return Compacted(history=history, phase=0)
