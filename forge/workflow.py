@@ -21,6 +21,7 @@ from stages.rescue.template import template_family
 from stages.rules import OnText, RepairLimits, Rules
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, State
+from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
 
@@ -31,6 +32,7 @@ class Workflow:
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
     `recall` gives the model one more tool, with which it reads again what compaction cut.
+    `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
@@ -56,6 +58,7 @@ class Workflow:
         repair_limits: RepairLimits | None = None,
         compactor: Compactor | None = None,
         recall: bool = False,
+        summarize: bool | Summarize = False,
         reasoning_replay: Reasoning = "none",
         failed_attempts: FailedAttempts = "keep",
         context_thresholds: Sequence[float] = (),
@@ -68,6 +71,7 @@ class Workflow:
         self.system_prompt = system_prompt
         self.budget = Budget(calls=max_iterations, tokens=max_tokens, seconds=max_seconds)
         self._compactor = compactor or TieredCompact()
+        self._summarize = Summarize() if summarize is True else summarize or None
         self._reasoning: Reasoning = reasoning_replay
         self._failed_attempts: FailedAttempts = failed_attempts
         self._context_thresholds = tuple(context_thresholds)
@@ -120,6 +124,7 @@ class Workflow:
         recall = RECALL in rules.tools
         budget = ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks, recall=recall)
         return pipeline(
+            *((summarize(self._summarize, self._compactor, budget),) if self._summarize else ()),
             compact(self._compactor, budget),
             fold(self._reasoning, self._failed_attempts),
             *self._warnings(budget),

@@ -17,7 +17,9 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     """
 
     @on(Ready)
-    def stage(state: State, _: Ready) -> Result[State, Halt]:
+    def stage(state: State, phase: Ready) -> Result[State, Halt]:
+        if phase.summary:
+            return Success(state.note(context_tokens=budget.tokens))
         characters = state.measure(reasoning=budget.reasoning)
         now = replace(budget, tokens_per_character=state.ledger.tokens_per_character, characters=characters)
         known = state if state.ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)

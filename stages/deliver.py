@@ -8,10 +8,11 @@ from stages.batch import messages, successes, waiting
 from stages.effect import Approved, Ask, Execute, NotRun, Outcome, Rejected, Replied, Results, Send, Undelivered
 from stages.halt import BackendFailed, Halt
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
+from stages.summary import summarized, unsummarized
 
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
-    """The state after the outcome, ready for the pipeline. `Undelivered` is the Halt `BackendFailed`.
+    """The state after the outcome, ready for the pipeline. `Undelivered` is the Halt `BackendFailed`, or no summary.
 
     An outcome that does not belong to what the state awaits is a mistake of the driver: ValueError.
     """
@@ -24,6 +25,11 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
 
 def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
     match phase.effect, outcome:
+        case Send(), Replied() if phase.summary:
+            charged = replace(state, ledger=_charged(state.ledger, outcome))
+            return Success(summarized(charged, phase.summary, outcome.reply))
+        case Send(), Undelivered(fault=fault) if phase.summary:
+            return Success(unsummarized(state, f"it did not come: {fault.detail}"))
         case Send(), Replied():
             return Success(replace(state, ledger=_charged(state.ledger, outcome)).to(Answered(reply=outcome.reply)))
         case Send(), Undelivered(fault=fault, attempts=attempts):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
 from stages.message import WARNINGS, History, Kind, Tool, ToolCall, User, is_nudge
-from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State
+from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
@@ -58,6 +58,20 @@ class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
     text: str
 
 
+class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
+    """The model is asked for a summary, which takes the place of so many messages or fewer. `Compacted` may follow."""
+
+    turn: int
+    messages: int
+    calls_left: int
+
+
+class SummaryFailed(Struct, frozen=True, kw_only=True, tag="summary_failed"):
+    """The summary that was asked for cannot be used; compaction does without."""
+
+    problem: str
+
+
 class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
     """The history was shortened."""
 
@@ -84,6 +98,8 @@ Event = (
     | ToolsReturned
     | Nudged
     | Warned
+    | SummaryAsked
+    | SummaryFailed
     | Compacted
     | Finished
     | Halted
@@ -98,7 +114,9 @@ def observe(before: State, after: State) -> tuple[Event, ...]:
         if isinstance(m, User | Tool) and is_nudge(m)
     )
     shortened = after.ledger.compactions[len(before.ledger.compactions) :]
-    return (*said, *(Compacted(compaction=c) for c in shortened), *_arrival(before, after))
+    failed = after.ledger.summary_failures[len(before.ledger.summary_failures) :]
+    unsummarized = (SummaryFailed(problem=problem) for problem in failed)
+    return (*said, *unsummarized, *(Compacted(compaction=c) for c in shortened), *_arrival(before, after))
 
 
 def new_messages(before: State, after: State) -> History:
@@ -116,6 +134,8 @@ def _warnings(view: History) -> tuple[Warned, ...]:
 def _arrival(before: State, after: State) -> tuple[Event, ...]:
     ledger = after.ledger
     match after.phase:
+        case Awaiting(effect=Send(turn=turn), summary=SummaryOrder(messages=count)):
+            return (SummaryAsked(turn=turn, messages=count, calls_left=ledger.budget.calls),)
         case Awaiting(effect=Send(turn=turn)):
             tokens = int(ledger.prompt_size * ledger.tokens_per_character)
             room, left = ledger.context_tokens, ledger.budget.calls

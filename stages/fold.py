@@ -8,7 +8,7 @@ from returns.result import Result, Success
 
 from stages.compaction.exchange import exchanges, protected
 from stages.halt import Halt
-from stages.message import Assistant, History, Kind, Message, Tool, is_nudge
+from stages.message import Assistant, History, Kind, Message, Tool, User, is_nudge
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
 
@@ -20,12 +20,15 @@ FailedAttempts = Literal["keep", "collapse"]
 
 
 def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep") -> Stage:
-    """Put the view of a Ready state's history into the phase."""
+    """Put the view of a Ready state's history into the phase; a summary that is asked for, at its end."""
 
     @on(Ready)
-    def stage(state: State, _: Ready) -> Result[State, Halt]:
+    def stage(state: State, phase: Ready) -> Result[State, Halt]:
         view = _collapsed(state.history) if failed_attempts == "collapse" else state.history
-        return Success(state.to(Folded(view=_thinking(view, reasoning))))
+        shown = _thinking(view, reasoning)
+        if order := phase.summary:
+            shown = (*shown, User(text=order.text, kind=Kind.SUMMARY, turn=state.ledger.turn))
+        return Success(state.to(Folded(view=shown, summary=phase.summary)))
 
     return stage
 

@@ -166,3 +166,19 @@ def recall_more(call_id: str, start: int, end: int, total: int) -> str:
 def recall_ended(call_id: str, total: int) -> str:
     """For a recall from behind the end."""
     return f"[The result of {call_id} ends at character {total}]"
+
+
+def summarize(words: int) -> str:
+    """For the request for a summary, at the end of the conversation that is to be summed up."""
+    return (
+        "[Summary] The older part of this conversation is about to be removed to save context. Do not call a tool "
+        f"now. Write down, in plain text and at most {words} words, what will still be needed of it: what was done and "
+        "what each step found, with every id, number, name and path exactly as it was; what was tried and did not "
+        "work; what was decided; what is still open. Only facts from the conversation above."
+    )
+
+
+def summary(text: str, recallable: Sequence[str]) -> str:
+    """For the place of what a summary replaces; `recallable` are the results that can be read again."""
+    more = f"\n[These results can be read again with recall: {listed(recallable)}]" if recallable else ""
+    return f"[Summary of the earlier part of this conversation, in your own words]\n{text}{more}"

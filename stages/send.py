@@ -21,7 +21,7 @@ def send(rules: Rules) -> Stage:
             return Failure(BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left))
         turn = ledger.turn + 1
         paid = state.note(turn=turn, budget=replace(ledger.budget, calls=ledger.budget.calls - 1))
-        return Success(paid.to(Awaiting(effect=Send(request=phase.request, turn=turn))))
+        return Success(paid.to(Awaiting(effect=Send(request=phase.request, turn=turn), summary=phase.summary)))
 
     return stage
 

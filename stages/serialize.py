@@ -23,6 +23,7 @@ Mode = Literal["native", "prompted", "constrained"]
 def serialize(rules: Rules, mode: Mode = "native", model: str = "", sampling: openai.Sampling | None = None) -> Stage:
     """Write the view of a Folded state as a chat completions request. Equal states give equal bytes (D22)."""
     head = openai.head(model, sampling or openai.Sampling())
+    words = _free(rules, mode)
     tail = _tail(rules, mode)
     encode = _encoder(rules, mode)
     fixed = overhead(rules, mode)
@@ -33,7 +34,7 @@ def serialize(rules: Rules, mode: Mode = "native", model: str = "", sampling: op
         before = state.sent if extends else Sent()
         added = phase.view[len(before.view) :]
         messages = before.request.messages + (encode(added) if added else ())
-        request = Request(head=head, messages=messages, tail=tail(state.ledger))
+        request = Request(head=head, messages=messages, tail=words if phase.summary else tail(state.ledger))
         sent = Sent(
             mode=mode,
             view=phase.view,
@@ -42,7 +43,8 @@ def serialize(rules: Rules, mode: Mode = "native", model: str = "", sampling: op
             length=len(state.history),
             last=state.history[-1] if state.history else None,
         )
-        return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(Prepared(request=request)))
+        prepared = Prepared(request=request, summary=phase.summary)
+        return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(prepared))
 
     return stage
 
@@ -76,8 +78,13 @@ def _extends(view: History, before: History) -> bool:
 def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], Raw]:
     if mode == "constrained":
         return _constraint(rules)
-    fixed = openai.tail(openai.encode_tools(rules.tools) if mode == "native" and rules.tools else None, None)
+    fixed = _free(rules, mode)
     return lambda _: fixed
+
+
+def _free(rules: Rules, mode: Mode) -> Raw:
+    """The request's end without a constraint. The tools stay, even where words are asked for: they begin the prompt."""
+    return openai.tail(openai.encode_tools(rules.tools) if mode == "native" and rules.tools else None, None)
 
 
 def _constraint(rules: Rules) -> Callable[[Ledger], Raw]:

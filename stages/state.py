@@ -21,6 +21,7 @@ from typing import Self
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.compaction.budget import ContextBudget
 from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply, Request
 from stages.message import Assistant, History, Message, ToolCall, length, size
 
@@ -84,6 +85,10 @@ class Ledger(Struct, frozen=True, kw_only=True):
     tokens_used: int = 0
     context_tokens: int = 0
     """What the prompt may take, as `compact` was told; 0: nobody said."""
+    summary_turn: int = -1
+    """The last model call that was for a summary; -1: none was."""
+    summary_failures: tuple[str, ...] = ()
+    """Why the last summaries in a row could not be used."""
     context_warned: float = 0.0
     """The highest context threshold that the prompt is over, and that the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
@@ -104,20 +109,37 @@ class Sent(Struct, frozen=True, kw_only=True):
     last: Message | None = None
 
 
-class Ready(Struct, frozen=True, tag="ready"):
-    """A turn begins."""
+class SummaryOrder(Struct, frozen=True, kw_only=True):
+    """What the model is asked for instead of its next turn: a summary, the last tier of compaction (D21).
+
+    `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
+    least `shortest` characters and is shorter. `budget` is what the history has to fit.
+    """
+
+    text: str
+    messages: int
+    shortest: int
+    budget: ContextBudget
+
+
+class Ready(Struct, frozen=True, kw_only=True, tag="ready"):
+    """A turn begins; with `summary`, that is asked for first."""
+
+    summary: SummaryOrder | None = None
 
 
 class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
     """The view is chosen: what the model will be shown."""
 
     view: History
+    summary: SummaryOrder | None = None
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
     """The request is written, ready for the wire."""
 
     request: Request
+    summary: SummaryOrder | None = None
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -131,10 +153,14 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
-    """The world must do something. `batch` is what an `Execute` or `Ask` belongs to."""
+    """The world must do something. `batch` is what an `Execute` or `Ask` belongs to, `summary` what a `Send` is for.
+
+    Without `summary`, a `Send` is for the run's next turn.
+    """
 
     effect: Effect
     batch: Batch = Batch()
+    summary: SummaryOrder | None = None
 
 
 class Answered(Struct, frozen=True, kw_only=True, tag="answered"):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from stages import nudges
-from stages.compaction.budget import ContextBudget, estimate
+from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, User
 from stages.pipeline import Stage, on
@@ -39,7 +39,7 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
-        if budget.tokens <= 0:
+        if budget.tokens <= 0 or phase.summary:
             return Success(state)
         tokens = _tokens(state, budget)
         crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
@@ -61,7 +61,7 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
         left = state.ledger.budget.calls
-        if not 0 < left <= calls:
+        if not 0 < left <= calls or phase.summary:
             return Success(state)
         ends = () if rules.on_text == "accept" else rules.terminal
         said = nudges.few_calls(left, pending(rules, state.ledger), ends)
@@ -72,8 +72,7 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
 
 def _tokens(state: State, budget: ContextBudget) -> int:
     calibrated = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
-    # Reasoning takes room only where it is shown again, and only then is it counted message by message.
-    return estimate(state.history, calibrated) if budget.reasoning else calibrated.tokens_of(state.measure())
+    return calibrated.tokens_of(state.measure(reasoning=budget.reasoning))
 
 
 def _words(text: ContextWarning | None, use: ContextUse) -> str:

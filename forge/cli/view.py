@@ -44,7 +44,14 @@ class View:
                 self._line("warning", text, "yellow")
             case events.ApprovalAsked(call=call):
                 self._line("approval", f"{call.name} {call.arguments} needs a person's yes", "magenta")
+            case events.SummaryAsked(messages=messages):
+                self._line("summary", f"asked for, of the first {messages} messages", "magenta")
+                self._thinking.start()
+            case events.SummaryFailed(problem=problem):
+                self._thinking.stop()
+                self._line("summary", f"not used: {problem}", "yellow")
             case events.Compacted(compaction=cut):
+                self._thinking.stop()
                 self._line("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
             case events.Finished(outcome=outcome):
                 self._line("done", ending(outcome), "bold green")
