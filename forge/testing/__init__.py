@@ -1,0 +1,47 @@
+"""The testing kit for compactors, guards, families and pipelines of your own: strategies, laws, a scripted model.
+
+`pip install 'forge-toolcalls[testing]'`; docs/testing.md shows how.
+"""
+
+import importlib.util
+
+if importlib.util.find_spec("hypothesis") is None:
+    raise ImportError(
+        "forge.testing needs Hypothesis, which is not installed; run: pip install 'forge-toolcalls[testing]'"
+    )
+
+from forge.interpreters.scripted import Scripted, ScriptError, call, calls
+from forge.testing.compactor_laws import COMPACTOR_LAWS, assert_compactor_laws
+from forge.testing.guard_laws import GUARD_LAWS, assert_guard_laws
+from forge.testing.histories import arguments, batches, budgets, histories, messages, texts
+from forge.testing.laws import BrokenLawError
+from forge.testing.replies import chunkings, malformed, replies
+from forge.testing.states import ledgers, results, states
+from forge.testing.trial import Trial, assert_answered, attempt
+
+__all__ = [
+    "COMPACTOR_LAWS",
+    "GUARD_LAWS",
+    "BrokenLawError",
+    "ScriptError",
+    "Scripted",
+    "Trial",
+    "arguments",
+    "assert_answered",
+    "assert_compactor_laws",
+    "assert_guard_laws",
+    "attempt",
+    "batches",
+    "budgets",
+    "call",
+    "calls",
+    "chunkings",
+    "histories",
+    "ledgers",
+    "malformed",
+    "messages",
+    "replies",
+    "results",
+    "states",
+    "texts",
+]

@@ -1,0 +1,203 @@
+"""The laws of compaction (D18), a function each, and `assert_compactor_laws`, which tries them on many histories.
+
+A law is given one trial, and returns nothing, or raises `BrokenLawError`. The laws stand in the order in which they
+are tried: what a later one says counts on those before it.
+"""
+
+from collections.abc import Callable
+from itertools import zip_longest
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from forge.testing.histories import budgets as fitting_budgets
+from forge.testing.histories import histories as all_histories
+from forge.testing.laws import line, try_every, trying
+from forge.testing.trial import Trial, added, attempt, encoded, is_goal, is_pinned, key, parted, weight
+from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate
+from stages.halt import CannotFit
+from stages.message import Assistant, History, Message, Tool
+
+
+def assert_compactor_laws(
+    compactor: Compactor,
+    *,
+    histories: SearchStrategy[History] | None = None,
+    budgets: SearchStrategy[ContextBudget] | None = None,
+    max_examples: int = 200,
+) -> None:
+    """Try every law on so many histories. BrokenLawError for the first that breaks, with a small history that shows it.
+
+    `histories` are all that forge can write, if you name none (`st.just(one)` tries one of your own); `budgets`
+    are made to fit each history tightly, if you name none.
+    """
+
+    @st.composite
+    def cases(draw: st.DrawFn) -> tuple[History, ContextBudget]:
+        history = draw(all_histories() if histories is None else histories)
+        return history, draw(fitting_budgets(history) if budgets is None else budgets)
+
+    @trying(max_examples)
+    @given(case=cases())
+    def every_law(case: tuple[History, ContextBudget]) -> None:
+        trial = attempt(compactor, *case)
+        for law in COMPACTOR_LAWS:
+            law(trial)
+
+    try_every(every_law)
+
+
+def input_unchanged(trial: Trial) -> None:
+    """The history and the budget that go in are the same afterwards."""
+    if encoded(trial.history, trial.budget) != trial.before:
+        remedy = "make new messages with msgspec.structs.replace; never write into those that you are given"
+        raise trial.broken("the input is not changed", "a message or the budget is another than before", remedy)
+
+
+def deterministic(trial: Trial) -> None:
+    """The same history and budget give the same answer."""
+    if (again := attempt(trial.compactor, trial.history, trial.budget).result) != trial.result:
+        found = f"asked a second time, it answered {_short(again)}"
+        remedy = "decide by the history and the budget alone: no clock, no randomness, no count of earlier calls"
+        raise trial.broken("the same input gives the same answer", found, remedy)
+
+
+def goal_kept(trial: Trial) -> None:
+    """The system prompt and what the user said stay, word for word."""
+    if lost := _first_difference(trial, is_goal):
+        remedy = "never cut or change System messages, or User messages of Kind.USER_INPUT"
+        raise trial.broken("the system prompt and what the user asked are kept", lost, remedy)
+
+
+def pins_kept(trial: Trial) -> None:
+    """Pinned messages stay, word for word."""
+    if lost := _first_difference(trial, is_pinned):
+        remedy = "never cut or change a message whose `pinned` is true"
+        raise trial.broken("pinned messages are kept", lost, remedy)
+
+
+def names_and_ids_kept(trial: Trial) -> None:
+    """A call that stays keeps its id and name, its answer both of them (B3), and arguments stay a JSON object."""
+    calls = {call.id: call for m in trial.history if isinstance(m, Assistant) for call in m.calls}
+    names = {m.call_id: m.name for m in trial.history if isinstance(m, Tool)}
+    remedy = "change the text of a result with msgspec.structs.replace, which keeps call_id and name; leave calls alone"
+    law = "names and ids are kept"
+    for message in trial.shorter:
+        if isinstance(message, Tool) and names.get(message.call_id) != message.name:
+            was = names.get(message.call_id, "of no message before")
+            found = f"the result with call_id {message.call_id!r} has the name {message.name!r}; that was {was!r}"
+            raise trial.broken(law, found, remedy)
+        for call in message.calls if isinstance(message, Assistant) else ():
+            if call.id not in calls or call.name != calls[call.id].name:
+                raise trial.broken(law, f"there was no call {call.id!r} of {call.name!r}", remedy)
+            if call.arguments != calls[call.id].arguments and not _is_object(call.arguments):
+                raise trial.broken(law, f"the arguments of {call.id} are no JSON object any more", remedy)
+
+
+def calls_answered(trial: Trial) -> None:
+    """Each call is answered right after the message that made it, and each answer answers one (B4, B50)."""
+    if found := parted(trial.shorter):
+        remedy = "cut at `stages.compaction.exchange.exchanges`: a reply and the answers to its calls go together"
+        raise trial.broken("a call is never parted from its result", found, remedy)
+
+
+def order_kept(trial: Trial) -> None:
+    """What stays stands in its old order, once; nothing is put in but summaries and warnings."""
+    law, before = "order is kept", frozenset(trial.history)
+    keys, position = [key(message) for message in trial.history], 0
+    for message in trial.shorter:
+        if added(message, before):
+            continue
+        known = key(message)
+        if known not in keys:
+            remedy = "words of your own go in as User(text=…, kind=Kind.SUMMARY), whoever's they replace"
+            raise trial.broken(law, f"this message was not in the history: {line(message)}", remedy)
+        if known not in keys[position:]:
+            remedy = "return the messages that you keep in the order in which they came, each once"
+            raise trial.broken(law, f"this message stands too late, or twice: {line(message)}", remedy)
+        position = keys.index(known, position) + 1
+
+
+def never_grows(trial: Trial) -> None:
+    """The result is not bigger than what went in."""
+    before, after = weight(trial.history, trial.budget), weight(trial.shorter, trial.budget)
+    if after > before:
+        found = f"the history went from a weight of {before} to {after}"
+        remedy = "compare with stages.message.size: a stub or a summary that is no smaller than the text is no gain"
+        raise trial.broken("it never grows", found, remedy)
+
+
+def progress_or_stop(trial: Trial) -> None:
+    """Phase 0 says that nothing was cut; any other, that something was. So compaction never goes in circles."""
+    if not isinstance(trial.result, Compacted):
+        return
+    law, phase = "strict progress or stop", trial.result.phase
+    if phase == 0 and trial.shorter != trial.history:
+        raise trial.broken(law, "phase is 0, and the history is another", "say how far you went: phase=1 or more")
+    if phase != 0 and weight(trial.shorter, trial.budget) >= weight(trial.history, trial.budget):
+        found = f"phase is {phase}, and the history is no smaller"
+        remedy = "where there is nothing left to cut, return Compacted(history=history, phase=0), or CannotFit(…)"
+        raise trial.broken(law, found, remedy)
+
+
+def fits_or_says_so(trial: Trial) -> None:
+    """The result fits the budget; `CannotFit` is only for a history that does not."""
+    law, allowed = "it ends under the target or says CannotFit", trial.budget.tokens
+    tokens = estimate(trial.shorter, trial.budget)
+    match trial.result:
+        case Compacted() if tokens > allowed:
+            remedy = "return CannotFit(tokens=…, budget=budget.tokens) where nothing that may be cut is left"
+            raise trial.broken(law, f"what came back takes {tokens} tokens of {allowed}", remedy)
+        case CannotFit() if tokens <= allowed:
+            remedy = "return Compacted: over the threshold is not yet over the budget"
+            raise trial.broken(
+                law, f"CannotFit, though the history as it is takes {tokens} tokens of {allowed}", remedy
+            )
+        case CannotFit(tokens=told, budget=of) if told <= of or of != allowed:
+            remedy = "tokens= is the estimate of the smallest history that you found, budget= is budget.tokens"
+            raise trial.broken(law, f"CannotFit says {told} of {of} tokens; the budget is {allowed}", remedy)
+
+
+def idempotent(trial: Trial) -> None:
+    """Its own answer, compacted again under the same budget, stays as it is."""
+    if not isinstance(trial.result, Compacted):
+        return
+    again = attempt(trial.compactor, trial.shorter, trial.budget).result
+    if not isinstance(again, Compacted) or again.history != trial.shorter:
+        found = f"given its own answer, it answered {_short(again)}"
+        remedy = "leave alone what bears the marks of an earlier cut, and go on cutting until you are done"
+        raise trial.broken("compacted once is compacted", found, remedy)
+
+
+def _first_difference(trial: Trial, kept: Callable[[Message], bool]) -> str | None:
+    before = frozenset(trial.history)
+    wanted = [message for message in trial.history if kept(message)]
+    found = [message for message in trial.shorter if kept(message) and not added(message, before)]
+    for want, got in zip_longest(wanted, found):
+        if want != got:
+            there = "nothing" if got is None else line(got)
+            return f"instead of {line(want)}, there is {there}" if want else f"this was not there before: {there}"
+    return None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _short(result: CompactionResult) -> str:
+    if isinstance(result, CannotFit):
+        return repr(result)
+    return "\n".join((f"Compacted in phase {result.phase}", *(f"  {line(m)}" for m in result.history)))
+
+
+Law = Callable[[Trial], None]
+COMPACTOR_LAWS: tuple[Law, ...] = (
+    *(input_unchanged, deterministic, goal_kept, pins_kept, names_and_ids_kept, calls_answered, order_kept),
+    *(never_grows, progress_or_stop, fits_or_says_so, idempotent),
+)

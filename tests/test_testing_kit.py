@@ -1,0 +1,483 @@
+"""The testing kit: each law is broken once on purpose, and the kit says which, on what, and what to do."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count, cycle, pairwise
+
+import msgspec
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import force_setattr, replace
+
+from forge.testing import (
+    COMPACTOR_LAWS,
+    GUARD_LAWS,
+    BrokenLawError,
+    assert_answered,
+    assert_compactor_laws,
+    assert_guard_laws,
+    budgets,
+    chunkings,
+    histories,
+    malformed,
+    messages,
+    replies,
+    states,
+)
+from forge.testing.replies import GRAMMARS, written
+from forge.testing.states import PHASES
+from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
+from stages.guards import prerequisites, required_steps
+from stages.halt import CannotFit
+from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from stages.rescue import advance, finish, gather, rescue, split_reasoning
+from stages.rescue.reasoning import Delta, Split
+from stages.state import Phase as StatePhase
+from stages.state import State, Vetted
+from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
+from tests.flows import Desk
+
+FINDING = settings(max_examples=1000, phases=[Phase.generate], database=None)
+settings.register_profile("finding", FINDING)
+
+
+@pytest.fixture
+def unshrunk() -> Iterator[None]:
+    """Find an example and leave it as it is: making it small is Hypothesis' work, and most of the time it takes."""
+    settings.load_profile("finding")
+    yield
+    settings.load_profile("forge")
+
+
+Rewrite = Callable[[History], History]
+
+
+def honest(rewrite: Rewrite) -> Compactor:
+    """A compactor that rewrites like this when it has to, and is honest about the phase and the fit."""
+
+    def compactor(history: History, budget: ContextBudget) -> CompactionResult:
+        if estimate(history, budget) < budget.trigger:
+            return Compacted(history=history, phase=0)
+        kept = rewrite(history)
+        tokens = estimate(kept, budget)
+        if tokens > budget.tokens:
+            return CannotFit(tokens=tokens, budget=budget.tokens)
+        return Compacted(history=kept, phase=int(kept != history))
+
+    return compactor
+
+
+def without(drop: Callable[[Message], bool]) -> Compactor:
+    return honest(lambda history: tuple(m for m in history if not drop(m)))
+
+
+def each(change: Callable[[Message], Message]) -> Compactor:
+    return honest(lambda history: tuple(map(change, history)))
+
+
+def no_name(message: Message) -> Message:
+    """What upstream's truncation did (B3)."""
+    return replace(message, name="", text="") if isinstance(message, Tool) else message
+
+
+def cut_arguments(message: Message) -> Message:
+    if not isinstance(message, Assistant) or message.pinned:
+        return message
+    return replace(message, calls=tuple(replace(c, arguments=c.arguments[:1]) for c in message.calls))
+
+
+def swapped(history: History) -> History:
+    """The model's bare texts at the end, cut to nothing."""
+    said = [m for m in history if isinstance(m, Assistant) and not m.calls and not m.pinned]
+    return (*(m for m in history if m not in said), *(replace(m, text="") for m in said))
+
+
+def summed_up_by_the_model(history: History) -> History:
+    kept = tuple(m for m in history if isinstance(m, System | Tool) or m.kind is not Kind.TEXT_RESPONSE or m.pinned)
+    return kept if kept == history else (*kept, Assistant(text="…", turn=99))
+
+
+def half_of_a_stub(message: Message) -> Message:
+    """Cuts a result to its half, and the next time to a quarter."""
+    return replace(message, text=message.text[: len(message.text) // 2]) if isinstance(message, Tool) else message
+
+
+def growing(history: History, budget: ContextBudget) -> CompactionResult:
+    if not any(isinstance(m, Tool) and len(m.text) < 9 for m in history):
+        return NoCompact()(history, budget)
+    stub = "[removed to save context]"
+    stubs = (replace(m, text=stub) if isinstance(m, Tool) and len(m.text) < 9 else m for m in history)
+    return Compacted(history=tuple(stubs), phase=2)
+
+
+def in_circles(history: History, budget: ContextBudget) -> CompactionResult:
+    tokens = estimate(history, budget)
+    if tokens > budget.tokens:
+        return CannotFit(tokens=tokens, budget=budget.tokens)
+    return Compacted(history=history, phase=1)
+
+
+def in_secret(history: History, budget: ContextBudget) -> CompactionResult:
+    match TieredCompact()(history, budget):
+        case Compacted(history=shorter):
+            return Compacted(history=shorter, phase=0)
+        case other:
+            return other
+
+
+def never_says_no(history: History, _: ContextBudget) -> CompactionResult:
+    return Compacted(history=history, phase=0)
+
+
+def always_says_no(history: History, budget: ContextBudget) -> CompactionResult:
+    return CannotFit(tokens=estimate(history, budget), budget=budget.tokens)
+
+
+def tells_another_budget(history: History, budget: ContextBudget) -> CompactionResult:
+    result = NoCompact()(history, budget)
+    return replace(result, budget=0) if isinstance(result, CannotFit) else result
+
+
+def overwriting(history: History, budget: ContextBudget) -> CompactionResult:
+    for message in history:
+        if isinstance(message, Tool) and message.text:
+            force_setattr(message, "text", "")
+    return NoCompact()(history, budget)
+
+
+def in_turns() -> Compactor:
+    compactors: cycle[Compactor] = cycle((NoCompact(), TieredCompact()))
+
+    def compactor(history: History, budget: ContextBudget) -> CompactionResult:
+        return next(compactors)(history, budget)
+
+    return compactor
+
+
+def now_and_then() -> Compactor:
+    calls = count(1)
+
+    def compactor(history: History, budget: ContextBudget) -> CompactionResult:
+        return CannotFit(tokens=1, budget=0) if next(calls) % 50 == 0 else NoCompact()(history, budget)
+
+    return compactor
+
+
+def raising(history: History, budget: ContextBudget) -> CompactionResult:
+    first = next(m for m in history if isinstance(m, System))
+    return NoCompact()((first, *history[1:]), budget)
+
+
+def a_list(history: History, _: ContextBudget) -> CompactionResult:
+    return Compacted(history=list(history), phase=0)  # type: ignore[arg-type]  # the mistake
+
+
+def bare_history(history: History, _: ContextBudget) -> CompactionResult:
+    return history  # type: ignore[return-value]  # the mistake
+
+
+BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
+    ("attempt", raising, "it raised StopIteration"),
+    ("attempt", a_list, "with a tuple of messages"),
+    ("attempt", bare_history, "return Compacted("),
+    ("input_unchanged", overwriting, "msgspec.structs.replace"),
+    ("deterministic", in_turns(), "no count of earlier calls"),
+    (
+        "goal_kept",
+        without(lambda m: isinstance(m, System)),
+        "instead of system_prompt",
+    ),
+    (
+        "goal_kept",
+        without(lambda m: isinstance(m, User) and m.kind is Kind.USER_INPUT),
+        "instead of user_input",
+    ),
+    (
+        "pins_kept",
+        without(lambda m: isinstance(m, Assistant) and not m.calls),
+        "never cut or change a message whose `pinned` is true",
+    ),
+    ("names_and_ids_kept", each(no_name), "which keeps call_id and name"),
+    ("names_and_ids_kept", each(cut_arguments), "are no JSON object any more"),
+    (
+        "calls_answered",
+        without(lambda m: isinstance(m, Tool)),
+        "has no answer",
+    ),
+    (
+        "calls_answered",
+        without(lambda m: isinstance(m, Assistant) and bool(m.calls) and not m.pinned),
+        "and no call is open there",
+    ),
+    ("order_kept", honest(swapped), "in the order in which they came"),
+    ("order_kept", honest(summed_up_by_the_model), "Kind.SUMMARY"),
+    ("never_grows", growing, "no gain"),
+    ("progress_or_stop", in_circles, "where there is nothing left to cut"),
+    ("progress_or_stop", in_secret, "say how far you went"),
+    ("fits_or_says_so", never_says_no, "return CannotFit("),
+    ("fits_or_says_so", always_says_no, "not yet over the budget"),
+    ("fits_or_says_so", tells_another_budget, "budget= is budget.tokens"),
+    ("idempotent", each(half_of_a_stub), "bears the marks of an earlier cut"),
+]
+
+
+@pytest.mark.usefixtures("unshrunk")
+@pytest.mark.parametrize(("law", "compactor", "says"), BROKEN_COMPACTORS)
+def test_a_wrong_compactor_is_told_which_law_it_breaks(law: str, compactor: Compactor, says: str) -> None:
+    with pytest.raises(BrokenLawError) as raised:
+        assert_compactor_laws(compactor)
+    assert raised.traceback[-1].name == law
+    assert str(raised.value).startswith(f"law broken: {raised.value.law}\nfound: ")
+    assert says in str(raised.value)
+    assert "\nwhat to do: " in str(raised.value)
+    assert "\nhistory (" in str(raised.value)
+
+
+def test_what_breaks_only_now_and_then_is_reported_as_that() -> None:
+    """Hypothesis alone would speak of a flaky test."""
+    with pytest.raises(BrokenLawError) as raised:
+        assert_compactor_laws(now_and_then())
+    assert "does not depend on its input alone" in "".join(raised.value.__notes__)
+
+
+def test_a_report_names_the_budget_and_shows_the_history_line_by_line() -> None:
+    with pytest.raises(BrokenLawError, match="1 user_input turn 0: ''") as raised:
+        assert_compactor_laws(never_says_no)
+    assert "budget: ContextBudget(tokens=" in str(raised.value)
+    assert "its answer, phase 0 (1 messages):" in str(raised.value)
+
+
+def test_laws_can_be_tried_on_a_history_and_a_budget_of_ones_own() -> None:
+    told = User(text="Keep the receipt.", pinned=True, turn=1, kind=Kind.SUMMARY)
+    history = (User(text="Go."), Assistant(text="x" * 400, turn=1), told, User(text="And?", turn=1))
+    loses_pins = without(lambda m: m == told or isinstance(m, Assistant))
+    assert_compactor_laws(loses_pins, histories=st.just(history[:2]), max_examples=5)
+    with pytest.raises(BrokenLawError, match="Keep the receipt"):
+        assert_compactor_laws(
+            loses_pins, histories=st.just(history), budgets=st.just(ContextBudget(tokens=100)), max_examples=5
+        )
+
+
+def test_every_law_of_compaction_is_broken_above() -> None:
+    assert {law for law, _, _ in BROKEN_COMPACTORS} == {"attempt", *(law.__name__ for law in COMPACTOR_LAWS)}
+
+
+def test_a_summary_may_take_the_place_of_what_it_sums_up() -> None:
+    """What a compactor writes itself is a summary or a warning, pinned or not."""
+
+    def summed_up(history: History) -> History:
+        said = [m for m in history if isinstance(m, Assistant) and not m.calls and not m.pinned and len(m.text) > 40]
+        kept = tuple(m for m in history if m not in said)
+        summary = User(text=f"[{len(said)} texts]", kind=Kind.SUMMARY, turn=99, pinned=True)
+        return (*kept, summary) if said else history
+
+    assert_compactor_laws(honest(summed_up), max_examples=100)
+
+
+def blocking(
+    *,
+    kind: Kind = Kind.STEP_NUDGE,
+    counter: str = "premature",
+    ids: Callable[[list[str]], list[str]] = list,
+    text: str = "Not yet.",
+) -> Guard:
+    def guard(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        corrections = tuple(Correction(call_id=i, text=text) for i in ids([call.id for call in calls]))
+        return Block(kind=kind, counter=counter, corrections=corrections)  # type: ignore[arg-type]  # the mistake
+
+    return guard
+
+
+def alternating() -> Guard:
+    seen = count()
+    return lambda state, calls: blocking()(state, calls) if next(seen) % 2 else Allow()
+
+
+def looks_at_the_first(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    return blocking()(state, calls) if calls[0].name == "write" else Allow()
+
+
+def says_true(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    return True  # type: ignore[return-value]  # the mistake
+
+
+def stops_with_a_word(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    return Stop(halt="enough") if state.ledger.premature > 2 else Allow()  # type: ignore[arg-type]  # the mistake
+
+
+def mends_a_call(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    for call in calls:
+        force_setattr(call, "arguments", '{"dry_run":true}')
+    return Allow()
+
+
+def counts_itself(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    force_setattr(state.ledger, "premature", state.ledger.premature + 1)
+    return Allow()
+
+
+BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
+    ("ask", looks_at_the_first, "a batch may be empty"),
+    ("ask", says_true, "it returned True"),
+    ("input_unchanged", mends_a_call, "a guard only looks"),
+    ("input_unchanged", counts_itself, "a guard only looks"),
+    ("deterministic", alternating(), "count in the ledger"),
+    ("names_no_other_call", blocking(ids=lambda ids: [*ids, "call_7"]), "it corrects 'call_7'"),
+    ("answers_each_call", blocking(ids=lambda ids: ids[:1]), "1 corrections for "),
+    ("answers_each_call", blocking(ids=lambda ids: ids[::-1]), "or in another order"),
+    ("answers_each_call", blocking(text=" "), "is empty"),
+    ("block_is_a_nudge_and_counts", blocking(kind=Kind.TOOL_RESULT), "Kind.STEP_NUDGE"),
+    ("block_is_a_nudge_and_counts", blocking(counter="turns"), "tool_errors"),
+    ("stop_carries_a_halt", stops_with_a_word, "it carries 'enough'"),
+]
+
+
+@pytest.mark.usefixtures("unshrunk")
+@pytest.mark.parametrize(("law", "guard", "says"), BROKEN_GUARDS)
+def test_a_wrong_guard_is_told_which_law_it_breaks(law: str, guard: Guard, says: str) -> None:
+    with pytest.raises(BrokenLawError) as raised:
+        assert_guard_laws(guard)
+    assert raised.traceback[-1].name == law
+    assert str(raised.value).startswith(f"law broken: {raised.value.law}\nfound: ")
+    assert says in str(raised.value)
+    assert "\nwhat to do: " in str(raised.value)
+    assert "\ncalls:" in str(raised.value)
+
+
+def test_every_law_of_guards_is_broken_above() -> None:
+    assert {law for law, _, _ in BROKEN_GUARDS} == {"ask", *(law.__name__ for law in GUARD_LAWS)}
+
+
+@pytest.mark.parametrize("make", [required_steps, prerequisites])
+def test_the_guards_of_forge_keep_the_laws(make: Callable[..., Guard]) -> None:
+    rules = Desk().workflow.rules
+    fitting = st.sampled_from(['{"what":"a"}', '{"what":"b","text":"t"}', "{}"])
+    assert_guard_laws(make(rules), tools=[tool.name for tool in rules.tools], arguments=fitting, max_examples=100)
+
+
+def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:
+    def careless(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return says_true(state, calls) if any(call.name == "delete" for call in calls) else Allow()
+
+    assert_guard_laws(careless, max_examples=50)
+    with pytest.raises(BrokenLawError):
+        assert_guard_laws(careless, tools=["delete"], max_examples=50)
+
+
+def has(kind: Kind, role: type[Tool | User]) -> Callable[[History], bool]:
+    return lambda history: any(isinstance(m, role) and m.kind is kind for m in history)
+
+
+SHOWN_BY_HISTORIES: dict[str, Callable[[History], bool]] = {
+    "a batch of several calls": lambda h: any(isinstance(m, Assistant) and len(m.calls) > 2 for m in h),
+    "reasoning": lambda h: any(isinstance(m, Assistant) and len(m.reasoning) > 200 for m in h),
+    "several user turns": lambda h: sum(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in h) > 2,
+    "no system prompt": lambda h: not isinstance(h[0], System),
+    "a pinned answer of the model": lambda h: any(isinstance(m, Assistant) and m.pinned for m in h),
+    "a pinned word of the user": lambda h: any(isinstance(m, User) and m.pinned for m in h),
+    "a big text": lambda h: any(len(m.text) > 1000 for m in h),
+    "an empty result": lambda h: any(isinstance(m, Tool) and not m.text for m in h),
+    "an empty reply corrected": lambda h: any(
+        isinstance(a, User | Tool) and isinstance(b, User) and b.kind is Kind.RETRY_NUDGE for a, b in pairwise(h)
+    ),
+    **{f"{kind} as a tool message": has(kind, Tool) for kind in sorted(NUDGES)},
+    **{f"{kind} as a user message": has(kind, User) for kind in (Kind.RETRY_NUDGE, Kind.CONTEXT_WARNING, Kind.SUMMARY)},
+}
+
+
+@pytest.mark.parametrize("what", SHOWN_BY_HISTORIES)
+def test_histories_have_it_all(what: str) -> None:
+    """`find` raises NoSuchExample where there is none."""
+    find(histories(), SHOWN_BY_HISTORIES[what], settings=FINDING)
+
+
+@settings(max_examples=50)
+@given(history=histories(tools=["alone"]), data=st.data())
+def test_histories_are_valid_and_budgets_are_for_them(history: History, data: st.DataObject) -> None:
+    assert_answered(history)
+    assert {m.name for m in history if isinstance(m, Tool)} <= {"alone"}
+    turns = [m.turn for m in history if not isinstance(m, System)]
+    assert turns == sorted(turns)
+    assert data.draw(budgets(history)).tokens >= 1
+
+
+def test_an_answer_without_its_call_is_said_where_it_stands() -> None:
+    history = (User(text="Go."), Tool(call_id="call_1", name="look", text="7"))
+    with pytest.raises(BrokenLawError, match="a result answers 'call_1', and no call is open there"):
+        assert_answered(history)
+
+
+@settings(max_examples=30)
+@pytest.mark.parametrize("phase", PHASES, ids=lambda phase: str(phase.__name__))
+@given(data=st.data())
+def test_states_are_in_the_phase_that_was_asked_for_and_survive_json(
+    phase: type[StatePhase], data: st.DataObject
+) -> None:
+    state = data.draw(states(phases=[phase]))
+    assert isinstance(state.phase, phase)
+    assert msgspec.json.decode(msgspec.json.encode(state), type=State) == state
+    if isinstance(state.phase, Vetted):
+        used = {call.id for m in state.history if isinstance(m, Assistant) for call in m.calls}
+        assert not used & {call.id for call in state.phase.calls}
+
+
+@pytest.mark.parametrize("role", [System, User, Assistant, Tool])
+def test_messages_are_of_every_role(role: type[Message]) -> None:
+    find(messages(), lambda message: isinstance(message, role), settings=FINDING)
+
+
+@pytest.mark.parametrize("family", GRAMMARS)
+def test_a_call_written_on_a_good_day_is_read_as_it_was_meant(family: str) -> None:
+    """So what `malformed` damages are calls indeed."""
+    found = rescue(written(family, "look", {"what": "the sky", "text": "blue"}), ["look", "write"])
+    assert [call.name for call in found.calls] == ["look"]
+    assert msgspec.json.decode(found.calls[0].arguments) == {"what": "the sky", "text": "blue"}
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_malformed_replies_are_partly_mended_and_partly_lost(*, damaged: bool) -> None:
+    def lost(text: str) -> bool:
+        found = rescue(text, ["look", "write", "finish"])
+        return not found.calls and bool(found.damage) if damaged else any(call.repairs for call in found.calls)
+
+    find(malformed(), lost, settings=FINDING)
+
+
+@given(data=st.data(), text=malformed())
+def test_chunks_are_the_whole_again_and_a_stream_splits_like_it(data: st.DataObject, text: str) -> None:
+    whole = text.encode()
+    assert b"".join(data.draw(chunkings(whole))) == whole
+    chunks = data.draw(chunkings(text))
+    assert "".join(chunks) == text
+    split, deltas = Split(), list[Delta]()
+    for chunk in chunks:
+        split, added = advance(split, chunk)
+        deltas += added
+    assert gather((*deltas, *finish(split))) == split_reasoning(text)
+
+
+@pytest.mark.parametrize("cut", [("abc",), ("a", "b", "c"), ("", "abc", ""), ("ab", "c")])
+def test_every_way_to_cut_is_a_chunking(cut: tuple[str, ...]) -> None:
+    find(chunkings("abc"), lambda chunks: chunks == cut, settings=FINDING)
+
+
+@pytest.mark.parametrize("wanted", ["text", "calls", "reasoning"])
+def test_replies_have_every_part(wanted: str) -> None:
+    find(replies(), lambda reply: bool(getattr(reply, wanted)), settings=FINDING)
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_without_hypothesis_the_kit_says_what_to_install_and_the_rest_of_forge_works() -> None:
+    said = python("import sys; sys.modules['hypothesis'] = None; import forge; print('fine'); import forge.testing")
+    assert said.startswith("fine\n")
+    assert said.endswith("run: pip install 'forge-toolcalls[testing]'\n")
+
+
+def test_forge_by_itself_never_imports_hypothesis() -> None:
+    assert python("import sys, forge, forge.cli; print('hypothesis' in sys.modules)") == "False\n"
