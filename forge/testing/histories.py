@@ -70,7 +70,7 @@ def histories(draw: st.DrawFn, tools: Sequence[str] = TOOLS, *, max_turns: int =
     """A whole conversation as forge writes it down, valid for every server.
 
     Batches of one to four calls with an answer each, batches refused with every kind of nudge, bare texts with
-    and without a correction, reasoning, several turns of the user, warnings, summaries, pins.
+    a correction and with an answer of the user, reasoning, several turns of the user, warnings, summaries, pins.
     """
     system = (System(text=draw(_SMALL)),) if draw(st.integers(0, 4)) else ()
     pins = draw(_PINS)
@@ -92,7 +92,7 @@ _EXCHANGES = (*_ANSWERS, "corrected", "answered", "answered", "empty")
 
 @st.composite
 def _exchanges(draw: st.DrawFn, turn: int, tools: Sequence[str], pins: SearchStrategy[bool]) -> History:
-    """One turn: a batch with its answers, a bare text with or without its correction, an empty reply corrected."""
+    """One turn: a batch with its answers, a bare text with its correction or an answer, an empty reply corrected."""
     what, pinned = draw(st.sampled_from(_EXCHANGES)), draw(pins)
     nudge = User(text=draw(_SMALL) if isinstance(what, str) else "", kind=Kind.RETRY_NUDGE, turn=turn)
     if what == "empty":
@@ -100,7 +100,7 @@ def _exchanges(draw: st.DrawFn, turn: int, tools: Sequence[str], pins: SearchStr
     text, reasoning = draw(texts()), draw(_SMALL | _BIG)
     if not isinstance(what, Kind):
         said = Assistant(text=text + "!", reasoning=reasoning, turn=turn, pinned=pinned)
-        return (said, nudge) if what == "corrected" else (said,)
+        return (said, nudge if what == "corrected" else User(text=draw(_SMALL), turn=turn))
     calls = draw(batches(tools, first_id=10 * turn, least=1))
     answers = (Tool(call_id=c.id, name=c.name, text=draw(texts()), kind=what, turn=turn) for c in calls)
     return (Assistant(text=text, reasoning=reasoning, calls=calls, turn=turn, pinned=pinned), *answers)

@@ -15,11 +15,11 @@ from forge.backends import Server
 from forge.cli import demo
 from forge.connection import Connection
 from forge.interpreters.recorded import Replay, read_journal
+from forge.testing import assert_answered
 from stages.message import History
 from stages.serialize import Mode
 from stages.state import Completed
 from stages.wire.openai import Sampling, encode_history
-from tests.property.test_compaction_laws import assert_answered
 
 MODES: list[Mode] = ["native", "prompted", "constrained"]
 

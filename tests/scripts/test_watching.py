@@ -11,6 +11,7 @@ from returns.result import Success
 from forge import Workflow, run, run_sync, tool
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call, calls
+from forge.testing import assert_answered
 from stages import events
 from stages.effect import Approved, Ask, Rejected, Replied, Send, Undelivered
 from stages.events import Event
@@ -18,7 +19,6 @@ from stages.halt import Cancelled
 from stages.message import Tool
 from stages.wire.openai import Sampling
 from tests.flows import Desk
-from tests.property.test_compaction_laws import assert_answered
 
 LOOK = call("look", what="a")
 FINISH = call("finish", result="ok")
