@@ -1,6 +1,7 @@
 """A batch of calls on its way: what runs next, and what goes into the history in the end (D12)."""
 
 import hashlib
+from collections.abc import Mapping
 from itertools import takewhile
 from typing import assert_never
 
@@ -9,8 +10,8 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
 from stages.message import Assistant, Message, Status, Tool, ToolCall
-from stages.rules import Rules
 from stages.state import Batch, Success
+from stages.tool import ToolEffect
 
 READS_AT_ONCE = 4
 """So many reads run at the same time, at most (D12)."""
@@ -23,36 +24,43 @@ def digest(call: ToolCall) -> str:
 
 def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     """The calls that have no result yet, in the order in which the model made them."""
+    if not batch.results:
+        return batch.calls
     answered = {result.call_id for result in batch.results}
     return tuple(call for call in batch.calls if call.id not in answered)
 
 
-def next_group(batch: Batch, rules: Rules) -> tuple[ToolCall, ...]:
+Effects = Mapping[str, ToolEffect]
+"""What each tool does to the world, by its name."""
+
+
+def next_group(batch: Batch, effects: Effects) -> tuple[ToolCall, ...]:
     """The calls to run now: neighbouring reads together, a write alone, a terminal call last and alone."""
-    effects = {tool.name: tool.effect for tool in rules.tools}
     left = waiting(batch)
+    if len(left) == 1:
+        return left
     first = [call for call in left if effects.get(call.name) != "terminal"] or left
     reads = tuple(takewhile(lambda call: effects.get(call.name) == "read", first))
     return reads[:READS_AT_ONCE] or tuple(first[:1])
 
 
-def without_terminal(batch: Batch, rules: Rules) -> Batch:
+def without_terminal(batch: Batch, effects: Effects) -> Batch:
     """The batch with its terminal calls answered unrun, if a call before them failed or one of them succeeded."""
     left = waiting(batch)
-    if any(call.name not in rules.terminal for call in left):
+    if not left or any(effects.get(call.name) != "terminal" for call in left):
         return batch
-    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, rules):
+    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, effects):
         return batch
-    reason = "the run is over" if finished(batch, rules) else "another call of the same reply failed"
+    reason = "the run is over" if finished(batch, effects) else "another call of the same reply failed"
     unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
     return replace(batch, results=batch.results + unrun)
 
 
-def finished(batch: Batch, rules: Rules) -> tuple[str, Succeeded] | None:
+def finished(batch: Batch, effects: Effects) -> tuple[str, Succeeded] | None:
     """The terminal tool of the batch that succeeded, and its result."""
     names = {call.id: call.name for call in batch.calls}
     for result in batch.results:
-        if isinstance(result, Succeeded) and names[result.call_id] in rules.terminal:
+        if isinstance(result, Succeeded) and effects.get(names[result.call_id]) == "terminal":
             return names[result.call_id], result
     return None
 

@@ -2,9 +2,10 @@
 
 from returns.result import Failure, Result, Success
 
-from stages.batch import digest, finished, messages, next_group, successes, waiting, without_terminal
+from stages.batch import Effects, digest, finished, messages, next_group, successes, waiting, without_terminal
 from stages.effect import Ask, Execute, Failed
 from stages.halt import Halt, ToolsFailing
+from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
 from stages.recall import recalled
 from stages.rules import Rules
@@ -16,43 +17,44 @@ def execute(rules: Rules) -> Stage:
 
     Ends in Awaiting, Ready, or Done when a terminal tool succeeded. Halts with `ToolsFailing`.
     """
+    effects = {tool.name: tool.effect for tool in rules.tools}
+    on_approval = frozenset(tool.name for tool in rules.tools if tool.approval)
 
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
-        return Success(state.to(Executed(batch=Batch(calls=phase.calls, text=phase.text, reasoning=phase.reasoning))))
+        return go_on(state, Batch(calls=phase.calls, text=phase.text, reasoning=phase.reasoning))
 
     @on(Executed)
-    def go_on(state: State, phase: Executed) -> Result[State, Halt]:
-        batch = without_terminal(recalled(state, phase.batch, rules), rules)
+    def resume(state: State, phase: Executed) -> Result[State, Halt]:
+        return go_on(state, phase.batch)
+
+    def go_on(state: State, batch: Batch) -> Result[State, Halt]:
+        batch = without_terminal(recalled(state, batch, rules), effects)
         if waiting(batch):
-            return Success(state.to(_next(batch, rules)))
-        return _settled(state.say(*messages(batch, state.ledger.turn)), batch, rules)
+            return Success(state.to(_awaiting(batch, next_group(batch, effects), on_approval)))
+        return _settled(state.say(*messages(batch, state.ledger.turn)), batch, effects, rules.max_tool_errors)
 
-    return pipeline(begin, go_on)
+    return pipeline(begin, resume)
 
 
-def _next(batch: Batch, rules: Rules) -> Awaiting:
-    group = next_group(batch, rules)
+def _awaiting(batch: Batch, group: tuple[ToolCall, ...], on_approval: frozenset[str]) -> Awaiting:
     for call in group:
-        tool = rules.tool(call.name)
-        if tool and tool.approval and call.id not in batch.approved:
+        if call.name in on_approval and call.id not in batch.approved:
             return Awaiting(effect=Ask(call=call, digest=digest(call)), batch=batch)
     return Awaiting(effect=Execute(calls=group), batch=batch)
 
 
-def _settled(state: State, batch: Batch, rules: Rules) -> Result[State, Halt]:
+def _settled(state: State, batch: Batch, effects: Effects, max_errors: int) -> Result[State, Halt]:
     """Count what went wrong, remember what succeeded, and end the run if a terminal tool did."""
-    calls = {call.id: call for call in batch.calls}
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
     errors = state.ledger.tool_errors + 1 if wrong else 0
-    state = state.note(successes=state.ledger.successes + successes(batch), tool_errors=errors)
-    if ended := finished(batch, rules):
+    clean = {} if wrong else {"premature": 0, "prerequisite_violations": 0}
+    state = state.note(successes=state.ledger.successes + successes(batch), tool_errors=errors, **clean)
+    if ended := finished(batch, effects):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
-    if errors > rules.max_tool_errors:
+    if errors > max_errors:
         last = wrong[-1]
-        return Failure(
-            ToolsFailing(tool=calls[last.call_id].name, attempts=errors, error=f"{last.error}: {last.message}")
-        )
-    clean = state if wrong else state.note(premature=0, prerequisite_violations=0)
-    return Success(clean.to(Ready()))
+        name = next(call.name for call in batch.calls if call.id == last.call_id)
+        return Failure(ToolsFailing(tool=name, attempts=errors, error=f"{last.error}: {last.message}"))
+    return Success(state.to(Ready()))

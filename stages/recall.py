@@ -61,7 +61,8 @@ def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple
 
 def recalled(state: State, batch: Batch, rules: Rules) -> Batch:
     """The batch with its recalls answered; together they take at most half of the room that the context has left."""
-    calls = [call for call in waiting(batch) if call.name == RECALL.name and rules.tool(call.name) == RECALL]
+    asked = any(call.name == RECALL.name for call in batch.calls) and rules.tool(RECALL.name) == RECALL
+    calls = [call for call in waiting(batch) if call.name == RECALL.name] if asked else []
     if not calls:
         return batch
     each = _room(state, batch) // (2 * len(calls))

@@ -10,11 +10,12 @@ from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 
 def required_steps(rules: Rules) -> Guard:
     """Block a batch with a premature terminal call, more pressing each time, then stop (`StepsSkipped`)."""
+    ends = frozenset(rules.terminal)
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        steps = pending(rules, state.ledger)
-        early = [call for call in calls if call.name in rules.terminal]
-        if not early or not steps:
+        early = [call for call in calls if call.name in ends]
+        steps = pending(rules, state.ledger) if early else ()
+        if not steps:
             return Allow()
         attempts = state.ledger.premature + 1
         if attempts > rules.max_premature:
