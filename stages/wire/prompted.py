@@ -1,102 +1,77 @@
 """Tools and calls as text, for models and servers without tool calls of their own.
 
-A call is one JSON object on a line, `{"tool": name, "args": {…}}`; `decode_calls(encode_calls(x)) == x`.
-The tools' text stands at the end of the system prompt and never changes from turn to turn (D30).
+A form says how: `JSON`, the default, or `XML`. In both, `decode_calls(encode_calls(x)) == x`. The tools' text
+stands at the end of the system prompt and never changes from turn to turn (D30).
 """
 
+from collections.abc import Callable
 from typing import assert_never
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
+from stages.wire import prompted_xml
 from stages.wire.openai import WireMessage
+from stages.wire.prompted_json import decode_calls, encode_calls, instructions
+from stages.wire.valid import call_as_text, mended
 
-INSTRUCTIONS = """\
-# Tools
-
-You do this task by calling tools. To call one, reply with one JSON object and nothing else:
-
-{"tool": "<name of the tool>", "args": {<its arguments>}}
-
-Call one tool at a time, then wait: its result comes in the next message. Use values that you were given or \
-that a result contains; never make one up.
-
-The tools:
-"""
+__all__ = ["JSON", "XML", "Form", "decode_calls", "encode_calls", "encode_history", "instructions"]
 
 
-class _Call(Struct, frozen=True, forbid_unknown_fields=True):
-    tool: str
-    args: Raw
+class Form(Struct, frozen=True, kw_only=True):
+    """How calls are written as text: what a model is told, calls to text, and a reply's text to calls."""
+
+    name: str
+    instructions: Callable[[tuple[ToolSpec, ...]], str]
+    encode_calls: Callable[[tuple[ToolCall, ...]], str]
+    decode_calls: Callable[[str], tuple[RawCall, ...]]
 
 
-def instructions(tools: tuple[ToolSpec, ...]) -> str:
-    """The text that tells a model of its tools; made once per workflow."""
-    if not tools:
-        return ""
-    return INSTRUCTIONS + "\n".join(map(_described, tools))
+JSON = Form(name="json", instructions=instructions, encode_calls=encode_calls, decode_calls=decode_calls)
+XML = Form(
+    name="xml",
+    instructions=prompted_xml.instructions,
+    encode_calls=prompted_xml.encode_calls,
+    decode_calls=prompted_xml.decode_calls,
+)
 
 
-def _described(tool: ToolSpec) -> str:
-    return f"- {tool.name}: {tool.description}\n  arguments (JSON Schema): {bytes(tool.parameters).decode()}"
-
-
-def encode_calls(calls: tuple[ToolCall, ...]) -> str:
-    """The calls as text, one a line."""
-    lines = (msgspec.json.encode(_Call(tool=c.name, args=Raw(c.arguments.encode()))).decode() for c in calls)
-    return "\n".join(lines)
-
-
-def decode_calls(text: str) -> tuple[RawCall, ...]:
-    """The calls of a reply that is in the asked form from first to last; else none, and rescue may try."""
-    lines = text.strip().split("\n")
-    calls = []
-    for chunk in (text,) if _is_call(text) is not None else lines:
-        call = _is_call(chunk)
-        if call is None:
-            return ()
-        calls.append(RawCall(name=call.tool, arguments=bytes(call.args).decode()))
-    return tuple(calls)
-
-
-def _is_call(text: str) -> _Call | None:
-    try:
-        return msgspec.json.decode(text, type=_Call)
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-
-
-def encode_history(history: History, tools_text: str) -> tuple[WireMessage, ...]:
+def encode_history(history: History, tools_text: str, form: Form = JSON) -> tuple[WireMessage, ...]:
     """The messages of a request, calls and results as text; the tools' text ends the system prompt.
 
     Neighbours of the same role are joined: many templates demand that user and assistant take turns. A part
     of a history that begins with a reply gets no system message, so that it can be appended to what was sent.
     """
-    turns: list[WireMessage] = []
+    turns: list[tuple[str, list[str]]] = []
     if not history or not isinstance(history[0], Assistant):
         texts = (m.text for m in history if isinstance(m, System))
         if system := "\n\n".join(filter(None, (*texts, tools_text))):
-            turns.append(WireMessage(role="system", content=system))
-    for role, content in (_as_text(m) for m in history if not isinstance(m, System)):
-        if turns and turns[-1].role == role:
-            turns[-1] = WireMessage(role=role, content=f"{turns[-1].content}\n\n{content}")
+            turns.append(("system", [system]))
+    for role, content in (_as_text(m, form) for m in history if not isinstance(m, System)):
+        if turns and turns[-1][0] == role:
+            turns[-1][1].append(content)
         else:
-            turns.append(WireMessage(role=role, content=content))
-    return tuple(turns)
+            turns.append((role, [content]))
+    return tuple(WireMessage(role=role, content="\n\n".join(contents)) for role, contents in turns)
 
 
-def _as_text(message: Message) -> tuple[str, str]:
+def _as_text(message: Message, form: Form) -> tuple[str, str]:
     match message:
         case System(text=text):
             return "system", text
         case User(text=text):
             return "user", text
         case Assistant(text=text, calls=calls):
-            return "assistant", "\n".join(filter(None, (text, encode_calls(calls))))
+            return "assistant", "\n".join(filter(None, (text, *(_call_as_text(call, form) for call in calls))))
         case Tool(name=name, text=text):
             return "user", f"Result of {name}:\n{text}"
         case _:
             assert_never(message)
+
+
+def _call_as_text(call: ToolCall, form: Form) -> str:
+    """The call in the form; one with damaged arguments is no example to follow: mended, or told as it was (D11)."""
+    sound = mended(call)
+    return call_as_text(call) if sound is None else form.encode_calls((sound,))

@@ -1,0 +1,231 @@
+"""Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.
+
+It differs from chat completions: the system prompt is a field of its own, a message is a list of blocks, user and
+assistant take turns, the results of a batch stand at the beginning of the one message after it, and no text block
+is blank. Thinking is read, not sent back: the API takes it only with its signature, which a history does not hold.
+"""
+
+import re
+from typing import assert_never
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from stages.effect import Fault, RawCall, Reply, Usage
+from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
+from stages.tool import ToolSpec
+from stages.wire.openai import Sampling, arguments_text, cut, encode_messages
+from stages.wire.valid import repaired
+
+__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "system_text", "tail"]
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""Names of tools that the API takes: no dots."""
+
+BLANK = "(empty)"
+"""The text of a message that says nothing: the API refuses one without."""
+
+
+class Cache(Struct, frozen=True, kw_only=True):
+    """A mark up to which the server keeps the prompt."""
+
+    type: str = "ephemeral"
+
+
+class TextBlock(Struct, frozen=True, kw_only=True, tag="text"):
+    text: str
+    cache_control: Cache | UnsetType = UNSET
+
+
+class ToolUse(Struct, frozen=True, kw_only=True, tag="tool_use"):
+    id: str
+    name: str
+    input: Raw
+
+
+class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result"):
+    tool_use_id: str
+    content: str | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+
+
+Block = TextBlock | ToolUse | ToolResult
+
+
+class WireMessage(Struct, frozen=True, kw_only=True):
+    role: str
+    content: tuple[Block, ...]
+
+
+class WireTool(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    input_schema: Raw
+    cache_control: Cache | UnsetType = UNSET
+
+
+class _Head(Struct, frozen=True, kw_only=True):
+    max_tokens: int
+    temperature: float | UnsetType
+    top_p: float | UnsetType
+    top_k: int | UnsetType
+    model: str
+    cache_control: Cache | UnsetType
+    system: tuple[TextBlock, ...] | UnsetType
+
+
+def head(model: str, sampling: Sampling, system: str = "", *, cache: bool = False) -> Raw:
+    """The fields of a request before its messages; `system` is `system_text` of the history.
+
+    `cache` marks the system prompt, and has the server move a mark of its own along the messages. ValueError for
+    options that the API does not have: it would refuse every request.
+    """
+    foreign = ("min_p", "repeat_penalty", "presence_penalty", "seed")
+    if given := [name for name in foreign if getattr(sampling, name) is not UNSET]:
+        raise ValueError(f"the Messages API has no {', '.join(given)}; leave it out of the sampling options")
+    mark = Cache() if cache else UNSET
+    text = (TextBlock(text=system, cache_control=mark),) if system.strip() else UNSET
+    fields = _Head(
+        max_tokens=sampling.max_tokens,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        model=model,
+        cache_control=mark,
+        system=text,
+    )
+    return Raw(msgspec.json.encode(fields))
+
+
+def system_text(history: History) -> str:
+    """The system prompts of a history, as one."""
+    return "\n\n".join(m.text for m in history if isinstance(m, System) and m.text.strip())
+
+
+def encode_tools(tools: tuple[ToolSpec, ...], *, cache: bool = False) -> Raw:
+    """The `tools` of a request, in declared order; made once per workflow. `cache` marks the last."""
+    last = len(tools) - 1
+    specs = (
+        WireTool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=tool.parameters,
+            cache_control=Cache() if cache and number == last else UNSET,
+        )
+        for number, tool in enumerate(tools)
+    )
+    return Raw(msgspec.json.encode(list(specs)))
+
+
+def tail(tools: Raw | None) -> Raw:
+    """The fields of a request after its messages."""
+    return Raw(b"{}" if tools is None else b'{"tools":' + bytes(tools) + b"}")
+
+
+def encode_history(history: History) -> tuple[WireMessage, ...]:
+    """The messages of a request, without the system prompt; neighbours of one role are one message.
+
+    A part that begins with a reply gives the end of what the whole gives, unless a reply stands before it.
+    """
+    turns: list[tuple[str, list[Block]]] = []
+    for message in repaired(history, NAME):
+        if isinstance(message, System):
+            continue
+        role = "assistant" if isinstance(message, Assistant) else "user"
+        if not turns or turns[-1][0] != role:
+            turns.append((role, []))
+        turns[-1][1].extend(_blocks(message))
+    return tuple(WireMessage(role=role, content=tuple(blocks) or (TextBlock(text=BLANK),)) for role, blocks in turns)
+
+
+def _blocks(message: Message) -> tuple[Block, ...]:
+    match message:
+        case System(text=text) | User(text=text):
+            return _text(text)
+        case Assistant(text=text, calls=calls):
+            uses = (ToolUse(id=c.id, name=c.name, input=Raw(c.arguments.encode())) for c in calls)
+            return (*_text(text), *uses)
+        case Tool(call_id=call_id, text=text):
+            content = text if text.strip() else UNSET
+            return (ToolResult(tool_use_id=call_id, content=content, is_error=True if is_nudge(message) else UNSET),)
+        case _:
+            assert_never(message)
+
+
+def _text(text: str) -> tuple[TextBlock, ...]:
+    return (TextBlock(text=text),) if text.strip() else ()
+
+
+class _Block(Struct):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw(b"null")
+
+
+class _Usage(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Error(Struct):
+    type: str = "error"
+    message: str = ""
+
+
+class _Answer(Struct):
+    content: list[_Block] | None = None
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    error: _Error | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+"""The API's words in those of chat completions, which the stages read; any other stays as it is."""
+
+
+def decode_reply(body: bytes) -> Reply | Fault:
+    """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
+    try:
+        answer = _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut(body))
+    if answer.error is not None:
+        said = f"{answer.error.type}: {answer.error.message[:300]}"
+        return Fault(kind="malformed", detail=f"the Messages API reports an error: {said}", body=cut(body))
+    if answer.content is None:
+        return Fault(kind="malformed", detail="the server's answer has no content", body=cut(body))
+    reason = answer.stop_reason or "end_turn"
+    return Reply(
+        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
+        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
+        calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
+        finish=_FINISH.get(reason, reason),
+        usage=_usage(answer.usage),
+    )
+
+
+def _raw_call(block: _Block) -> RawCall:
+    return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
+
+
+def _usage(usage: _Usage | None) -> Usage | None:
+    """Tokens; what was read from the cache or written to it is part of the prompt, and the API counts it apart."""
+    if usage is None:
+        return None
+    cached = usage.cache_read_input_tokens or 0
+    prompt = (usage.input_tokens or 0) + (usage.cache_creation_input_tokens or 0) + cached
+    return Usage(prompt=prompt, completion=usage.output_tokens or 0, cached=cached)

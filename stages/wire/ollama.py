@@ -1,0 +1,166 @@
+"""Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
+
+It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
+from forge, D22), sampling stands under `options`, and a JSON Schema is the `format` itself.
+"""
+
+from typing import assert_never
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from stages.effect import Fault, RawCall, Reply, Usage
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.wire.openai import Sampling, arguments_text, cut, encode_messages, encode_tools
+from stages.wire.valid import repaired
+
+__all__ = ["Options", "decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "tail"]
+
+
+class WireFunction(Struct, frozen=True, kw_only=True):
+    name: str
+    arguments: Raw
+
+
+class WireCall(Struct, frozen=True, kw_only=True):
+    function: WireFunction
+
+
+class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: str
+    content: str
+    tool_calls: tuple[WireCall, ...] = ()
+    tool_name: str = ""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What Ollama alone has. Unset, the server chooses: a context of 4,096 tokens, cut silently, on many machines."""
+
+    num_ctx: int | UnsetType = UNSET
+    think: bool | str | UnsetType = UNSET
+    """Whether the model thinks first; a level (`low`, `medium`, `high`) where the model has them."""
+
+
+class _Options(Struct, frozen=True, kw_only=True):
+    num_ctx: int | UnsetType
+    num_predict: int
+    temperature: float | UnsetType
+    top_p: float | UnsetType
+    top_k: int | UnsetType
+    min_p: float | UnsetType
+    repeat_penalty: float | UnsetType
+    presence_penalty: float | UnsetType
+    seed: int | UnsetType
+
+
+class _Head(Struct, frozen=True, kw_only=True):
+    model: str
+    stream: bool = False
+    think: bool | str | UnsetType
+    options: _Options
+
+
+def head(model: str, sampling: Sampling, own: Options | None = None) -> Raw:
+    """The fields of a request before its messages."""
+    own = own or Options()
+    options = _Options(
+        num_ctx=own.num_ctx,
+        num_predict=sampling.max_tokens,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        min_p=sampling.min_p,
+        repeat_penalty=sampling.repeat_penalty,
+        presence_penalty=sampling.presence_penalty,
+        seed=sampling.seed,
+    )
+    return Raw(msgspec.json.encode(_Head(model=model, think=own.think, options=options)))
+
+
+def tail(tools: Raw | None, schema: Raw | None) -> Raw:
+    """The fields of a request after its messages; `schema` is what the reply must fit, the bare JSON Schema."""
+    named = ((b'"tools":', tools), (b'"format":', schema))
+    return Raw(b"{" + b",".join(name + bytes(value) for name, value in named if value is not None) + b"}")
+
+
+def encode_history(history: History) -> tuple[WireMessage, ...]:
+    """The messages of a request; system prompts are one message, damaged calls are mended or told as text (D11)."""
+    texts = [message.text for message in history if isinstance(message, System)]
+    system = (WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
+    return system + tuple(_message(message) for message in repaired(history) if not isinstance(message, System))
+
+
+def _message(message: Message) -> WireMessage:
+    match message:
+        case System(text=text):
+            return WireMessage(role="system", content=text)
+        case User(text=text):
+            return WireMessage(role="user", content=text)
+        case Assistant(text=text, calls=calls):
+            return WireMessage(role="assistant", content=text, tool_calls=tuple(map(_call, calls)))
+        case Tool(name=name, text=text):
+            return WireMessage(role="tool", content=text, tool_name=name)
+        case _:
+            assert_never(message)
+
+
+def _call(call: ToolCall) -> WireCall:
+    return WireCall(function=WireFunction(name=call.name, arguments=Raw(call.arguments.encode())))
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Raw = Raw(b"null")
+
+
+class _Call(Struct):
+    function: _Function | None = None
+
+
+class _Message(Struct):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Answer(Struct):
+    message: _Message | None = None
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+    error: str | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def decode_reply(body: bytes) -> Reply | Fault:
+    """The reply that a whole answer holds; a Fault says what a body that is none lacks, or what Ollama reports."""
+    try:
+        answer = _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut(body))
+    if answer.error is not None:
+        return Fault(kind="malformed", detail=f"Ollama reports an error: {answer.error[:300]}", body=cut(body))
+    if answer.message is None:
+        return Fault(kind="malformed", detail="the server's answer has no message", body=cut(body))
+    message = answer.message
+    return Reply(
+        text=message.content or "",
+        reasoning=message.thinking or "",
+        calls=tuple(map(_raw_call, message.tool_calls or ())),
+        finish=answer.done_reason or "stop",
+        usage=_usage(answer),
+    )
+
+
+def _raw_call(call: _Call) -> RawCall:
+    function = call.function or _Function()
+    return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
+
+
+def _usage(answer: _Answer) -> Usage | None:
+    """Tokens; Ollama leaves out a count of zero, and gives none at all where it did not run the model."""
+    if answer.prompt_eval_count is None and answer.eval_count is None:
+        return None
+    return Usage(prompt=answer.prompt_eval_count or 0, completion=answer.eval_count or 0)

@@ -1,0 +1,128 @@
+"""Histories that strict servers and templates take: no damaged call (D11), no call without answer, roles in turn.
+
+Both functions look at an exchange alone (a reply, its answers, what is said after them), so that what they make
+of a part that begins with a reply is the end of what they make of the whole.
+"""
+
+import re
+from typing import assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.rescue.jsontext import Json, json_at
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of tools that OpenAI-compatible servers take."""
+
+_object = msgspec.json.Decoder(dict[str, object])
+
+
+def is_object(text: str) -> bool:
+    """Whether the text is a JSON object that every server can read: numbers in range, no halves of characters."""
+    try:
+        _object.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
+    """The history with only such calls as a server takes back, each answered at once and in order (D11).
+
+    Damaged arguments are mended. An exchange that cannot be mended (arguments that are no JSON object, a name
+    that is none, a call without answer) is told as text, with its answers; so is an answer to no call.
+    """
+    told: list[Message] = []
+    position = 0
+    while position < len(history):
+        message = history[position]
+        position += 1
+        if isinstance(message, Assistant) and message.calls:
+            end = position
+            while end < len(history) and isinstance(history[end], Tool):
+                end += 1
+            told += _exchange(message, tuple(t for t in history[position:end] if isinstance(t, Tool)), names)
+            position = end
+        else:
+            told.append(_answer_as_text(message) if isinstance(message, Tool) else message)
+    return tuple(told)
+
+
+def _exchange(reply: Assistant, answers: tuple[Tool, ...], names: re.Pattern[str]) -> History:
+    calls = tuple(mended(call) for call in reply.calls)
+    sound = tuple(call for call in calls if call is not None and names.fullmatch(call.name))
+    given = {answer.call_id: answer for answer in answers}
+    ids = {call.id for call in sound}
+    if len(sound) == len(calls) == len(ids) == len(answers) and given.keys() == ids:
+        kept = reply if sound == reply.calls else replace(reply, calls=sound)
+        return (kept, *(_answering(given[call.id], call) for call in sound))
+    words = "\n".join(filter(None, (reply.text, *map(call_as_text, reply.calls))))
+    return (replace(reply, text=words, calls=()), *map(_answer_as_text, answers))
+
+
+def _answering(answer: Tool, call: ToolCall) -> Tool:
+    """The answer under the name that was called: some wires know it by that alone."""
+    return answer if answer.name == call.name else replace(answer, name=call.name)
+
+
+def mended(call: ToolCall) -> ToolCall | None:
+    """The call with arguments that are a JSON object; None where there is no reading them so."""
+    if is_object(call.arguments):
+        return call
+    text = call.arguments.strip()
+    found = json_at(text, 0) if text.startswith("{") else None
+    if not isinstance(found, Json) or text[found.end :].strip() or not is_object(found.text):
+        return None
+    return replace(call, arguments=found.text, repairs=call.repairs + found.repairs)
+
+
+def call_as_text(call: ToolCall) -> str:
+    """What was called, for a history that cannot hold the call itself."""
+    return f"[called {call.name}: {call.arguments}]"
+
+
+def _answer_as_text(answer: Tool) -> User:
+    text = f"Result of {answer.name}:\n{answer.text}"
+    return User(text=text, kind=answer.kind, turn=answer.turn, pinned=answer.pinned)
+
+
+def alternating(history: History) -> History:
+    """The history repaired and with neighbours of one role joined, for templates that want roles to take turns.
+
+    What the user says right after a tool's result is joined to that result: such templates refuse it there too.
+    No word is lost, and nothing is moved up: the prompt's prefix stays what it was (D20). A part that begins
+    with a reply is joined by itself, so the whole must not have a reply before it.
+    """
+    turns: list[Message] = []
+    for message in repaired(history):
+        joined = _joined(turns[-1], message) if turns else None
+        if joined is None:
+            turns.append(message)
+        else:
+            turns[-1] = joined
+    return tuple(turns)
+
+
+def _joined(before: Message, message: Message) -> Message | None:
+    """The two as one message; None where each stays by itself."""
+    match before, message:
+        case (System(), System()) | (User(), User()) | (Tool(), User()):
+            return _with_text(before, _paragraphs(before.text, message.text))
+        case Assistant(calls=()), Assistant():
+            return _with_text(message, _paragraphs(before.text, message.text))
+        case _:
+            return None
+
+
+def _with_text(message: Message, text: str) -> Message:
+    match message:
+        case System() | User() | Assistant() | Tool():
+            return replace(message, text=text)
+        case _:
+            assert_never(message)
+
+
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts))
