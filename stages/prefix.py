@@ -1,0 +1,120 @@
+"""Prefix: how much of the last prompt the next one begins with, and which stage is to blame for the rest (D20).
+
+A server keeps what it has evaluated of a prompt for as long as the next prompt begins the same. What counts is the
+prompt as the model's chat template renders it: the tools first, then the messages; call ids, escapes and the
+request's options are not in it. So kept and lost are measured in messages and in the characters that
+`message.size` counts, not in bytes of JSON, which change where no prompt does. (A template that writes the tools, or
+what it makes of earlier reasoning, in relation to the last user message may keep less; no request shows that.)
+"""
+
+from typing import Literal, TypeVar
+
+from msgspec import Struct
+
+from stages.message import WARNINGS, Assistant, History, Kind, Message, User, size
+from stages.state import Sent, State
+
+Cause = Literal["compact", "fold", "serialize", "history"]
+"""The stage that changed what the last prompt began with; `history`: what drives the run reshaped it between turns."""
+
+
+class Prefix(Struct, frozen=True, kw_only=True):
+    """What two views begin with alike: whole messages, and all its characters, those of the next message's text too."""
+
+    messages: int
+    characters: int
+
+
+class Loss(Struct, frozen=True, kw_only=True):
+    """What of the last prompt, in tokens, the server can keep, and what it cannot."""
+
+    kept_tokens: int
+    lost_tokens: int
+    cause: Cause
+
+
+SHOWN_ONCE = WARNINGS | {Kind.SUMMARY}
+"""The kinds that stand at the end of a view without being recorded: a warning, the request for a summary."""
+
+S = TypeVar("S", str, bytes, History)
+
+
+def shared(before: S, after: S) -> int:
+    """The length of the common prefix of two texts or histories: linear, in slices that are compared at C speed."""
+    low, high = 0, min(len(before), len(after))
+    if before[:high] == after[:high]:
+        return high
+    # Between the marks is the first difference; what lies below `low` is equal, so each half is compared once.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if before[low:middle] == after[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def prefix(before: History, after: History) -> Prefix:
+    """The common prefix of two views, in messages and characters by `message.size`."""
+    count = shared(before, after)
+    characters = sum(map(size, before[:count]))
+    if count < len(before) and count < len(after):
+        characters += _alike(before[count], after[count])
+    return Prefix(messages=count, characters=characters)
+
+
+def _alike(before: Message, after: Message) -> int:
+    """Characters that two messages begin with alike: texts of the same role, the text before the calls."""
+    return shared(before.text, after.text) if type(before) is type(after) else 0
+
+
+def loss(before: State, after: State) -> Loss | None:
+    """What the request that `after` sends loses of the one before; None where it loses nothing.
+
+    Tokens are by the ledger's ratio. The tools, which stand before all messages, are kept unless they change.
+    """
+    last, sent = before.sent, after.sent
+    ratio, tools = after.ledger.tokens_per_character, before.ledger.prompt_size - last.size
+    found = prefix(last.view, sent.view)
+    rewritten = bool(last.view) and (_tools(last) != _tools(sent) or _first(found, last) != _first(found, sent))
+    kept = 0 if rewritten else tools + found.characters
+    if not rewritten and found.messages == len(last.view):
+        return None
+    cause = "serialize" if rewritten else _cause(before, after, last.view[found.messages])
+    kept_tokens = int(kept * ratio)
+    return Loss(kept_tokens=kept_tokens, lost_tokens=int(before.ledger.prompt_size * ratio) - kept_tokens, cause=cause)
+
+
+def _tools(sent: Sent) -> bytes:
+    """The tools where they are a field of the request; a constraint in the same place is not shown to a model."""
+    return bytes(sent.request.tail) if sent.mode == "native" else b""
+
+
+def _first(found: Prefix, sent: Sent) -> bytes:
+    """The first message as it was written, where both views have it: in other modes the tools stand there."""
+    return bytes(sent.request.messages[0]) if found.messages and sent.request.messages else b""
+
+
+def _cause(before: State, after: State, lost: Message) -> Cause:
+    done = after.ledger.compactions
+    # A summary shortens the history when it is delivered; the other tiers do it as the next request is made.
+    shortened: Cause = "compact" if done and done[-1].turn >= before.ledger.turn else "history"
+    if isinstance(lost, User) and lost.kind in SHOWN_ONCE and lost not in before.history:
+        return "fold"
+    if not _recorded(before):
+        return shortened
+    origin = next((m for m in before.history if _same(m, lost)), None)
+    return "fold" if origin is None or origin in after.history else shortened
+
+
+def _recorded(state: State) -> bool:
+    """Whether the history still begins with the one that the last request was made from."""
+    length = state.sent.length
+    return 0 < length <= len(state.history) and state.history[length - 1] is state.sent.last
+
+
+def _same(recorded: Message, shown: Message) -> bool:
+    """Whether the view shows this message of the record: a reply perhaps with its reasoning said aloud."""
+    if isinstance(recorded, Assistant) and isinstance(shown, Assistant):
+        return recorded.turn == shown.turn
+    return recorded == shown

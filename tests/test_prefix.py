@@ -1,0 +1,189 @@
+"""What two requests begin with alike, and which stage a loss is put down to."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge.testing import histories, texts
+from stages import Stage, compact, fold, pipeline, send, serialize
+from stages.compaction import Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.fold import FailedAttempts, Reasoning
+from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
+from stages.prefix import Loss, Prefix, loss, prefix, shared
+from stages.rules import Rules
+from stages.serialize import Mode
+from stages.state import Ready, State
+from stages.tool import ToolSpec
+from stages.warnings import warn_of_calls
+
+GOAL: History = (System(text="Do the work."), User(text="Go."))
+LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'), effect="read")
+ENOUGH = ContextBudget(tokens=100_000)
+
+
+def turn(number: int, result: str = "fine", reasoning: str = "") -> History:
+    call = ToolCall(id=f"call_{number}", name="look", arguments="{}")
+    said = Assistant(calls=(call,), turn=number, reasoning=reasoning)
+    return (said, Tool(call_id=call.id, name="look", text=result, turn=number))
+
+
+def failed(number: int) -> History:
+    nudge = User(text="Call a tool.", kind=Kind.RETRY_NUDGE, turn=number)
+    return (Assistant(text="Sure, I can do that!", turn=number), nudge)
+
+
+def turns(
+    compactor: Compactor | None = None,
+    budget: ContextBudget = ENOUGH,
+    *,
+    reasoning: Reasoning = "none",
+    failed_attempts: FailedAttempts = "keep",
+    mode: Mode = "native",
+    tool: ToolSpec = LOOK,
+    warn: int = 0,
+) -> Stage:
+    """The stages of a turn up to its request."""
+    rules = Rules(tools=(tool,), on_text="accept")
+    return pipeline(
+        compact(compactor or NoCompact(), budget),
+        fold(reasoning, failed_attempts),
+        warn_of_calls(rules, warn),
+        serialize(rules, mode),
+        send(rules),
+    )
+
+
+def sent(state: State, stage: Stage) -> State:
+    return stage(state).unwrap()
+
+
+def lost(history: History, more: History, first: Stage, second: Stage | None = None) -> Loss | None:
+    """What is lost when a run, asked once, goes on with these messages."""
+    asked = sent(State(history=history), first)
+    ready = asked.say(*more).to(Ready())
+    return loss(ready, sent(ready, second or first))
+
+
+@given(st.one_of(st.tuples(texts(), texts()), st.tuples(st.text("ab"), st.text("ab"))))
+def test_shared_is_the_longest_common_beginning(pair: tuple[str, str]) -> None:
+    before, after = pair
+    count = shared(before, after)
+    assert before[:count] == after[:count]
+    assert count == min(len(before), len(after)) or before[count] != after[count]
+    assert shared(before.encode(errors="replace"), after.encode(errors="replace")) >= count
+
+
+@given(histories(), histories())
+def test_a_prefix_is_symmetric_and_never_longer_than_either(before: History, after: History) -> None:
+    found = prefix(before, after)
+    assert found == prefix(after, before)
+    assert found.messages <= min(len(before), len(after))
+    assert found.characters <= min(sum(map(size, before)), sum(map(size, after)))
+
+
+@given(histories(), histories())
+def test_the_prefix_of_equals_is_all_of_it_and_appending_loses_nothing(before: History, more: History) -> None:
+    everything = Prefix(messages=len(before), characters=sum(map(size, before)))
+    assert prefix(before, before) == prefix(before, before + more) == everything
+
+
+@given(histories())
+def test_a_run_that_only_goes_on_loses_nothing(history: History) -> None:
+    assert lost(history, turn(99), turns()) is None
+
+
+def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
+    cut = Tool(call_id="call_1", name="look", text="a" * 200 + "\n[Truncated — 800 chars removed]", turn=1)
+    before, after = GOAL + turn(1, "a" * 1000), (*GOAL, turn(1)[0], cut)
+    assert prefix(before, after) == Prefix(messages=3, characters=sum(map(size, before[:3])) + 200)
+
+
+def test_a_text_of_another_role_is_nothing_in_common() -> None:
+    assert prefix((*GOAL, User(text="Yes.")), (*GOAL, Assistant(text="Yes."))).characters == sum(map(size, GOAL))
+
+
+OLD = turn(1, "a" * 2000) + turn(2, "b" * 2000)
+TIGHT = ContextBudget(tokens=1200, threshold=0.9)
+RENAMED = replace(LOOK, description="Look closely.")
+PROMPTED = turns(mode="prompted")
+
+
+@pytest.mark.parametrize(
+    ("history", "more", "first", "second", "cause"),
+    [
+        (GOAL + OLD, turn(3, "c" * 2000), turns(TieredCompact(), TIGHT), None, "compact"),
+        (GOAL + OLD, turn(3, "c" * 2000), turns(SlidingWindowCompact(), TIGHT), None, "compact"),
+        (GOAL + failed(1), turn(2), turns(failed_attempts="collapse"), None, "fold"),
+        (GOAL + turn(1, reasoning="Hm."), turn(2, reasoning="Oh."), turns(reasoning="keep-last"), None, "fold"),
+        (GOAL + turn(1, reasoning="Hm."), turn(2), turns(reasoning="full"), None, None),
+        (GOAL + turn(1), turn(2), turns(warn=100), None, "fold"),
+        (GOAL + turn(1), turn(2), turns(), turns(tool=RENAMED), "serialize"),
+        (
+            GOAL + failed(1),
+            turn(2),
+            PROMPTED,
+            turns(mode="prompted", tool=RENAMED, failed_attempts="collapse"),
+            "serialize",
+        ),
+        (GOAL + turn(1), turn(2), turns(), turns(mode="prompted"), "serialize"),
+        (GOAL + turn(1), turn(2), PROMPTED, turns(mode="constrained"), None),
+        ((), GOAL, turns(), None, None),
+    ],
+)
+def test_a_loss_is_put_down_to_the_stage_that_caused_it(
+    history: History, more: History, first: Stage, second: Stage | None, cause: str | None
+) -> None:
+    found = lost(history, more, first, second)
+    assert (found and found.cause) == cause
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda history: history[2:],
+        lambda history: (*history[:2], User(text="By the way."), *history[2:]),
+        lambda history: (*history[:3], replace(history[3], text="else"), *history[4:]),
+    ],
+)
+def test_a_history_reshaped_between_turns_is_nobody_elses_doing(shape: Callable[[History], History]) -> None:
+    asked = sent(State(history=GOAL + turn(1) + turn(2)), turns())
+    ready = asked.reshape(shape(asked.history)).to(Ready())
+    found = loss(ready, sent(ready, turns()))
+    assert found is not None
+    assert found.cause == "history"
+
+
+def test_what_compaction_did_to_a_reply_that_is_shown_with_its_reasoning_is_compactions() -> None:
+    said = Assistant(text="Well.", reasoning="hm " * 500, turn=1)
+    tight = ContextBudget(tokens=1000, reasoning=True)
+    found = lost((*GOAL, said), turn(2) + turn(3, "c" * 2000), turns(TieredCompact(), tight, reasoning="full"))
+    assert found is not None
+    assert found.cause == "compact"
+
+
+def test_kept_and_lost_are_the_last_prompt_and_its_tools_stay() -> None:
+    asked = sent(State(history=GOAL + OLD), turns(TieredCompact(), TIGHT))
+    ready = asked.say(*turn(3, "c" * 2000)).to(Ready())
+    after = sent(ready, turns(TieredCompact(), TIGHT))
+    found = loss(ready, after)
+    assert found is not None
+    whole, ratio = asked.ledger.prompt_size, asked.ledger.tokens_per_character
+    tools = whole - asked.sent.size
+    assert tools > 0
+    assert found.kept_tokens == int((tools + prefix(asked.sent.view, after.sent.view).characters) * ratio)
+    assert found.kept_tokens + found.lost_tokens == int(whole * ratio)
+
+
+def test_other_tools_lose_everything() -> None:
+    found = lost(GOAL + turn(1), turn(2), turns(), turns(tool=RENAMED))
+    assert found is not None
+    assert found.kept_tokens == 0
+
+
+def test_a_run_that_has_sent_nothing_yet_has_nothing_to_lose() -> None:
+    state = State(history=GOAL)
+    assert loss(state, sent(state, turns())) is None
