@@ -18,8 +18,8 @@ from stages.recall import clear
 from stages.rescue import rescue, split_reasoning
 from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
 
-PHASE = 4
-"""Of a compaction by summary: it comes after the three tiers of `TieredCompact`."""
+PHASE = 5
+"""Of a compaction by summary; those of `TieredCompact` end with 4."""
 
 FAILURES = 2
 """So many summaries in a row that could not be used, and the run asks for no more."""
@@ -28,9 +28,10 @@ FAILURES = 2
 class Summarize(Struct, frozen=True, kw_only=True):
     """When a summary is asked for, and of what.
 
-    It is of all but the last `keep_recent` turns, and asked for when the compactor's own tiers do not come down
-    to the budget's low mark, if it would replace more than the part `smallest` of the budget: so each one that is
-    paid for makes room. The model is asked for `words` words at most; under `shortest` characters it is none.
+    It is of all but the last `keep_recent` turns. It is asked for when the compactor's own tiers do not come down to
+    the budget's low mark, or only by dropping calls that ran, and if it would replace more than the part `smallest`
+    of the budget: so each one that is paid for makes room. The model is asked for `words` words at most; under
+    `shortest` characters it is none.
     """
 
     keep_recent: int = 2
@@ -71,8 +72,15 @@ def _may_ask(ledger: Ledger) -> bool:
 
 
 def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
+    """Whether the compactor comes down to the low mark, and no call that ran has to go for it without a trace."""
     compacted = compactor(history, budget)
-    return isinstance(compacted, Compacted) and estimate(compacted.history, budget) <= budget.target
+    if not isinstance(compacted, Compacted) or _answers(compacted.history) < _answers(history):
+        return False
+    return estimate(compacted.history, budget) <= budget.target
+
+
+def _answers(history: History) -> int:
+    return sum(isinstance(message, Tool) and message.kind is Kind.TOOL_RESULT for message in history)
 
 
 def _replaced(old: History) -> list[Span]:
