@@ -99,6 +99,48 @@ def test_a_call_cut_off_after_a_complete_one_is_said_and_the_first_kept() -> Non
     assert found.damage is not None
 
 
+def _shouting(name: str, arguments: str, cost: int) -> Family:
+    """A family that reads every exclamation mark as the same call."""
+
+    def read(_text: str, start: int, _names: Names) -> Read:
+        claim = Claim(name="set_timer", arguments=arguments, cost=cost)
+        return Read(start=start, end=start + 1, claims=(claim,), keep="")
+
+    return Family(name=name, first="!", opener="!", read=read)
+
+
+def test_of_several_readings_of_one_place_the_cheapest_counts() -> None:
+    dear, cheap = _shouting("dear", '{"seconds":1}', 2), _shouting("cheap", '{"seconds":2}', 1)
+    for families in ((dear, cheap), (cheap, dear)):
+        (call,) = rescuer(families)("Go!", NAMES).calls
+        assert (call.origin, call.arguments) == ("cheap", '{"seconds":2}')
+
+
+def test_readings_that_cost_the_same_and_differ_are_nobody_s() -> None:
+    one, other = _shouting("one", '{"seconds":1}', 1), _shouting("other", '{"seconds":2}', 1)
+    found = rescuer((one, other))("Go!", NAMES)
+    assert found.calls == ()
+    assert found.damage == 'it can be read in two ways, as set_timer({"seconds":1}) or as set_timer({"seconds":2}).'
+    same = rescuer((one, _shouting("same", '{ "seconds": 1 }', 1)))("Go!", NAMES)
+    assert [call.origin for call in same.calls] == ["one"]
+
+
+def test_a_call_that_markup_and_json_both_name_is_one_call() -> None:
+    wrapped = '<function=get_weather>{"name": "get_weather", "arguments": {"city": "Paris"}}</function>'
+    (call,) = rescue(wrapped, NAMES).calls
+    assert (call.arguments, call.repairs, call.cost) == ('{"city": "Paris"}', ("wrapped_twice",), 1)
+    (kept,) = rescue('[TOOL_CALLS]set_timer[ARGS]{"name": "get_weather", "arguments": {}}', NAMES).calls
+    assert (kept.name, kept.arguments) == ("set_timer", '{"name": "get_weather", "arguments": {}}')
+
+
+def test_a_text_that_seems_to_begin_calls_without_end_is_given_up_and_it_is_said() -> None:
+    call = '{"name": "get_weather", "arguments": {}}\n'
+    found = rescue(call + "<a>" * 20_000 + call, NAMES)
+    assert len(found.calls) == 1
+    assert found.damage is not None
+    assert rescue("<a>" * 20_000, NAMES).damage is None
+
+
 def test_a_family_of_one_s_own_is_one_value_more() -> None:
     def read(text: str, start: int, names: Names) -> Read | None:
         end = text.index("!", start)

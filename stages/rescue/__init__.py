@@ -9,7 +9,8 @@ from stages.rescue.driver import Rescue, Rescued, rescuer
 from stages.rescue.families import FAMILIES
 from stages.rescue.found import Claim, Family, FoundCall, Read
 from stages.rescue.names import Names
-from stages.rescue.reasoning import Delta, Split, advance, finish, gather, split_reasoning
+from stages.rescue.pieces import Split
+from stages.rescue.reasoning import Delta, advance, finish, gather, split_reasoning
 
 __all__ = [
     "FAMILIES",

@@ -4,12 +4,14 @@ import re
 
 from stages.rescue.cues import AFTERWARDS, FETCHING, INTENT, REPORTED, SHOWN, SUBJECT
 
-_WINDOW = 240
+WINDOW = 240
 """Characters before and after a call in which its sentence is looked for."""
 
 _QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _NEARLY = 16
 """Characters of decoration that may stand around a call which is the whole reply."""
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
+_SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
 
@@ -23,32 +25,32 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
         return not _is_all(text, start, end)
     if _in_blockquote(text, start):
         return True
-    lead = lead_in(text, start, floor)
-    if SHOWN.search(lead) and not FETCHING.search(lead):
+    lead = lead_in(text, start, floor).lower()
+    if SHOWN.in_(lead) and not FETCHING.in_(lead):
         return True
-    if REPORTED.search(lead) and not INTENT.search(lead):
+    if REPORTED.in_(lead) and not INTENT.in_(lead):
         return True
-    return bool(SUBJECT.match(text, end) or AFTERWARDS.search(_sentence_after(text, end)))
+    return bool(SUBJECT.match(text, end) or AFTERWARDS.in_(_sentence_after(text, end).lower()))
 
 
 def lead_in(text: str, start: int, floor: int) -> str:
     """The sentence that leads up to `start`; a heading or a label stands for itself."""
-    window = text[max(floor, start - _WINDOW) : start]
-    window = _FENCE_LINE.sub("", window).rstrip(" \t\r\n`*_#>:~-")
+    window = text[max(floor, start - WINDOW) : start]
+    window = _FENCE_LINE.sub("", window).rstrip(" \t\r\n`*_#>:\uff1a~-")
     if not window:
         return ""
     begins = 0
-    for boundary in re.finditer(r"[.!?](?=\s)|\n", window):
+    for boundary in _SENTENCE_END.finditer(window):
         begins = boundary.end()
     return window[begins:]
 
 
 def _sentence_after(text: str, end: int) -> str:
-    tail = text[end : end + _WINDOW]
-    tail = _FENCE_LINE.sub("", tail).lstrip(" \t\r\n`*_)]}>.,;:")
+    tail = text[end : end + WINDOW]
+    tail = _FENCE_LINE.sub("", tail).lstrip(" \t\r\n`*_)]}>.,;:\u3002\u00bf\uff08(")
     if not tail[:1].isalpha():
         return ""
-    first = re.search(r"[.!?](?=\s|$)|\n\s*\n", tail)
+    first = _SENTENCE_AFTER_END.search(tail)
     return tail[: first.end()] if first else tail
 
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-from stages.rescue.context import is_shown
+from stages.rescue.candidates import cheapest, unwrapped
+from stages.rescue.context import WINDOW, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read
 from stages.rescue.names import Names
+from stages.rescue.openers import Openers, openers
 from stages.rescue.reasoning import without_reasoning
 
 _STRAY = re.compile(
@@ -36,46 +38,64 @@ class Rescued(Struct, frozen=True, kw_only=True):
 
 
 Rescue = Callable[[str, Collection[str]], Rescued]
-_Asked = dict[str, tuple[tuple[Family, Callable[[str, int], re.Match[str] | None]], ...]]
+
+_PATIENCE = 10_000
+"""What reading one text may cost: a place where a call may begin is 1. No model that means to act writes as many."""
+_PER_READ = 10
+"""What a place costs besides, if a family read something there."""
+_PER_CALL = 8
+"""What it costs besides, if that may be a call: the sentences around it are read too."""
+_WASTE = 20
+"""Characters that cost 1, if a family has read them in vain."""
+_TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
 def rescuer(families: tuple[Family, ...]) -> Rescue:
-    """A function `rescue(text, names)` that knows these families; where two openers match, the earlier family wins."""
-    anywhere = re.compile("|".join(family.opener for family in families))
-    opens = tuple((family, re.compile(family.opener).match) for family in families)
-    asked: _Asked = {
-        first: tuple((family, match) for family, match in opens if first in family.first)
-        for first in {character for family in families for character in family.first}
-    }
+    """A function `rescue(text, names)` that knows these families; of equal readings, the earlier family's counts."""
+    known = openers(families)
 
     def rescue(text: str, names: Collection[str]) -> Rescued:
         # Half a surrogate pair is no text: no JSON can hold it, and no server takes it back.
         sound = text if text.isascii() else text.encode(errors="replace").decode()
         visible = without_reasoning(sound)
-        return _gathered(visible, _reads(visible, anywhere, asked, Names(names)), Names(names))
+        tools = Names(names)
+        return _gathered(visible, _reads(visible, known, tools), tools)
 
     return rescue
 
 
-def _reads(text: str, anywhere: re.Pattern[str], asked: _Asked, names: Names) -> list[tuple[str, Read]]:
+def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read, in order, none overlapping, without what is only shown."""
     reads: list[tuple[str, Read]] = []
     position = floor = 0
-    while found := anywhere.search(text, position):
+    patience = _PATIENCE
+    called = damaged = False
+    while found := known.anywhere.search(text, position):
         start = found.start()
         position = start + 1
-        for family, opens in asked[text[start]]:
-            read = family.read(text, start, names) if opens(text, start) else None
-            if read is None or read.start < floor:
-                continue
-            position = max(read.end, position)
-            says_something = read.claims or read.damage
-            if says_something and is_shown(text, read.start, read.end, floor, torn=not read.claims):
-                break
-            if says_something or read.keep is not None:
-                reads.append((family.name, read))
-                floor = position
-            break
+        if patience <= 0:
+            # Without a call before it this is a text like any other.
+            return [*reads, ("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else reads
+        patience -= 1
+        readings = known.readings(text, start, floor, names)
+        if not readings:
+            continue
+        family, read = readings[0] if len(readings) == 1 else cheapest(readings, names)
+        position = max(read.end, position)
+        patience -= _PER_READ
+        if len(readings) > 1:
+            patience -= max(0, max(other.end for _, other in readings) - position) // _WASTE
+        if read.claims or read.damage:
+            # Of what is damaged, the first is what the model hears of.
+            if read.claims or not damaged:
+                patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
+                if is_shown(text, read.start, read.end, floor, torn=not read.claims):
+                    continue
+            called, damaged = called or bool(read.claims), damaged or bool(read.damage)
+        elif read.keep is None:
+            continue
+        reads.append((family, read))
+        floor = position
     return reads
 
 
@@ -85,7 +105,8 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
     calls: list[FoundCall] = []
     unknown: list[str] = []
     for family, read in reads:
-        for claim in read.claims:
+        for written in read.claims:
+            claim = unwrapped(written, names)
             match names.find(claim.name):
                 case (known,):
                     calls.append(_call(claim, known, family, (read.start, read.end)))

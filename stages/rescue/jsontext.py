@@ -55,8 +55,9 @@ def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
     match mend(text, start):
         case Mended(json=mended, end=end, repairs=repairs, cost=cost):
             return Json(text=mended, end=end, repairs=repairs, cost=cost)
-        case torn:
-            return torn
+        case Torn(end=broken, cut=cut):
+            # So far it was sound JSON: nothing begins inside of it.
+            return Torn(end=max(broken, abs(end)), cut=cut)
 
 
 def is_json(text: str) -> bool:

@@ -1,11 +1,14 @@
 """Laws of rescue: total, deterministic, only known names out, nothing that is not in the text."""
 
 import re
+import sys
+from types import FrameType
 
 import msgspec
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.test_rescue import WORST
 from stages.rescue import Delta, Split, advance, finish, gather, rescue, split_reasoning
 from tests.rescue_corpus import cases
 
@@ -175,3 +178,35 @@ def test_splitting_drops_tags_only(text: str) -> None:
     reasoning, rest = split_reasoning(text)
     kept = re.sub(r"\s", "", reasoning) + re.sub(r"\s", "", rest)
     assert len(kept) <= len(re.sub(r"\s", "", text))
+
+
+def _steps(text: str) -> int:
+    """Calls of functions while the text is read: work as a number that is the same on every machine."""
+    count = 0
+
+    def counted(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        rescue(text, NAMES)
+        split_reasoning(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from((*FRAGMENTS, *WORST.values())), min_size=1, max_size=3).map("".join))
+@example('{"a":"\nAction: {')
+@example("look[ARGS]{")
+@example('[x(a="')
+@example('{"name":[[[[')
+@example("<search>{")
+@example("<log>")
+def test_twice_the_text_is_at_most_twice_the_work(unit: str) -> None:
+    text = unit * (4000 // len(unit) + 1)
+    # A window of the strict reader more or less is what the constant is for.
+    assert _steps(text * 2) <= 2.3 * _steps(text) + 1000

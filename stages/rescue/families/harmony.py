@@ -14,7 +14,9 @@ _HEADER = re.compile(
 )
 _END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>)|\Z")
 _AFTER_CALL = re.compile(r"\s*<\|(?:end|return|call)\|>")
-_START_BEFORE = re.compile(r"(?:<\|start\|>)?(?:assistant)?\s*(?:<\|channel\|>)?\s*(?:commentary|analysis)?\s*\Z")
+_START_BEFORE = re.compile(
+    r"(?:<\|start\|>)?(?:assistant)?(?:(?<!\s)\s++)?(?:<\|channel\|>\s*+)?(?:(?:commentary|analysis)\s*+)?\Z"
+)
 
 
 def _message(text: str, start: int, names: Names) -> Read | None:

@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec import Struct
+
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at, quoted
@@ -23,6 +25,7 @@ _ELEMENT = re.compile(
 )
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*(/?)>")
 _BLANK = re.compile(r"\s*")
+_UNCLOSED = "its markup is not closed."
 
 
 def _tool_xml(text: str, start: int, names: Names) -> Read | None:
@@ -38,9 +41,8 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
         return _closed(text, start, position, head["outer"], claim)
     body = _body(text, opening.end(), opening["tag"], name)
-    if isinstance(body, str):
-        end = len(text) if body == CUT else opening.end()
-        return Read(start=start, end=end, damage=body if names.knows(name) else None, keep="")
+    if isinstance(body, _Broken):
+        return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
     return _closed(text, start, end, head["outer"], claim)
 
@@ -51,9 +53,8 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
     if head is None:
         return None
     body = _body(text, head.end(), head["outer"], head["name"])
-    if isinstance(body, str):
-        end = len(text) if body == CUT else head.end()
-        return Read(start=start, end=end, damage=body if names.knows(head["name"]) else None, keep="")
+    if isinstance(body, _Broken):
+        return Read(start=start, end=body.end, damage=body.why if names.knows(head["name"]) else None, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 
@@ -66,11 +67,10 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
     if head[2]:
         return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
     body = _body(text, head.end(), head[1], head[1])
-    if isinstance(body, str):
+    if isinstance(body, _Broken):
         # A tag that happens to bear a tool's name is a call only if arguments follow.
         follows = text.startswith("{", _past_blank(text, head.end())) or _ELEMENT.match(text, head.end())
-        end = len(text) if body == CUT else head.end()
-        return Read(start=start, end=end, damage=body, keep="") if follows else None
+        return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 
@@ -84,28 +84,35 @@ def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> R
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
-def _body(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | str:
+class _Broken(Struct, frozen=True):
+    """What is wrong with the arguments, and where reading them stopped."""
+
+    why: str
+    end: int
+
+
+def _body(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | _Broken:
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = _past_blank(text, position)
     if text.startswith("{", begin):
         found = json_at(text, begin)
         if not isinstance(found, Json):
-            return CUT if found.cut else UNREADABLE
+            return _Broken(CUT if found.cut else UNREADABLE, len(text) if found.cut else found.end)
         end = _after(text, found.end, closing)
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return (claim, end) if end else "its markup is not closed."
+        return (claim, end) if end else _Broken(_UNCLOSED, found.end)
     given: dict[str, str] = {}
     while (element := _ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
         closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
         end = text.find(closing_tag, element.end())
         if end < 0 or key in given:
-            return CUT if end < 0 else f"it gives {key} twice."
+            return _Broken(CUT, len(text)) if end < 0 else _Broken(f"it gives {key} twice.", end)
         given[key] = quoted(_unwrapped(text[element.end() : end]))
         position = end + len(closing_tag)
     end = _after(text, position, closing)
     if end is None:
-        return "its markup is not closed."
+        return _Broken(_UNCLOSED, position)
     arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
     return Claim(name=name, arguments=arguments), end
 

@@ -34,7 +34,7 @@ def _tagged(text: str, start: int, names: Names) -> Read | None:
         return None
     end = text.find(f"</{tag}>", opening.end(), len(text) if opening[1] else opening.end() + _REACH)
     if end < 0:
-        return Read(start=start, end=len(text)) if opening[1] else None
+        return Read(start=start, end=len(text) if opening[1] else opening.end())
     return Read(start=start, end=end + len(f"</{tag}>"))
 
 

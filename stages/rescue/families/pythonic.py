@@ -25,7 +25,7 @@ _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
 class PythonCalls(Struct, frozen=True):
-    """Calls, or why they cannot be used, and where they ended."""
+    """Calls, or why they cannot be used, and where they ended; with neither, Python that is nobody's call."""
 
     claims: tuple[Claim, ...]
     end: int
@@ -41,7 +41,7 @@ def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
         one = _call(text, position, names)
         if one is None:
             break
-        if one.damage:
+        if not one.claims:
             # A list is one value: cut off, none of it is sure.
             return PythonCalls(() if opening else claims, one.end, one.damage)
         claims += one.claims
@@ -80,14 +80,15 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
             return _not_keyword(text, position, name, names)
         found = mend(text, keyword.end()) if _LITERAL.match(text, keyword.end()) else None
         if not isinstance(found, Mended):
-            return _unread(text, name, names, cut=found is not None and found.cut)
+            broken = keyword.end() if found is None else found.end
+            return _unread(text, broken, name, names, cut=found is not None and found.cut)
         members.append(f"{quoted(keyword[1])}:{found.json}")
         keys.add(keyword[1])
         repairs.update(dict.fromkeys(r for r in found.repairs if r not in ("single_quotes", "python_literals")))
         cost += found.cost
         following = _COMMA_OR_END.match(text, found.end)
         if following is None:
-            return _unread(text, name, names, cut=_BLANK_TO_END.match(text, found.end) is not None)
+            return _unread(text, found.end, name, names, cut=_BLANK_TO_END.match(text, found.end) is not None)
         position = following.end()
         if following[2] or following[3]:
             break
@@ -101,14 +102,14 @@ def _past_print(text: str, head: re.Match[str], position: int) -> int:
 
 def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:
     if _BLANK_TO_END.match(text, position):
-        return _unread(text, name, names, cut=True)
+        return _unread(text, position, name, names, cut=True)
     why = f"the arguments of {name[:60]} must be given by name."
     return PythonCalls((), position + 1, why) if names.knows(name) else None
 
 
-def _unread(text: str, name: str, names: Names, *, cut: bool) -> PythonCalls | None:
+def _unread(text: str, position: int, name: str, names: Names, *, cut: bool) -> PythonCalls:
     if not names.knows(name):
-        return None
+        return PythonCalls((), position)
     why = "is cut off before it is complete." if cut else "has an argument that is not a literal."
     return PythonCalls((), len(text), f"the call of {name[:60]} {why}")
 
@@ -118,8 +119,10 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if not _stands_alone_before(text, start):
         return None
     calls = call_list(text, start, names)
-    if calls is None or not _stands_alone_after(text, calls.end) or not _any_known(calls, names):
+    if calls is None:
         return None
+    if not _stands_alone_after(text, calls.end) or not _any_known(calls, names):
+        return Read(start=start, end=calls.end)
     return Read(start=start, end=calls.end, claims=calls.claims, damage=calls.damage, keep="")
 
 
@@ -151,8 +154,10 @@ def python_fence(text: str, start: int, names: Names) -> Read | None:
     fence = _FENCE.match(text, start)
     calls = call_list(text, fence.end(), names) if fence else None
     closing = _FENCE_END.match(text, calls.end) if calls else None
-    if calls is None or not _any_known(calls, names) or (closing is None and not calls.damage):
+    if calls is None:
         return None
+    if not _any_known(calls, names) or (closing is None and not calls.damage):
+        return Read(start=start, end=calls.end)
     end = closing.end() if closing else calls.end
     return Read(start=start, end=end, claims=calls.claims, damage=calls.damage, keep="")
 

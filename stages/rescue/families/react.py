@@ -2,7 +2,7 @@
 
 import re
 
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.families.json_calls import CUT, UNREADABLE, torn_call
 from stages.rescue.families.pythonic import call_list
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at
@@ -62,10 +62,12 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
     fence = _FENCE.match(text, position)
     if fence:
         found = json_at(text, fence.end())
-        shape = shape_of(found, names, marked=True) if isinstance(found, Json) else None
-        if isinstance(found, Json) and shape and (shape.claims or shape.damage):
-            return Read(start=start, end=_end(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
-        return None
+        if not isinstance(found, Json):
+            return torn_call(text, fence.end(), found, names) or Read(start=start, end=found.end)
+        shape = shape_of(found, names, marked=True)
+        if not shape.claims and not shape.damage:
+            return Read(start=start, end=found.end)
+        return Read(start=start, end=_end(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
     name = _NAME.match(text, position)
     if name is None or not names.knows(name[1]):
         return None

@@ -7,36 +7,40 @@ because models mix them up.
 import re
 
 from stages.rescue.families.json_calls import CUT, UNREADABLE
-from stages.rescue.families.pythonic import call_list
+from stages.rescue.families.pythonic import PythonCalls, call_list
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 
-_OPENERS = (
-    r"<tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
-    r"<toolcall>",
-    r"<function_calls?>",  # Granite code models, OLMo 3
-    r"<functioncall>",  # Glaive
-    r"<functions?>",
-    r"<tools>",  # what Qwen2.5-Coder writes for <tool_call>; definitions in it are told apart by their shape
-    r"<tool_use>",
-    r"<tool_request>",
-    r"<tool>",
-    r"<TOOLCALL>",  # Nemotron
-    r"<\|tool_calls?\|>",  # Granite 3, Phi-4 mini
-    r"<\|tool_call_start\|>",  # LFM2, MiniCPM
-    r"<\|tool_call>",
-    r"<\|python_tag\|>",  # Llama 3
-    r"<\|python_start\|>",  # Llama 4
-    r"<\|action_start\|>(?:\s*<\|plugin\|>)?",  # InternLM
-    r"<\|START_ACTION\|>",  # Command R7B, Command A
-    r"<\|FunctionCallBegin\|>",  # Doubao, Skywork
-    r"<\|tools_prefix\|>",  # Apertus
-    r"\[TOOL_CALLS\]",  # Mistral before v11
-    r"\[TOOL_REQUEST\]",  # LM Studio
+_WORDS = (
+    r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
+    r"toolcall>",
+    r"function_calls?>",  # Granite code models, OLMo 3
+    r"functioncall>",  # Glaive
+    r"functions?>",
+    r"tools>",  # what Qwen2.5-Coder writes for <tool_call>; definitions in it are told apart by their shape
+    r"tool_use>",
+    r"tool_request>",
+    r"tool>",
+    r"TOOLCALL>",  # Nemotron
 )
-_OPENING = re.compile("|".join(_OPENERS))
+_TOKENS = (
+    r"tool_calls?\|?>",  # Granite 3, Phi-4 mini, Gemma 4
+    r"tool_call_start\|>",  # LFM2, MiniCPM
+    r"python_tag\|>",  # Llama 3
+    r"python_start\|>",  # Llama 4
+    r"action_start\|>(?:\s*<\|plugin\|>)?",  # InternLM
+    r"START_ACTION\|>",  # Command R7B, Command A
+    r"FunctionCallBegin\|>",  # Doubao, Skywork
+    r"tools_prefix\|>",  # Apertus
+)
+_BRACKETS = (
+    r"TOOL_CALLS\]",  # Mistral before v11
+    r"TOOL_REQUEST\]",  # LM Studio
+)
+_OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
+_OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(r"\s*(?:```[ \t]*\w*\s*)?")
 _CLOSER = re.compile(
     r"\s*[}\])]{0,2}\s*(?:```\s*)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
@@ -65,11 +69,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         return None
     if _AT_ONCE.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
-        if python is None:
-            return _json(text, start, position, names)
-        return Read(
-            start=start, end=_past_closer(text, python.end), claims=python.claims, damage=python.damage, keep=""
-        )
+        return _of_python(text, start, python) if python else _json(text, start, position, names)
     return _named(text, start, position, names) or _python(text, start, position, names) or _junk(text, start, position)
 
 
@@ -99,9 +99,12 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
 def _named(text: str, start: int, position: int, names: Names) -> Read | None:
     """The name outside of the JSON: `get_weather`, then `{"city": …}`."""
     head = _NAME_THEN_JSON.match(text, position)
-    if head is None or not names.knows(head[1]):
+    if head is None:
         return None
     found = json_at(text, head.end())
+    if not names.knows(head[1]) and not (isinstance(found, Json) and _CLOSER.match(text, found.end)):
+        # Perhaps no name at all; what is closed was meant as a call.
+        return Read(start=start, end=max(found.end, position))
     if not isinstance(found, Json):
         return Read(start=start, end=max(found.end, position), damage=CUT if found.cut else UNREADABLE, keep="")
     claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
@@ -110,9 +113,12 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
 
 def _python(text: str, start: int, position: int, names: Names) -> Read | None:
     calls = call_list(text, position, names)
-    if calls is None:
-        return None
-    return Read(start=start, end=_past_closer(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
+    return None if calls is None else _of_python(text, start, calls)
+
+
+def _of_python(text: str, start: int, calls: PythonCalls) -> Read:
+    damage = calls.damage or (None if calls.claims else UNREADABLE)
+    return Read(start=start, end=_past_closer(text, calls.end), claims=calls.claims, damage=damage, keep="")
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
@@ -128,4 +134,4 @@ def _past_closer(text: str, position: int) -> int:
     return closer.end() if closer else position
 
 
-TAGGED = Family(name="tagged", first="<[", opener="|".join(_OPENERS), read=_read)
+TAGGED = Family(name="tagged", first="<[", opener=_OPENER, read=_read)

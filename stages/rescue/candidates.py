@@ -1,0 +1,60 @@
+"""Several readings of one text: the cheapest counts, and a tie between different calls is nobody's (D9)."""
+
+import msgspec
+
+from stages.rescue.found import Claim, Read
+from stages.rescue.jsontext import Json
+from stages.rescue.names import Names
+from stages.rescue.shape import shape_of
+
+
+def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]:
+    """The reading to go by, of several of the same place, each with its family, in the families' order.
+
+    Calls come before damage, and what a family knows to be no call comes as its order says.
+    """
+    called = [(family, read) for family, read in readings if read.claims]
+    if not called:
+        return readings[0]
+    family, best = min(called, key=lambda reading: _cost(reading[1], names))
+    for _, rival in called:
+        same_price = rival.end == best.end and _cost(rival, names) == _cost(best, names)
+        if same_price and _calls(rival, names) != _calls(best, names):
+            return family, _ambiguous(best, rival)
+    return family, best
+
+
+def unwrapped(claim: Claim, names: Names) -> Claim:
+    """The call that a call's arguments hold, where markup and JSON both name it: its other reading is no call."""
+    if '"name"' not in claim.arguments and '"tool' not in claim.arguments:
+        return claim
+    inner = shape_of(Json(text=claim.arguments, end=0), names, marked=False).claims
+    outer = names.find(claim.name)
+    if len(inner) != 1 or (outer and names.find(inner[0].name) != outer):
+        return claim
+    if not names.knows(inner[0].name):
+        return claim
+    repairs = (*claim.repairs, "wrapped_twice", *inner[0].repairs)
+    return Claim(name=inner[0].name, arguments=inner[0].arguments, repairs=repairs, cost=claim.cost + inner[0].cost + 1)
+
+
+def _ambiguous(one: Read, other: Read) -> Read:
+    """Neither of the two: what the model hears instead."""
+    first, second = (
+        ", ".join(f"{claim.name[:60]}({claim.arguments[:60]})" for claim in r.claims) for r in (one, other)
+    )
+    return Read(start=one.start, end=one.end, damage=f"it can be read in two ways, as {first} or as {second}.")
+
+
+def _cost(read: Read, names: Names) -> tuple[bool, int]:
+    """A call of a tool that does not exist is no reading to prefer."""
+    return not all(names.knows(claim.name) for claim in read.claims), sum(claim.cost for claim in read.claims)
+
+
+def _calls(read: Read, names: Names) -> list[tuple[tuple[str, ...], object]]:
+    return [_call(claim, names) for claim in read.claims]
+
+
+def _call(claim: Claim, names: Names) -> tuple[tuple[str, ...], object]:
+    """The call apart from how it was written."""
+    return names.find(claim.name) or (claim.name,), msgspec.json.decode(claim.arguments)

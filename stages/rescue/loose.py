@@ -1,0 +1,190 @@
+"""A reader of damaged JSON: one pass, forward only, that writes valid JSON and names what it mended."""
+
+import re
+
+import msgspec
+
+from stages.rescue.literals import literal
+from stages.rescue.strings import OPENING, quoted_string
+
+DEEPEST = 40
+"""Levels of nesting; no tool takes more, and deeper text is an attack."""
+MOST = 3000
+"""Values in one that is damaged; valid JSON may have as many as it likes."""
+
+_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|#[^\n]*+)*+")
+_LAST_WORD = re.compile(r"[\w.+-]*+\Z")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+:)")
+_MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
+_STOP = re.compile(r"```|<[/|\uff5ca-zA-Z]|\[/|\[END|\Z|(?<=\n)[A-Z][\w']*+ ")
+"""What comes after a value that its model took for finished: a fence's end, a tag, a sentence, nothing."""
+
+_CLOSER = {"{": "}", "{{": "}", "[": "]"}
+
+
+class BrokenError(Exception):
+    """No value: reading stopped at `position`. `cut`: the text ended inside the value."""
+
+    def __init__(self, position: int, *, cut: bool) -> None:
+        self.position = position
+        self.cut = cut
+
+
+class Reader:
+    """The state of one reading. After `run`, `out` is the value, `repairs` its mends, `position` its end."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self.text = text
+        self.position = start
+        self.out: list[str] = []
+        self.repairs: list[str] = []
+        self.open: list[str] = []
+        self.values = 0
+
+    def run(self) -> None:
+        self.value()
+        while self.open:
+            if self.open[-1] == "[":
+                self.array_step()
+            else:
+                self.object_step()
+
+    def blank(self) -> str:
+        """Skip to the next token and return its first character; "" at the end."""
+        end = _BLANK.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
+        skipped = self.text[self.position : end]
+        if skipped and not skipped.isspace():
+            self.repairs.append("comments")
+        self.position = end
+        return self.text[end : end + 1]
+
+    def broken(self) -> BrokenError:
+        return BrokenError(self.position, cut=self.position >= len(self.text))
+
+    def value(self) -> None:
+        self.values += 1
+        if self.values > MOST:
+            raise BrokenError(len(self.text), cut=False)
+        first = self.blank()
+        if first in ("{", "["):
+            self.push(first)
+        elif OPENING.match(self.text, self.position):
+            self.string(key=False)
+        else:
+            self.word()
+
+    def push(self, opener: str) -> None:
+        if len(self.open) >= DEEPEST:
+            raise self.broken()
+        self.out.append(opener)
+        self.position += 1
+        if opener == "{" and self.text.startswith("{", self.position):
+            self.position += 1
+            self.repairs.append("doubled_braces")
+            opener = "{{"
+        self.open.append(opener)
+
+    def string(self, *, key: bool) -> None:
+        found = quoted_string(self.text, self.position, key=key)
+        if found is None:
+            raise BrokenError(len(self.text), cut=True)
+        self.out.append(found.json)
+        self.repairs += found.repairs
+        self.position = found.end
+
+    def word(self) -> None:
+        found = literal(self.text, self.position)
+        if found is None:
+            if word := _LAST_WORD.match(self.text, self.position):
+                self.position = word.end()
+            raise self.broken()
+        self.position = found.end
+        self.out.append(found.json)
+        self.repairs += found.repairs
+
+    def close(self) -> None:
+        opener = self.open.pop()
+        self.position += 1
+        if opener == "{{" and self.text.startswith("}", self.position):
+            self.position += 1
+        self.out.append(_CLOSER[opener])
+
+    def missing_closer(self) -> None:
+        self.repairs.append("missing_closer")
+        self.out.append(_CLOSER[self.open.pop()])
+
+    def array_step(self) -> None:
+        """After `[` or an element."""
+        following = self.blank()
+        if self.out[-1] == "[" and following not in ("]", "", ","):
+            self.value()
+        else:
+            self.after_value(following)
+
+    def object_step(self) -> None:
+        """After `{` or a member."""
+        following = self.blank()
+        if self.out[-1] == "{" and following not in ("}", "", ","):
+            self.member()
+        else:
+            self.after_value(following)
+
+    def after_value(self, following: str) -> None:
+        closer = _CLOSER[self.open[-1]]
+        if following == closer:
+            self.close()
+        elif following == ",":
+            self.comma(closer)
+        elif self.out[-1] in ("{", "["):
+            raise self.broken()
+        elif closer == "}" and OPENING.match(self.text, self.position):
+            self.repairs.append("missing_comma")
+            self.out.append(",")
+            self.member()
+        elif _STOP.match(self.text, self.position) or (following in ("}", "]") and self.closes_outer(following)):
+            self.missing_closer()
+        else:
+            raise self.broken()
+
+    def closes_outer(self, closer: str) -> bool:
+        return any(_CLOSER[opener] == closer for opener in self.open)
+
+    def comma(self, closer: str) -> None:
+        """One comma between members; those too many, and one before the closer, are left out."""
+        first = self.out[-1] in ("{", "[")
+        following, commas = ",", 0
+        while following == ",":
+            self.position += 1
+            commas += 1
+            following = self.blank()
+        if first or commas > 1 or following == closer:
+            self.repairs.append("trailing_comma")
+        if following == closer:
+            return
+        if not first:
+            self.out.append(",")
+        if closer == "]":
+            self.value()
+        else:
+            self.member()
+
+    def member(self) -> None:
+        """A key, a colon, and the value or its opening bracket."""
+        self.blank()
+        if OPENING.match(self.text, self.position):
+            self.string(key=True)
+        else:
+            self.bare_key()
+        if self.blank() != ":":
+            raise self.broken()
+        self.position += 1
+        self.out.append(":")
+        self.value()
+
+    def bare_key(self) -> None:
+        key = _BARE_KEY.match(self.text, self.position) or _MARKED_KEY.match(self.text, self.position)
+        if key is None:
+            raise self.broken()
+        self.repairs.append("bare_key")
+        self.out.append(msgspec.json.encode(key[0].strip()).decode())
+        self.position = key.end()

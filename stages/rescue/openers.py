@@ -1,0 +1,76 @@
+"""Where families may begin: one pattern finds the place in a text, a second tells which families it is for."""
+
+import re
+
+from msgspec import Struct
+
+from stages.rescue.found import Family, Read
+from stages.rescue.names import Names
+
+
+class Openers(Struct, frozen=True):
+    """The openers of all families: `anywhere` finds a place, `which` tells, by its first character, whose it is."""
+
+    anywhere: re.Pattern[str]
+    which: dict[str, tuple[re.Pattern[str], tuple[Family, ...]]]
+
+    def readings(self, text: str, start: int, floor: int, names: Names) -> list[tuple[str, Read]]:
+        """What the families make of the text at `start`, in their order, up to one that knows that it is no call.
+
+        Nothing counts that begins before `floor`.
+        """
+        whose, families = self.which[text[start]]
+        if len(families) == 1:
+            read = families[0].read(text, start, names)
+            return [] if read is None or read.start < floor else [(families[0].name, read)]
+        readings: list[tuple[str, Read]] = []
+        opened = whose.match(text, start)
+        if opened is None or opened.lastindex is None:
+            return readings
+        for family, opener in zip(families, opened.groups(), strict=True):
+            read = None if opener is None else family.read(text, start, names)
+            if read is None or read.start < floor:
+                continue
+            readings.append((family.name, read))
+            if not read.claims and not read.damage:
+                break
+        return readings
+
+
+def openers(families: tuple[Family, ...]) -> Openers:
+    """The openers of these families, compiled."""
+    firsts = dict.fromkeys(first for family in families for first in family.first)
+    return Openers(
+        anywhere=re.compile(_factored([part for family in families for part in _alternatives(family.opener)])),
+        which={first: _which(tuple(family for family in families if first in family.first)) for first in firsts},
+    )
+
+
+def _which(families: tuple[Family, ...]) -> tuple[re.Pattern[str], tuple[Family, ...]]:
+    """A pattern that matches everywhere, with one group for each of the families: filled, if it may begin there."""
+    return re.compile("".join(f"(?:(?=({family.opener}))|)" for family in families)), families
+
+
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]|[^\\\[()|]+", re.DOTALL)
+_LITERAL = re.compile(r"\\[^\w\s]|[^\\\[\](){}.*+?|^$\w](?![*+?{])")
+
+
+def _alternatives(opener: str) -> list[str]:
+    """The regular expression at its outermost bars."""
+    parts, depth = [""], 0
+    for piece in _PIECE.findall(opener):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _factored(parts: list[str]) -> str:
+    """The alternatives as one expression, those with the same first sign together: far fewer are tried at each."""
+    by_sign: dict[str, list[str]] = {}
+    for part in parts:
+        sign = _LITERAL.match(part)
+        by_sign.setdefault(sign[0] if sign else "", []).append(part[len(sign[0]) :] if sign else part)
+    return "|".join("|".join(rests) if not sign else f"{sign}(?:{'|'.join(rests)})" for sign, rests in by_sign.items())
