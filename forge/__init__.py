@@ -6,6 +6,7 @@ from forge.run import resume, run, run_or_raise, run_sync
 from forge.tool import Tool, respond_tool, tool
 from forge.workflow import Workflow
 from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
+from stages.summary import Summarize
 
 __all__ = [
     "Finished",
@@ -13,6 +14,7 @@ __all__ = [
     "Halted",
     "NoCompact",
     "SlidingWindowCompact",
+    "Summarize",
     "TieredCompact",
     "Tool",
     "ToolFailed",

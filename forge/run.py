@@ -63,7 +63,9 @@ async def resume(
     if strangers := watching.keys() - Watching.__annotations__.keys():
         raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
     if budget is not None:
-        state = state.note(budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0)
+        state = state.note(
+            budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
+        )
     # The last request may have been written for another mode or other tools: this run writes its own.
     state = replace(state, sent=Sent())
     model = _named(backend) if isinstance(backend, str) else backend
