@@ -32,8 +32,7 @@ from stages.compaction import Compacted, CompactionResult, Compactor, ContextBud
 from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
-from stages.rescue import advance, finish, gather, rescue, split_reasoning
-from stages.rescue.reasoning import Delta, Split
+from stages.rescue import Delta, Split, advance, finish, gather, rescue, split_reasoning
 from stages.state import Phase as StatePhase
 from stages.state import State, Vetted
 from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
@@ -199,7 +198,7 @@ BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
         without(lambda m: isinstance(m, Assistant) and not m.calls),
         "never cut or change a message whose `pinned` is true",
     ),
-    ("names_and_ids_kept", each(no_name), "which keeps call_id and name"),
+    ("names_and_ids_kept", each(no_name), "change the text of a result only"),
     ("names_and_ids_kept", each(cut_arguments), "are no JSON object any more"),
     (
         "calls_answered",
@@ -354,7 +353,7 @@ def test_every_law_of_guards_is_broken_above() -> None:
 def test_the_guards_of_forge_keep_the_laws(make: Callable[..., Guard]) -> None:
     rules = Desk().workflow.rules
     fitting = st.sampled_from(['{"what":"a"}', '{"what":"b","text":"t"}', "{}"])
-    assert_guard_laws(make(rules), tools=[tool.name for tool in rules.tools], arguments=fitting, max_examples=100)
+    assert_guard_laws(make(rules), tools=[tool.name for tool in rules.tools], arguments=fitting, max_examples=60)
 
 
 def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:

@@ -1,13 +1,15 @@
 """Strategies for texts, tool calls, messages, valid histories, and budgets that fit them tightly."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from msgspec.structs import replace
 
 from stages.compaction import ContextBudget, estimate
-from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from stages.message import NUDGES, WARNINGS, Assistant, History, Kind, Message, Status, System, Tool, ToolCall, User
 
 TOOLS = ("look", "write", "finish")
 """The tools that are called where you name none."""
@@ -15,7 +17,7 @@ TOOLS = ("look", "write", "finish")
 _POOL = st.sampled_from(("", "7", "Fine.", "größer, 漢字 🙂", "two\nlines", '{"a": [1]}', "\\\"'`</think>"))
 _SMALL = _POOL | st.text(max_size=20)
 _BIG = st.sampled_from(("x" * 300, "long text " * 200, "数" * 250, '{"row": 1, "of": "many"},\n' * 40))
-_SAID_BY_FORGE = (*sorted(NUDGES), Kind.CONTEXT_WARNING, Kind.SUMMARY)
+_SAID_BY_FORGE = (*sorted(NUDGES), *sorted(WARNINGS), Kind.SUMMARY)
 _PINS = st.sampled_from((st.just(value=False), st.booleans()))
 """Whether messages are pinned: never in one history, often in the next."""
 
@@ -81,7 +83,7 @@ def histories(draw: st.DrawFn, tools: Sequence[str] = TOOLS, *, max_turns: int =
             case 0 | 1:
                 history += (User(text=draw(_SMALL), turn=turn),)
             case 2:
-                kind = draw(st.sampled_from((Kind.CONTEXT_WARNING, Kind.SUMMARY)))
+                kind = draw(st.sampled_from((*sorted(WARNINGS), Kind.SUMMARY, Kind.SUMMARY)))
                 history += (User(text=draw(_SMALL), kind=kind, turn=turn, pinned=draw(pins)),)
     return history
 
@@ -94,16 +96,23 @@ _EXCHANGES = (*_ANSWERS, "corrected", "answered", "answered", "empty")
 def _exchanges(draw: st.DrawFn, turn: int, tools: Sequence[str], pins: SearchStrategy[bool]) -> History:
     """One turn: a batch with its answers, a bare text with its correction or an answer, an empty reply corrected."""
     what, pinned = draw(st.sampled_from(_EXCHANGES)), draw(pins)
-    nudge = User(text=draw(_SMALL) if isinstance(what, str) else "", kind=Kind.RETRY_NUDGE, turn=turn)
     if what == "empty":
-        return (nudge,)
-    text, reasoning = draw(texts()), draw(_SMALL | _BIG)
+        return (User(text=draw(_SMALL), kind=Kind.RETRY_NUDGE, turn=turn),)
+    said = Assistant(text=draw(texts()), reasoning=draw(texts()), turn=turn, pinned=pinned)
     if not isinstance(what, Kind):
-        said = Assistant(text=text + "!", reasoning=reasoning, turn=turn, pinned=pinned)
-        return (said, nudge if what == "corrected" else User(text=draw(_SMALL), turn=turn))
+        kind = Kind.RETRY_NUDGE if what == "corrected" else Kind.USER_INPUT
+        return (replace(said, text=said.text + "!"), User(text=draw(_SMALL), kind=kind, turn=turn))
     calls = draw(batches(tools, first_id=10 * turn, least=1))
-    answers = (Tool(call_id=c.id, name=c.name, text=draw(texts()), kind=what, turn=turn) for c in calls)
-    return (Assistant(text=text, reasoning=reasoning, calls=calls, turn=turn, pinned=pinned), *answers)
+    status = _STATUS if what is Kind.TOOL_RESULT else st.just(_STATUSES[0])
+    answers = (
+        Tool(call_id=call.id, name=call.name, text=draw(texts()), kind=what, status=draw(status), turn=turn)
+        for call in calls
+    )
+    return (replace(said, calls=calls), *answers)
+
+
+_STATUSES: tuple[Status, ...] = get_args(Status)
+_STATUS = st.sampled_from(_STATUSES)
 
 
 @st.composite
@@ -114,11 +123,15 @@ def budgets(draw: st.DrawFn, history: History) -> ContextBudget:
         threshold=draw(st.sampled_from((0.75, 0.5, 1.0))),
         overhead=draw(st.sampled_from((0, 0, 400))),
         tokens_per_character=draw(st.sampled_from((0.25, 0.4))),
+        low=draw(st.sampled_from((0.5, 0.75, 0.1))),
         reasoning=draw(st.booleans()),
+        recall=draw(st.booleans()),
     )
-    whole = estimate(history, options)
+    whole, known = estimate(history, options), draw(st.booleans())
     share, more = draw(st.sampled_from(_SHARES)), draw(st.integers(-1, 1))
-    return msgspec.structs.replace(options, tokens=max(1, whole * share // 100 + more))
+    return replace(
+        options, tokens=max(1, whole * share // 100 + more), characters=options.count(history) if known else None
+    )
 
 
 _SHARES = (100, 130, 105, 110, 120, 125, 200, 97, 95, 90, 85, 80, 70, 60, 50, 40, 20, 0)

@@ -54,8 +54,8 @@ def line(message: Message) -> str:
         return f"system_prompt {quoted(message.text)}"
     about = f"{message.kind} turn {message.turn}{' pinned' * message.pinned}"
     match message:
-        case Tool(call_id=call_id, name=name):
-            about = f"{about} answers {call_id} of {name!r}"
+        case Tool(call_id=call_id, name=name, status=status):
+            about = f"{about} {status}, answers {call_id} of {name!r}"
         case Assistant(calls=calls) if calls:
             about = f"{about} calls {', '.join(f'{call.id} {call.name}({quoted(call.arguments)})' for call in calls)}"
     return f"{about}: {quoted(message.text)}"

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from forge.testing.laws import BrokenLawError, listing
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit
-from stages.message import Assistant, History, Kind, Message, System, Tool, User
+from stages.message import WARNINGS, Assistant, History, Kind, Message, System, Tool, User
 
-ADDED = frozenset({Kind.SUMMARY, Kind.CONTEXT_WARNING})
+ADDED = WARNINGS | {Kind.SUMMARY}
 """The kinds of message that a compactor may write itself, as `User`; all else that it returns was there before."""
 
 

@@ -19,7 +19,7 @@ each = pytest.mark.parametrize("compactor", COMPACTORS, ids=repr)
 
 @each
 def test_it_keeps_the_laws(compactor: Compactor) -> None:
-    assert_compactor_laws(compactor, max_examples=150)
+    assert_compactor_laws(compactor, max_examples=100)
 
 
 @each
