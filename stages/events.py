@@ -7,6 +7,7 @@ from msgspec import Struct
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
 from stages.message import WARNINGS, History, Kind, Tool, ToolCall, User, is_nudge
+from stages.prefix import Cause, loss
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 
 
@@ -78,6 +79,18 @@ class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
     compaction: Compaction
 
 
+class PrefixLost(Struct, frozen=True, kw_only=True, tag="prefix_lost"):
+    """The prompt of this turn does not begin with all of the last one: so much of that, in tokens, is kept and lost.
+
+    What is lost, the server has evaluated for nothing, and what stands behind it now it evaluates again.
+    """
+
+    turn: int
+    kept_tokens: int
+    lost_tokens: int
+    cause: Cause
+
+
 class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
     """The run reached a typed outcome."""
 
@@ -101,6 +114,7 @@ Event = (
     | SummaryAsked
     | SummaryFailed
     | Compacted
+    | PrefixLost
     | Finished
     | Halted
 )
@@ -131,6 +145,13 @@ def _warnings(view: History) -> tuple[Warned, ...]:
     return tuple(Warned(kind=m.kind, text=m.text) for m in last if isinstance(m, User))[::-1]
 
 
+def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ...]:
+    lost = loss(before, after)
+    if lost is None:
+        return ()
+    return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
+
+
 def _arrival(before: State, after: State) -> tuple[Event, ...]:
     ledger = after.ledger
     match after.phase:
@@ -140,7 +161,7 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             tokens = int(ledger.prompt_size * ledger.tokens_per_character)
             room, left = ledger.context_tokens, ledger.budget.calls
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
-            return (*_warnings(after.sent.view), started)
+            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.view), started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
         case Awaiting(effect=Ask(call=call)):

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from stages.message import WARNINGS, Assistant, History, Kind, Message, User, size
+from stages.message import WARNINGS, Assistant, History, Kind, Message, User, length, size
 from stages.state import Sent, State
 
 Cause = Literal["compact", "fold", "serialize", "history"]
@@ -65,7 +65,9 @@ def prefix(before: History, after: History) -> Prefix:
 
 def _alike(before: Message, after: Message) -> int:
     """Characters that two messages begin with alike: texts of the same role, the text before the calls."""
-    return shared(before.text, after.text) if type(before) is type(after) else 0
+    if type(before) is not type(after):
+        return 0
+    return length(before.text[: shared(before.text, after.text)])
 
 
 def loss(before: State, after: State) -> Loss | None:
@@ -109,8 +111,8 @@ def _cause(before: State, after: State, lost: Message) -> Cause:
 
 def _recorded(state: State) -> bool:
     """Whether the history still begins with the one that the last request was made from."""
-    length = state.sent.length
-    return 0 < length <= len(state.history) and state.history[length - 1] is state.sent.last
+    count = state.sent.length
+    return 0 < count <= len(state.history) and state.history[count - 1] is state.sent.last
 
 
 def _same(recorded: Message, shown: Message) -> bool:

@@ -1,5 +1,6 @@
 """What two requests begin with alike, and which stage a loss is put down to."""
 
+import io
 from collections.abc import Callable
 
 import pytest
@@ -7,10 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
+from rich.console import Console
 
-from forge.testing import histories, texts
+from forge import Workflow, run_sync
+from forge.cli.view import View
+from forge.testing import Scripted, call, histories, texts
 from stages import Stage, compact, fold, pipeline, send, serialize
 from stages.compaction import Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.effect import Reply
+from stages.events import Event, PrefixLost
 from stages.fold import FailedAttempts, Reasoning
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
 from stages.prefix import Loss, Prefix, loss, prefix, shared
@@ -187,3 +193,43 @@ def test_other_tools_lose_everything() -> None:
 def test_a_run_that_has_sent_nothing_yet_has_nothing_to_lose() -> None:
     state = State(history=GOAL)
     assert loss(state, sent(state, turns())) is None
+
+
+def read(page: int) -> str:
+    """Read a page."""
+    return f"{page}: " + "words " * 200
+
+
+def watched(failed_attempts: FailedAttempts, *script: Reply | str) -> tuple[list[PrefixLost], str]:
+    """The losses that a run is said to have had, and what the command line shows of them."""
+    heard: list[Event] = []
+    written = io.StringIO()
+    view = View(Console(file=written, width=200))
+
+    def observe(event: Event) -> None:
+        heard.append(event)
+        view(event)
+
+    flow = Workflow("pages", tools=[read], on_text="accept", failed_attempts=failed_attempts)
+    run_sync(flow, "Read.", backend=Scripted(script, context_tokens=3000), observer=observe).unwrap()
+    shown = [line for line in written.getvalue().splitlines() if line.strip().startswith("prefix")]
+    return [event for event in heard if isinstance(event, PrefixLost)], "\n".join(shown)
+
+
+def test_a_run_tells_what_compaction_cost_it_and_the_terminal_shows_it() -> None:
+    losses, shown = watched("keep", *(call("read", page=page) for page in range(6)), "Done.")
+    assert {event.cause for event in losses} == {"compact"}
+    first = losses[0]
+    assert first.lost_tokens > first.kept_tokens > 0
+    assert f"{first.kept_tokens} of {first.kept_tokens + first.lost_tokens} tokens of the last prompt kept" in shown
+
+
+def test_a_small_loss_is_an_event_and_nothing_to_show() -> None:
+    pages = (call("read", page=page) for page in range(2))
+    losses, shown = watched("collapse", *pages, call("red", page=3), call("read", page=4), "Done.")
+    assert [event.cause for event in losses] == ["fold"]
+    assert shown == ""
+
+
+def test_a_run_without_compaction_loses_nothing() -> None:
+    assert watched("keep", call("read", page=1), call("read", page=2), "Done.") == ([], "")

@@ -53,6 +53,10 @@ class View:
             case events.Compacted(compaction=cut):
                 self._thinking.stop()
                 self._line("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
+            case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
+                # A little is lost at many a turn and costs next to nothing.
+                if lost > (kept + lost) // 4:
+                    self._line("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})", "dim")
             case events.Finished(outcome=outcome):
                 self._line("done", ending(outcome), "bold green")
             case events.Halted(halt=halt):
