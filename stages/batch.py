@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stages import nudges
 from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
-from stages.message import Assistant, Message, Status, Tool, ToolCall
+from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
 from stages.state import Batch, Success
 from stages.tool import ToolEffect
 
@@ -73,11 +73,16 @@ def successes(batch: Batch) -> tuple[Success, ...]:
 
 
 def messages(batch: Batch, turn: int) -> tuple[Message, ...]:
-    """The reply and the answers to its calls, in the order of the calls whatever finished first."""
+    """The reply and the answers to its calls, in the order of the calls whatever finished first; then the notice."""
     results = {result.call_id: result for result in batch.results}
     said = Assistant(text=batch.text, reasoning=batch.reasoning, calls=batch.calls, turn=turn)
     answers = (_answer(call, results[call.id], turn) for call in batch.calls)
-    return (said, *answers)
+    return (said, *answers, *noticed(batch.notice, turn))
+
+
+def noticed(notice: str, turn: int) -> tuple[User, ...]:
+    """What follows the answers: nothing, or a notice."""
+    return (User(text=notice, kind=Kind.RETRY_NUDGE, turn=turn),) if notice else ()
 
 
 def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:

@@ -2,6 +2,7 @@
 
 from returns.result import Failure, Result, Success
 
+from stages.batch import noticed
 from stages.halt import Halt
 from stages.message import Assistant, Tool
 from stages.pipeline import Stage, on
@@ -40,4 +41,4 @@ def _refused(state: State, phase: Vetted, block: Block) -> State:
         for c in block.corrections
     )
     count: int = getattr(state.ledger, block.counter)
-    return state.say(said, *answers).note(**{block.counter: count + 1}).to(Ready())
+    return state.say(said, *answers, *noticed(phase.notice, turn)).note(**{block.counter: count + 1}).to(Ready())

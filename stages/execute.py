@@ -22,7 +22,8 @@ def execute(rules: Rules) -> Stage:
 
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
-        return go_on(state, Batch(calls=phase.calls, text=phase.text, reasoning=phase.reasoning))
+        batch = Batch(calls=phase.calls, text=phase.text, reasoning=phase.reasoning, notice=phase.notice)
+        return go_on(state, batch)
 
     @on(Executed)
     def resume(state: State, phase: Executed) -> Result[State, Halt]:

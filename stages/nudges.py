@@ -74,6 +74,19 @@ def beside_a_refused_call(name: str) -> str:
     return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
 
 
+def cut_beside(damage: str) -> str:
+    """For a call that cannot be read, beside others that can."""
+    return f"[NotRun] Your reply held one more call, which was not run: {damage} Send that call again if it is needed."
+
+
+def beside_a_damaged_call(name: str) -> str:
+    """For a call that was fine, after one that cannot be read, or meant to end the run."""
+    return (
+        f"[NotRun] {name} was not run, because another call of the same reply cannot be read. "
+        "Send both again, the calls in their order."
+    )
+
+
 def step(tool: str, pending: Sequence[str], tier: int) -> str:
     """For a terminal call before its steps, more pressing from tier 1 to tier 3."""
     match tier:

@@ -27,17 +27,21 @@ class Judged(Struct, frozen=True, kw_only=True):
     arguments: str
     origin: str = "native"
     repairs: tuple[str, ...] = ()
-    fault: Literal["unknown_tool", "bad_arguments", "guessed"] | None = None
+    fault: Literal["unknown_tool", "bad_arguments", "guessed", "beside_damage"] | None = None
     correction: str = ""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant."""
+    """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant.
+
+    `notice`: the model is to hear, once the calls have run, that one after them could not be read.
+    """
 
     text: str
     reasoning: str
     calls: tuple[Judged, ...] = ()
     damage: str | None = None
+    notice: str = ""
 
 
 Read = Callable[[Reply], Reading]
@@ -72,7 +76,8 @@ def reader(rules: Rules, *, in_text: bool, families: tuple[Family, ...]) -> Read
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
-        return Reading(text=found.rest, reasoning=reasoning, calls=judge.rescued(found, cut=cut))
+        calls, notice = judge.rescued(found, cut=cut)
+        return Reading(text=found.rest, reasoning=reasoning, calls=calls, notice=notice)
 
     return read
 
@@ -93,10 +98,23 @@ class _Judge(Struct, frozen=True, kw_only=True):
         found = FoundCall(name=meant[0], arguments=call.arguments, origin=origin, repairs=renamed)
         return self.checked(_mended(found), cut=cut)
 
-    def rescued(self, found: Rescued, *, cut: bool) -> tuple[Judged, ...]:
-        """The calls that were found in text."""
+    def rescued(self, found: Rescued, *, cut: bool) -> tuple[tuple[Judged, ...], str]:
+        """The calls that were found in text; and what is to be said after them of one that could not be read."""
         known = (self.checked(call, cut=cut) for call in found.calls)
-        return (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
+        calls = (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
+        if found.damage is None:
+            return calls, ""
+        notice = nudges.cut_beside(found.damage)
+        if self.may_run_before(found) and not any(judged.fault for judged in calls):
+            return calls, notice
+        *others, last = (_beside_damage(judged) for judged in calls)
+        return (*others, replace(last, correction=f"{last.correction} {notice}")), ""
+
+    def may_run_before(self, found: Rescued) -> bool:
+        """Whether the calls come before what is damaged: none may build on it, and none ends the run without it."""
+        return all(
+            call.span[1] <= found.damaged_at and self.tools[call.name].effect != "terminal" for call in found.calls
+        )
 
     def unknown(self, call: RawCall, origin: str) -> Judged:
         """A call of a tool that does not exist."""
@@ -126,6 +144,12 @@ class _Judge(Struct, frozen=True, kw_only=True):
         """The known name that is most like it."""
         close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
         return close[0] if close else None
+
+
+def _beside_damage(judged: Judged) -> Judged:
+    if judged.fault:
+        return judged
+    return replace(judged, fault="beside_damage", correction=nudges.beside_a_damaged_call(judged.name))
 
 
 def _mended(call: FoundCall) -> FoundCall:

@@ -143,13 +143,17 @@ class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Calls that are being executed, and what came back so far. `approved`: ids that a person said yes to."""
+    """Calls that are being executed, and what came back so far. `approved`: ids that a person said yes to.
+
+    `notice`: what the model is told after the results of a call that its reply was cut off in.
+    """
 
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
     reasoning: str = ""
     results: tuple[CallResult, ...] = ()
     approved: tuple[str, ...] = ()
+    notice: str = ""
 
 
 class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
@@ -170,11 +174,12 @@ class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
 
 
 class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
-    """Calls whose names and arguments are right; `text` and `reasoning` came with them."""
+    """Calls whose names and arguments are right; `text` and `reasoning` came with them. `notice`: see Batch."""
 
     calls: tuple[ToolCall, ...]
     text: str = ""
     reasoning: str = ""
+    notice: str = ""
 
 
 class Executed(Struct, frozen=True, kw_only=True, tag="executed"):

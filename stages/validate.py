@@ -35,7 +35,7 @@ def validate(rules: Rules, *, in_text: bool = False, families: tuple[Family, ...
         numbered = state.note(ids=state.ledger.ids + len(calls))
         if any(judged.fault for judged in reading.calls):
             return _bad_calls(numbered, reading, calls, rules)
-        vetted = Vetted(calls=calls, text=reading.text, reasoning=reading.reasoning)
+        vetted = Vetted(calls=calls, text=reading.text, reasoning=reading.reasoning, notice=reading.notice)
         return Success(numbered.note(retries=0).to(vetted))
 
     return stage

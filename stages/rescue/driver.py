@@ -27,13 +27,14 @@ class Rescued(Struct, frozen=True, kw_only=True):
     """The tool calls that a text holds.
 
     `calls` in order of appearance, all of known names. `unknown`: names that were called but are not known.
-    `damage`: what is wrong with text that was clearly meant as a call, as a sentence for the model. `rest`: the
-    text outside the calls, their markup stripped.
+    `damage`: what is wrong with text that was clearly meant as a call, as a sentence for the model;
+    `damaged_at`: where that text begins. `rest`: the text outside the calls, their markup stripped.
     """
 
     calls: tuple[FoundCall, ...] = ()
     unknown: tuple[str, ...] = ()
     damage: str | None = None
+    damaged_at: int = -1
     rest: str = ""
 
 
@@ -112,8 +113,13 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
                     calls.append(_call(claim, known, family, (read.start, read.end)))
                 case _:
                     unknown.append(claim.name)
-    damage = next((read.damage for _, read in reads if read.damage), None)
-    return Rescued(calls=tuple(calls), unknown=tuple(unknown), damage=damage, rest=_rest(text, reads))
+    damage, at = next(((read.damage, _damaged_at(read)) for _, read in reads if read.damage), (None, -1))
+    return Rescued(calls=tuple(calls), unknown=tuple(unknown), damage=damage, damaged_at=at, rest=_rest(text, reads))
+
+
+def _damaged_at(read: Read) -> int:
+    """A reading that broke off has its calls before that."""
+    return read.end if read.claims else read.start
 
 
 def _call(claim: Claim, known: str, family: str, span: tuple[int, int]) -> FoundCall:

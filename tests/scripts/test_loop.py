@@ -154,6 +154,44 @@ def test_a_misspelt_option_is_refused() -> None:
         run_sync(Desk().workflow, "Go.", backend=Scripted([]), observers=print)  # type: ignore[call-arg]  # on purpose
 
 
+TORN = '<tool_call>\n{"name": "look", "arguments": {"what": "b'
+
+
+def test_a_call_cut_off_after_a_good_one_is_told_of_once_the_good_one_has_run() -> None:
+    desk = Desk()
+    good = '<tool_call>\n{"name": "look", "arguments": {"what": "a"}}\n</tool_call>\n'
+    run = finished(desk, [good + TORN, FINISH])
+    assert desk.log == ["look a", "finish"]
+    *_, said, result, notice, _, _ = run.state.history
+    assert isinstance(said, Assistant)
+    assert [made.name for made in said.calls] == ["look"]
+    assert isinstance(result, Tool)
+    assert isinstance(notice, User)
+    assert notice.kind is Kind.RETRY_NUDGE
+    assert "one more call, which was not run: its JSON ends before it is complete" in notice.text
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (
+            '<tool_call>{"name": "look", "arguments": {"what": oops}}</tool_call>\n'
+            '<tool_call>{"name": "look", "arguments": {"what": "a"}}</tool_call>'
+        ),
+        '<tool_call>{"name": "finish", "arguments": {"result": "ok"}}</tool_call>\n' + TORN,
+    ],
+    ids=["before", "terminal"],
+)
+def test_a_call_after_a_damaged_one_and_one_that_would_end_the_run_wait_for_it(reply: str) -> None:
+    desk = Desk()
+    run = finished(desk, [reply, LOOK, FINISH])
+    assert desk.log == ["look a", "finish"]
+    ((kind, text),) = nudges(run)
+    assert kind is Kind.RETRY_NUDGE
+    assert "cannot be read. Send both again, the calls in their order." in text
+    assert "one more call, which was not run" in text
+
+
 def test_rescue_can_be_switched_off() -> None:
     run = finished(Desk(rescue_enabled=False), ['{"tool": "look", "args": {"what": "a"}}', LOOK, FINISH])
     assert len(nudges(run)) == 1
