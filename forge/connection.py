@@ -15,7 +15,8 @@ from stages.wire.openai import Sampling
 class Connection(Struct, frozen=True, kw_only=True):
     """A model that can be asked. `context_tokens` is the size of its context, as the server says it.
 
-    `markers` are how the model's own chat template writes calls, where the server shows the template.
+    `markers` are how the model's own chat template writes calls, where the server shows the template; `alternating`
+    says that it refuses two messages of one role in a row, or the user's word right after a tool's.
     """
 
     send: Callable[[Send], Awaitable[Replied | Undelivered]]
@@ -24,6 +25,7 @@ class Connection(Struct, frozen=True, kw_only=True):
     context_tokens: int
     sampling: Sampling
     markers: Markers | None = None
+    alternating: bool = False
 
 
 class Backend(Protocol):

@@ -128,7 +128,7 @@ class Workflow:
             compact(self._compactor, budget),
             fold(self._reasoning, self._failed_attempts),
             *self._warnings(budget),
-            serialize(rules, mode, connection.model, connection.sampling),
+            serialize(rules, mode, connection.model, connection.sampling, alternating=connection.alternating),
             send(rules),
             validate(rules, in_text=mode != "native", families=self._grammars(connection)),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),

@@ -14,18 +14,28 @@ from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
 from stages.schema import project
 from stages.state import Folded, Ledger, Prepared, Sent, State
-from stages.wire import constrained, openai, prompted
+from stages.wire import constrained, openai, prompted, valid
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
 
 
-def serialize(rules: Rules, mode: Mode = "native", model: str = "", sampling: openai.Sampling | None = None) -> Stage:
-    """Write the view of a Folded state as a chat completions request. Equal states give equal bytes (D22)."""
+def serialize(
+    rules: Rules,
+    mode: Mode = "native",
+    model: str = "",
+    sampling: openai.Sampling | None = None,
+    *,
+    alternating: bool = False,
+) -> Stage:
+    """Write the view of a Folded state as a chat completions request. Equal states give equal bytes (D22).
+
+    `alternating`: the model's template wants roles to take turns, so neighbours are joined; as text they always are.
+    """
     head = openai.head(model, sampling or openai.Sampling())
     words = _free(rules, mode)
     tail = _tail(rules, mode)
-    encode = _encoder(rules, mode)
+    encode = _encoder(rules, mode, alternating=alternating)
     fixed = overhead(rules, mode)
 
     @on(Folded)
@@ -59,7 +69,9 @@ def overhead(rules: Rules, mode: Mode) -> int:
 Encoder = Callable[[History], tuple[Raw, ...]]
 
 
-def _encoder(rules: Rules, mode: Mode) -> Encoder:
+def _encoder(rules: Rules, mode: Mode, *, alternating: bool) -> Encoder:
+    if mode == "native" and alternating:
+        return lambda history: openai.encode_messages(openai.encode_history(valid.alternating(history)))
     if mode == "native":
         return lambda history: openai.encode_messages(openai.encode_history(history))
     text = prompted.instructions(rules.tools)
@@ -69,10 +81,12 @@ def _encoder(rules: Rules, mode: Mode) -> Encoder:
 def _extends(view: History, before: History) -> bool:
     """Whether the view goes on where the last one ended, so that what was written then can be kept.
 
-    A reply begins a message of its own in every mode; another message may have to be joined to the one before it.
+    A reply after anything but a reply begins a message of its own in every mode; others may have to be joined.
     """
     known = len(before)
-    return view[:known] == before and (len(view) == known or isinstance(view[known], Assistant))
+    if view[:known] != before:
+        return False
+    return len(view) == known or (isinstance(view[known], Assistant) and not isinstance(view[known - 1], Assistant))
 
 
 def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], Raw]:

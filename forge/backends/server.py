@@ -9,7 +9,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from forge.backends.template import markers
+from forge.backends.template import alternates, markers
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.http import Http
@@ -93,6 +93,7 @@ class Server:
                 context_tokens=self._context_tokens or found or DEFAULT_CONTEXT,
                 sampling=self._sampling,
                 markers=markers(props.chat_template) if props else None,
+                alternating=alternates(props.chat_template) if props else False,
             )
 
 
