@@ -32,18 +32,18 @@ class Cache(Struct, frozen=True, kw_only=True):
     type: str = "ephemeral"
 
 
-class TextBlock(Struct, frozen=True, kw_only=True, tag="text"):
+class TextBlock(Struct, frozen=True, kw_only=True, gc=False, tag="text"):
     text: str
     cache_control: Cache | UnsetType = UNSET
 
 
-class ToolUse(Struct, frozen=True, kw_only=True, tag="tool_use"):
+class ToolUse(Struct, frozen=True, kw_only=True, gc=False, tag="tool_use"):
     id: str
     name: str
     input: Raw
 
 
-class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result"):
+class ToolResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result"):
     tool_use_id: str
     content: str | UnsetType = UNSET
     is_error: bool | UnsetType = UNSET
@@ -52,7 +52,7 @@ class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result"):
 Block = TextBlock | ToolUse | ToolResult
 
 
-class WireMessage(Struct, frozen=True, kw_only=True):
+class WireMessage(Struct, frozen=True, kw_only=True, gc=False):
     role: str
     content: tuple[Block, ...]
 

@@ -17,16 +17,16 @@ from stages.wire.valid import repaired
 __all__ = ["Options", "decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "tail"]
 
 
-class WireFunction(Struct, frozen=True, kw_only=True):
+class WireFunction(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     arguments: Raw
 
 
-class WireCall(Struct, frozen=True, kw_only=True):
+class WireCall(Struct, frozen=True, kw_only=True, gc=False):
     function: WireFunction
 
 
-class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     role: str
     content: str
     tool_calls: tuple[WireCall, ...] = ()

@@ -114,10 +114,10 @@ def _read_body(text: str, position: int) -> tuple[str, int] | None:
 
 
 def _read_value(value: str, typed: str) -> str | None:
-    """One value as JSON. A newline after the opening tag, and then one before the closing tag, is markup."""
+    """One value as JSON. Where it has no type, a newline after its tag, and then one before its end, is markup."""
     if "false" in typed:
         return _json(value)
-    if value.startswith("\n"):
+    if not typed and value.startswith("\n"):
         value = value[1:].removesuffix("\n")
     return _quoted(value)
 

@@ -43,7 +43,8 @@ def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
             end = position
             while end < len(history) and isinstance(history[end], Tool):
                 end += 1
-            told += _exchange(message, tuple(t for t in history[position:end] if isinstance(t, Tool)), names)
+            answers = tuple(answer for answer in history[position:end] if isinstance(answer, Tool))
+            told += _exchange(message, answers, names)
             position = end
         else:
             told.append(_answer_as_text(message) if isinstance(message, Tool) else message)
@@ -51,6 +52,8 @@ def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
 
 
 def _exchange(reply: Assistant, answers: tuple[Tool, ...], names: re.Pattern[str]) -> History:
+    if _is_sound(reply.calls, answers, names):
+        return (reply, *answers)
     calls = tuple(mended(call) for call in reply.calls)
     sound = tuple(call for call in calls if call is not None and names.fullmatch(call.name))
     given = {answer.call_id: answer for answer in answers}
@@ -60,6 +63,19 @@ def _exchange(reply: Assistant, answers: tuple[Tool, ...], names: re.Pattern[str
         return (kept, *(_answering(given[call.id], call) for call in sound))
     words = "\n".join(filter(None, (reply.text, *map(call_as_text, reply.calls))))
     return (replace(reply, text=words, calls=()), *map(_answer_as_text, answers))
+
+
+def _is_sound(calls: tuple[ToolCall, ...], answers: tuple[Tool, ...], names: re.Pattern[str]) -> bool:
+    """Whether nothing has to be done: what is asked of every exchange of every run."""
+    if len(answers) != len(calls) or len({call.id for call in calls}) != len(calls):
+        return False
+    return all(
+        call.id == answer.call_id
+        and call.name == answer.name
+        and names.fullmatch(call.name) is not None
+        and is_object(call.arguments)
+        for call, answer in zip(calls, answers, strict=True)
+    )
 
 
 def _answering(answer: Tool, call: ToolCall) -> Tool:

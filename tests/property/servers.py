@@ -30,6 +30,7 @@ def openai(messages: Wire) -> None:
             continue
         assert not open_calls
         open_calls = [call["id"] for call in message.get("tool_calls", ())]
+        assert len(set(open_calls)) == len(open_calls)
         for call in message.get("tool_calls", ()):
             assert isinstance(strict_json(call["function"]["arguments"]), dict)
             assert re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", call["function"]["name"])
@@ -77,6 +78,7 @@ def anthropic(messages: Wire) -> None:
             isinstance(use["input"], dict) and re.fullmatch(r"[\w-]{1,128}", use["name"], re.ASCII) for use in uses
         )
         open_calls = [use["id"] for use in uses]
+        assert len(set(open_calls)) == len(open_calls)
     assert not open_calls
 
 

@@ -14,6 +14,7 @@ from forge.testing.histories import TOOLS, histories, texts
 from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User
+from stages.rescue import rescue
 from stages.wire import anthropic, ollama, openai, prompted
 from stages.wire.openai import Sampling
 from stages.wire.valid import alternating, is_object, repaired
@@ -79,6 +80,8 @@ def imported(draw: st.DrawFn) -> History:
             case Assistant(calls=(first, *others)), 1:
                 bad = msgspec.structs.replace(first, name=draw(st.sampled_from(["", "no name", "a.b", "é", "x" * 200])))
                 return msgspec.structs.replace(message, calls=(bad, *others))
+            case Assistant(calls=(first, *others)), 4:
+                return msgspec.structs.replace(message, calls=(first, *others, first))
             case Tool(), 2:
                 return None
             case Tool(), 3:
@@ -192,6 +195,13 @@ def test_text_around_calls_is_for_rescue(form: prompted.Form, text: str) -> None
     words = "Sure: " + text
     assert form.decode_calls(words) == ()
     assert form.decode_calls(f"{words}\n{form.encode_calls((call,))}") == ()
+
+
+@given(texts=st.lists(canonical, min_size=1, max_size=3))
+def test_rescue_reads_the_xml_form_too(texts: list[str]) -> None:
+    made = tuple(ToolCall(id="", name="look", arguments=text) for text in texts)
+    found = rescue(f"I will look.\n{prompted.XML.encode_calls(made)}\nDone.", TOOLS)
+    assert [(call.name, call.arguments) for call in found.calls] == [(call.name, call.arguments) for call in made]
 
 
 usages = st.none() | st.builds(Usage, prompt=st.integers(1, 10**6), completion=st.integers(1, 10**5))
