@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
@@ -36,10 +36,10 @@ from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.serialize import Mode
-from stages.state import Awaiting, Ledger, Ready, State
+from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
 from stages.summary import PHASE, Summarize, summarize
 from stages.wire.openai import Sampling
-from tests.property.machine import stages_in_order
+from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
 
 NOTE = "I looked up a to h; all of them are 7. Nothing failed. What is left is to finish."
@@ -358,3 +358,18 @@ def test_whatever_the_model_answers_nothing_is_lost_that_must_stay(
         phase = moved.unwrap().phase
         assert isinstance(phase, Awaiting)
         assert phase.summary is None, "never asked for twice in the same turn"
+
+
+@settings(max_examples=50)
+@given(history=histories(), data=st.data())
+def test_a_run_that_sums_up_terminates_too(history: History, data: st.DataObject) -> None:
+    state = State(history=history, ledger=Ledger(budget=Budget(calls=6)))
+    for _ in range(200):
+        moved = TURN(state)
+        if isinstance(moved, Failure) or isinstance(moved.unwrap().phase, Done):
+            return
+        state = moved.unwrap()
+        assert_answered(state.history)
+        if isinstance(state.phase, Awaiting):
+            state = deliver(state, data.draw(outcomes(state.phase))).unwrap()
+    pytest.fail("the run did not end")
