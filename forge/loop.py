@@ -61,7 +61,7 @@ async def drive(
             stopped = interrupt(state)
             return halted(_cancelled(stopped), stopped, observer)
         moved = turn(state)
-        if isinstance(moved, Failure):
+        if not isinstance(moved, Success):
             return halted(moved.failure(), state, observer)
         before, state = state, moved.unwrap()
         _tell(observer, before, state)
@@ -73,7 +73,7 @@ async def drive(
                 if arrived is None:
                     continue
                 delivered = deliver(state, arrived)
-                if isinstance(delivered, Failure):
+                if not isinstance(delivered, Success):
                     return halted(delivered.failure(), state, observer)
                 before, state = state, delivered.unwrap()
                 _tell(observer, before, state)

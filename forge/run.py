@@ -11,7 +11,6 @@ from forge.connection import Backend
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
 from forge.interpreters.recorded import recording
-from forge.interpreters.tools import Tools
 from forge.loop import Finished, Halted, Observer, drive, halted
 from forge.workflow import Workflow
 from stages.halt import BackendFailed
@@ -71,8 +70,7 @@ async def resume(
     model = _named(backend) if isinstance(backend, str) else backend
     try:
         async with model.connect() as connection:
-            tools = Tools(workflow.functions, workflow.rules.tools)
-            interpret = interpreter(connection.send, tools, watching.get("ask", nobody))
+            interpret = interpreter(connection.send, workflow.execute, watching.get("ask", nobody))
             with recording(interpret, watching.get("journal"), workflow.name, state) as recorded:
                 turn = workflow.pipeline(connection)
                 return await drive(turn, state, recorded, watching.get("observer"), watching.get("cancel"))

@@ -1,6 +1,7 @@
 """Signatures: from a Python function to the JSON Schema that a model is given, and from its JSON to values."""
 
 import functools
+from collections.abc import Callable
 from inspect import Parameter
 
 import docstring_parser
@@ -47,30 +48,37 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     )
 
 
-def convert(function: Function, arguments: str) -> dict[str, object]:
-    """The arguments, JSON text that fits the function's schema, as values of its parameters' types.
+Convert = Callable[[str], dict[str, object]]
 
-    Raises ValueError naming the parameter whose value its type refuses after all: a type can ask for more than
-    its JSON Schema says.
+
+def converter(function: Function) -> Convert:
+    """Made once for a function: from arguments, JSON text that fits its schema, to values of its parameters' types.
+
+    The conversion raises ValueError naming the parameter whose value its type refuses after all: a type can ask
+    for more than its JSON Schema says.
     """
     parameters, _ = offered(function)
     hints, _ = types_of(function, parameters)
-    given = msgspec.json.decode(arguments, type=dict[str, Raw])
-    if strangers := sorted(given.keys() - hints.keys()):
-        raise ValueError(f"{name_of(function)} has no parameter {strangers[0]}; it has: {', '.join(hints) or 'none'}")
-    return {name: _value(name, raw, hints[name]) for name, raw in given.items()}
+    decoders: dict[str, msgspec.json.Decoder[object]] = {
+        name: msgspec.json.Decoder(hint, dec_hook=_pydantic_value) for name, hint in hints.items()
+    }
+    split = msgspec.json.Decoder(dict[str, Raw])
+
+    def convert(arguments: str) -> dict[str, object]:
+        given = split.decode(arguments)
+        if strangers := given.keys() - decoders.keys():
+            known = ", ".join(hints) or "none"
+            raise ValueError(f"{name_of(function)} has no parameter {min(strangers)}; it has: {known}")
+        return {name: _value(name, raw, decoders[name]) for name, raw in given.items()}
+
+    return convert
 
 
-def _value(name: str, raw: Raw, hint: object) -> object:
+def _value(name: str, raw: Raw, decoder: msgspec.json.Decoder[object]) -> object:
     try:
-        return _decode(raw, hint)
+        return decoder.decode(raw)
     except msgspec.ValidationError as error:
         raise ValueError(f"{name}: {error}") from error
-
-
-def _decode(raw: Raw, hint: object) -> object:
-    decoder: msgspec.json.Decoder[object] = msgspec.json.Decoder(hint, dec_hook=_pydantic_value)
-    return decoder.decode(raw)
 
 
 def _docstring(function: Function) -> Docstring:

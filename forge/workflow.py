@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from forge.connection import Connection
 from forge.definition import mistakes, warning_mistakes
 from forge.errors import DefinitionError
+from forge.interpreters.tools import Tools
 from forge.tool import Tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
@@ -19,6 +20,7 @@ from stages.recall import RECALL
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import template_family
 from stages.rules import OnText, RepairLimits, Rules
+from stages.schema import checker
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, State
 from stages.summary import Summarize, summarize
@@ -37,7 +39,7 @@ class Workflow:
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
-    Attributes: `rules` (the core's form of it), `functions` (by tool name), `name`.
+    Attributes: `rules` (the core's form of it), `execute` (the interpreter that runs its tools), `name`.
     """
 
     def __init__(
@@ -81,7 +83,6 @@ class Workflow:
         self._families = tuple(families)
         made = [t if isinstance(t, Tool) else tool(t) for t in tools]
         ends = {terminal_tool} if isinstance(terminal_tool, str) else set(terminal_tool)
-        self.functions = {t.name: t.function for t in made}
         specs = tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made)
         self.rules = Rules(
             tools=(*specs, RECALL) if recall else specs,
@@ -99,6 +100,8 @@ class Workflow:
             *warning_mistakes(context_thresholds, iteration_warning),
         ):
             raise DefinitionError(problems)
+        self.execute = Tools({t.name: t.function for t in made}, self.rules.tools)
+        self._checks = {spec.name: checker(spec.parameters) for spec in self.rules.tools}
 
     def start(
         self, message: str, prompt_vars: Mapping[str, str] | None = None, initial_messages: History = ()
@@ -130,7 +133,7 @@ class Workflow:
             *self._warnings(budget),
             serialize(rules, mode, connection.model, connection.sampling, alternating=connection.alternating),
             send(rules),
-            validate(rules, in_text=mode != "native", families=self._grammars(connection)),
+            validate(rules, in_text=mode != "native", families=self._grammars(connection), checks=self._checks),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )

@@ -1,10 +1,10 @@
 """Stage, and how stages are made and composed."""
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Generic, TypeVar
 
 from msgspec import Struct
-from returns.pointfree import bind
 from returns.result import Result, Success
 from toolz import compose_left
 
@@ -35,7 +35,9 @@ def on(phase: type[P]) -> Callable[[Callable[[State, P], Result[State, Halt]]], 
 
 def pipeline(*stages: Stage) -> Stage:
     """Compose stages in running order; the first Halt ends the composition."""
-    composed: Stage = compose_left(Success, *(_passing(s) if isinstance(s, Acting) else bind(s) for s in stages))
+    composed: Stage = compose_left(
+        Success, *(_passing(s) if isinstance(s, Acting) else methodcaller("bind", s) for s in stages)
+    )
     return composed
 
 

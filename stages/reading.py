@@ -1,7 +1,7 @@
 """Reading a reply: which calls the model meant, wherever it put them, and what is wrong with each."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, assert_never
 
 from msgspec import Struct
@@ -47,15 +47,17 @@ class Reading(Struct, frozen=True, kw_only=True):
 Read = Callable[[Reply], Reading]
 
 
-def reader(rules: Rules, *, in_text: bool, families: tuple[Family, ...]) -> Read:
-    """A function from replies to readings; the tools' schemas are compiled here, once.
+def reader(
+    rules: Rules, *, in_text: bool, families: tuple[Family, ...], checks: Mapping[str, Check] | None = None
+) -> Read:
+    """A function from replies to readings; the tools' schemas are compiled here, unless `checks` has them.
 
     `in_text`: calls are asked for as text (`stages.wire.prompted`), so that very form is read even where
     rescue is off. `families` are the grammars that rescue knows.
     """
     judge = _Judge(
         tools={tool.name: tool for tool in rules.tools},
-        checks={tool.name: checker(tool.parameters) for tool in rules.tools},
+        checks=checks or {tool.name: checker(tool.parameters) for tool in rules.tools},
         limits=rules.repair_limits,
     )
     rescue = rescuer(families)
@@ -86,11 +88,13 @@ class _Judge(Struct, frozen=True, kw_only=True):
     """What is right and what is wrong with a call, wherever it was found."""
 
     tools: dict[str, ToolSpec]
-    checks: dict[str, Check]
+    checks: Mapping[str, Check]
     limits: RepairLimits
 
     def given(self, call: RawCall, origin: str, *, cut: bool) -> Judged:
         """A call in a field or a form that was asked for."""
+        if call.name in self.tools and isinstance(fits := self.checks[call.name](call.arguments), Fits):
+            return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
         meant = Names(self.tools.keys()).find(call.name)
         if len(meant) != 1:
             return self.unknown(call, origin)

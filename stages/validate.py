@@ -1,6 +1,7 @@
 """The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -13,18 +14,26 @@ from stages.pipeline import Stage, on
 from stages.reading import Judged, Reading, reader
 from stages.rescue import FAMILIES, Family
 from stages.rules import Rules, legal, pending
+from stages.schema import Check
 from stages.state import Answered, Done, Ready, Said, State, Vetted
 
 
-def validate(rules: Rules, *, in_text: bool = False, families: tuple[Family, ...] = FAMILIES) -> Stage:
+def validate(
+    rules: Rules,
+    *,
+    in_text: bool = False,
+    families: tuple[Family, ...] = FAMILIES,
+    checks: Mapping[str, Check] | None = None,
+) -> Stage:
     """Read the reply of an Answered state.
 
     Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families`
-    are the grammars in which calls are looked for.
+    are the grammars in which calls are looked for. `checks` are those of the tools' arguments, where they are
+    compiled already.
     """
-    read = reader(rules, in_text=in_text, families=families)
+    read = reader(rules, in_text=in_text, families=families, checks=checks)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> Result[State, Halt]:

@@ -24,6 +24,9 @@ class Http:
     def __init__(self, client: httpx.AsyncClient, base_url: str, retry: RetryPolicy | None = None) -> None:
         self._client = client
         self._url = f"{base_url}/chat/completions"
+        # What does not change from request to request is put together once: httpx would merge it each time anew.
+        blank = client.build_request("GET", self._url, headers={"content-type": "application/json"})
+        self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
         self._retry = retry or Backoff()
 
     async def __call__(self, effect: Send) -> Replied | Undelivered:
@@ -43,10 +46,15 @@ class Http:
             attempt += 1
 
     async def _post(self, body: bytes) -> Reply | Fault:
-        headers = {"content-type": "application/json"}
         try:
-            async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+            request = httpx.Request(
+                "POST", self._to, headers=self._headers, content=body, extensions=dict(self._extensions)
+            )
+            response = await self._client.send(request, stream=True)
+            try:
                 content = await _read(response)
+            finally:
+                await response.aclose()
         except httpx.TimeoutException as error:
             return Fault(kind="timeout", detail=f"{self._url} did not answer in time ({type(error).__name__})")
         except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.ProxyError) as error:

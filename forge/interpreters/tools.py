@@ -5,12 +5,13 @@ import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Self
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from forge.errors import ToolFailed, ToolResolutionError
-from forge.signature import convert
+from forge.signature import Convert, converter
 from stages.effect import CallResult, Execute, Failed, HandOff, NeedsInput, Results, Succeeded, Unresolved
 from stages.message import ToolCall, sound
 from stages.tool import ToolSpec
@@ -25,20 +26,25 @@ class Tools:
     """The interpreter of `Execute`: the calls of an effect run at the same time."""
 
     def __init__(self, functions: Mapping[str, Function], specs: tuple[ToolSpec, ...] = ()) -> None:
-        self._functions = functions
+        self._functions = {name: _Prepared.of(function) for name, function in functions.items()}
         self._timeouts = {spec.name: spec.timeout for spec in specs}
 
     async def __call__(self, effect: Execute) -> Results:
         """The results, in the order of the calls; a tool's exception is a result too."""
         began = time.monotonic()
-        results = await asyncio.gather(*map(self._run, effect.calls))
+        # A call alone, the most frequent case by far, needs no task of its own.
+        alone = len(effect.calls) == 1
+        results = [await self._run(effect.calls[0])] if alone else await asyncio.gather(*map(self._run, effect.calls))
         return Results(results=tuple(results), seconds=time.monotonic() - began)
 
     async def _run(self, call: ToolCall) -> CallResult:
         timeout = self._timeouts.get(call.name)
         try:
+            called = self._functions[call.name].call(call.arguments)
+            if timeout is None:
+                return _succeeded(call.id, await called)
             async with asyncio.timeout(timeout):
-                value = await _call(self._functions[call.name], call.arguments)
+                value = await called
             return _succeeded(call.id, value)
         except ToolResolutionError as error:
             return Unresolved(call_id=call.id, message=_words(error))
@@ -58,11 +64,26 @@ class Tools:
             return Failed(call_id=call.id, error=type(error).__name__, message=_words(error))
 
 
-async def _call(function: Function, arguments: str) -> object:
-    values = convert(function, arguments)
-    result = function(**values) if _is_async(function) else await asyncio.to_thread(_in_thread, function, values)
-    # A wrapper around an async function looks like a sync one until it is called.
-    return await result if isinstance(result, Awaitable) else result
+class _Prepared(Struct, frozen=True):
+    """A function with what has to be found out about it only once."""
+
+    function: Function
+    convert: Convert
+    is_async: bool
+
+    @classmethod
+    def of(cls, function: Function) -> Self:
+        return cls(function, converter(function), _is_async(function))
+
+    async def call(self, arguments: str) -> object:
+        """What the function returns."""
+        values = self.convert(arguments)
+        if self.is_async:
+            result = self.function(**values)
+        else:
+            result = await asyncio.to_thread(_in_thread, self.function, values)
+        # A wrapper around an async function looks like a sync one until it is called.
+        return await result if isinstance(result, Awaitable) else result
 
 
 def _in_thread(function: Function, values: Mapping[str, object]) -> object:

@@ -38,8 +38,9 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
             recent, saved = cut.fitted(recent, budget.excess(now.size, budget.tokens), recall=budget.recall)
             now = now.lighter(now.old, saved, LAST_RESORT)
         shorter = now.old + recent
-        if budget.tokens_of(now.size) > budget.tokens:
-            return CannotFit(tokens=estimate(shorter, budget), budget=budget.tokens)
+        # What was saved is counted on the safe side; only a no needs the exact sum.
+        if budget.tokens_of(now.size) > budget.tokens and (tokens := estimate(shorter, budget)) > budget.tokens:
+            return CannotFit(tokens=tokens, budget=budget.tokens)
         return Compacted(history=shorter, phase=now.phase)
 
     def _tiers(self, now: "_Progress", budget: ContextBudget) -> "_Progress":

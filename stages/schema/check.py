@@ -10,7 +10,7 @@ from stages.schema.coerce import coerce
 from stages.schema.compiled import Compiled, compiled
 from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
-from stages.schema.value import DEEPEST, Json, cut, pairs_lost, too_deep
+from stages.schema.value import DEEPEST, Json, cut, pairs_lost, shallow, too_deep
 
 LONGEST = 1_000_000
 """Characters of arguments that are read at all."""
@@ -81,7 +81,7 @@ def _decoded(text: str) -> Json | Problem:
         return not_json(text, "a character is half of a surrogate pair")
     except RecursionError:
         return _deep(text)
-    if too_deep(value):
+    if not shallow(text) and too_deep(value):
         return _deep(text)
     if pairs_lost(text, value):
         return Problem(path="", rule="unique", expected="each argument only once", found=cut(text))

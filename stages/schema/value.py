@@ -69,6 +69,11 @@ def _children(value: Json) -> list[Json]:
             return []
 
 
+def shallow(text: str) -> bool:
+    """Whether JSON text has too few brackets to be too deep: what can be said without a look at its value."""
+    return text.count("{") + text.count("[") <= DEEPEST
+
+
 def pairs_lost(text: str, value: Json) -> bool:
     """Whether the text gives a name twice in one object, so that the decoder kept only the last of them.
 
