@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test bench docs clean
+.PHONY: demo test bench bench-functions docs clean
 .DEFAULT_GOAL := test
 
 demo: .venv/demo.ready
@@ -16,6 +16,9 @@ test: .venv/dev.ready
 	@.venv/bin/pytest
 
 bench: .venv/dev.ready
+	@.venv/bin/python -m benchmarks.results
+
+bench-functions: .venv/dev.ready
 	@.venv/bin/pytest benchmarks -o testpaths=benchmarks --benchmark-only --benchmark-group-by=func --benchmark-sort=name --benchmark-columns=min,median,rounds
 
 docs: .venv/dev.ready

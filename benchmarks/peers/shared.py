@@ -2,7 +2,7 @@
 
 BENCH is its folder; nothing in it is changed: it is copied to a temporary folder, where our adapters are laid
 over it. Environments that its peers need are made by its own `venvs.sh`, that of forge here. What comes after
-BENCH is handed to its `run.py`, whose results end up in `benchmarks/peers/shared-results/`.
+BENCH is handed to its `run.py`, which writes tables to standard output.
 """
 
 import os
@@ -28,8 +28,6 @@ def main(bench: str, *options: str) -> int:
         install(venvs, copy)
         command = [sys.executable, str(copy / "run.py"), *options]
         status = subprocess.run(command, check=False, env={**clean(), "VENVS": str(venvs)})  # noqa: S603 - the bench's
-        if (copy / "results").exists():
-            shutil.copytree(copy / "results", HERE / "shared-results", dirs_exist_ok=True)
     return status.returncode
 
 
