@@ -140,6 +140,19 @@ def test_what_the_api_would_refuse_is_written_otherwise(history: History, messag
     assert sent(*history) == messages
 
 
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        (Tool(call_id=A.id, name="look", text="7"), None),
+        (Tool(call_id=A.id, name="look", text="7", kind=Kind.STEP_NUDGE), True),
+        (Tool(call_id=A.id, name="look", text="7", status="failed"), True),
+        (Tool(call_id=A.id, name="look", text="7", status="not_run"), True),
+    ],
+)
+def test_a_result_says_whether_it_is_an_error(answer: Tool, wrong: bool | None) -> None:
+    assert sent(User(text="u"), Assistant(calls=(A,)), answer)[-1]["content"][0].get("is_error") is wrong
+
+
 def test_all_system_prompts_are_kept() -> None:
     """B50b: the last one won."""
     assert anthropic.system_text((System(text="a"), System(text=" "), User(text="u"), System(text="b"))) == "a\n\nb"

@@ -145,9 +145,10 @@ def _blocks(message: Message) -> tuple[Block, ...]:
         case Assistant(text=text, calls=calls):
             uses = (ToolUse(id=c.id, name=c.name, input=Raw(c.arguments.encode())) for c in calls)
             return (*_text(text), *uses)
-        case Tool(call_id=call_id, text=text):
+        case Tool(call_id=call_id, text=text, status=status):
             content = text if text.strip() else UNSET
-            return (ToolResult(tool_use_id=call_id, content=content, is_error=True if is_nudge(message) else UNSET),)
+            wrong = True if is_nudge(message) or status != "succeeded" else UNSET
+            return (ToolResult(tool_use_id=call_id, content=content, is_error=wrong),)
         case _:
             assert_never(message)
 
