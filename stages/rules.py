@@ -15,8 +15,8 @@ OnText = Literal["nudge", "accept"]
 class RepairLimits(Struct, frozen=True, kw_only=True):
     """How much may be guessed in mending a damaged call, by what the tool does to the world (D9).
 
-    0: only mends that have one meaning. 1 adds what is wrong with the punctuation (a missing closer, a key
-    without quotes). From 2 on the bounds of a value are guessed too.
+    0: only mends that have one meaning. 1 adds what may have been cut off (a closer that is missing at the end).
+    From 2 on the bounds of a value are guessed too.
     """
 
     read: int = 10
@@ -69,7 +69,9 @@ def completed(ledger: Ledger) -> tuple[str, ...]:
 
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     """The required steps that have not succeeded yet, in declared order."""
-    done = completed(ledger)
+    if not rules.required:
+        return ()
+    done = {success.name for success in ledger.successes}
     return tuple(step for step in rules.required if step not in done)
 
 

@@ -51,7 +51,10 @@ def test_the_corpus_is_a_third_damage_and_a_third_negatives() -> None:
         ('{"name": "get_weather", "arguments": {"city": "Paris"}', ("missing_closer",), 1),
         ('{"name": "Get-Weather", "arguments": {"city": "Paris"}}', ("name",), 0),
         ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}', ("arguments_as_text",), 0),
-        ('{name: "get_weather", arguments: {city: "Paris"}}', ("bare_key",), 1),
+        ('{name: "get_weather", arguments: {city: "Paris"}}', ("bare_key",), 0),
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}</tool_call>', ("closer",), 0),
+        ('{"name": "get_weather", "arguments": {"city": "C:\\Paris"}}', ("backslash",), 0),
+        ('{"name": "get_weather", "arguments": {"city": "C:\\new\\Paris"}}', ("mixed_backslash",), 2),
         ('{"name": "get_weather", "arguments": {"city": "the "City""}}', ("inner_quotes",), 3),
     ],
 )

@@ -20,6 +20,7 @@ ORDER = {
         "level": {"enum": [1, 2]},
         "color": {"enum": ["red", "green"]},
         "note": {"type": "string"},
+        "nickname": {"type": ["string", "null"]},
         "id": {"type": ["string", "integer"]},
         "base": {"allOf": [{"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "integer"}}}]},
         "pair": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]},
@@ -52,6 +53,9 @@ order = checker(json.dumps(ORDER).encode())
         ('{"price":"5"}', '{"price":5}', ('string to integer at "price"',)),
         ('{"gift":"true"}', '{"gift":true}', ('string to boolean at "gift"',)),
         ('{"gift":"True"}', '{"gift":true}', ('string to boolean at "gift"',)),
+        ('{"counts":"[1, 2,]"}', '{"counts":[1,2]}', ('JSON text to array at "counts"',)),
+        ("""{"tags":"['a', 'b']"}""", '{"tags":["a","b"]}', ('JSON text to array at "tags"',)),
+        ('{"nickname":"null"}', '{"nickname":null}', ('string to null at "nickname"',)),
         ('{"tags":"x"}', '{"tags":["x"]}', ('string to array of one at "tags"',)),
         ('{"tags":"[\\"x\\"]"}', '{"tags":["x"]}', ('JSON text to array at "tags"',)),
         (

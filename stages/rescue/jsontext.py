@@ -110,7 +110,7 @@ def _unescaped(text: str, start: int) -> Json | Torn:
     inner = json_at(html.unescape(text[start:end]), 0)
     if isinstance(inner, Torn):
         return Torn(end=end, cut=False)
-    return Json(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost + 1)
+    return Json(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost)
 
 
 _BRACE = re.compile(r"[{}]")

@@ -16,8 +16,10 @@ _BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+:)")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
-_STOP = re.compile(r"```|<[/|\uff5ca-zA-Z]|\[/|\[END|\Z|(?<=\n)[A-Z][\w']*+ ")
-"""What comes after a value that its model took for finished: a fence's end, a tag, a sentence, nothing."""
+_ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
+"""What a model writes after a value that it took for finished: a fence's end, a closing tag."""
+_STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)[A-Z][\w']*+ ")
+"""What comes after a value that its model may have taken for finished: a sentence, another tag, nothing."""
 
 _CLOSER = {"{": "}", "{{": "}", "[": "]"}
 
@@ -109,8 +111,8 @@ class Reader:
             self.position += 1
         self.out.append(_CLOSER[opener])
 
-    def missing_closer(self) -> None:
-        self.repairs.append("missing_closer")
+    def add_closer(self, repair: str) -> None:
+        self.repairs.append(repair)
         self.out.append(_CLOSER[self.open.pop()])
 
     def array_step(self) -> None:
@@ -141,8 +143,10 @@ class Reader:
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
+        elif _ENDED.match(self.text, self.position):
+            self.add_closer("closer")
         elif _STOP.match(self.text, self.position) or (following in ("}", "]") and self.closes_outer(following)):
-            self.missing_closer()
+            self.add_closer("missing_closer")
         else:
             raise self.broken()
 

@@ -10,15 +10,11 @@ from stages.rescue.loose import BrokenError, Reader
 
 COST = {
     "missing_closer": 1,
-    "bare_key": 1,
-    "missing_comma": 1,
-    "doubled_braces": 1,
-    "loose_number": 1,
     "lone_surrogate": 1,
-    "backslash": 2,
+    "mixed_backslash": 2,
     "inner_quotes": 3,
 }
-"""What each mend costs; one that is not listed is lossless."""
+"""What each mend costs; one that is not listed has one meaning only."""
 
 
 class Mended(Struct, frozen=True):

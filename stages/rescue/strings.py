@@ -17,7 +17,7 @@ _CLOSING = {
     "\u2018": re.compile(r"[\u2019\u2018']|\\", re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:[}\]]|\)(?!\s{0,8}[\"'])|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|//|#|$)|$|```|</|<\||//|#\s)"
+    r"\s*+(?:[}\]]|\)(?!\s{0,8}[\"'])|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
@@ -93,17 +93,23 @@ class _Fixer:
     def __init__(self, *, raw: bool) -> None:
         self.raw = raw
         self.repairs: list[str] = []
+        self.escapes = False
 
     def json(self, body: str) -> str:
         if self.raw:
             body = body.replace("\\", "\\\\")
-        return f'"{_FIX.sub(self.fix, body)}"'
+        fixed = _FIX.sub(self.fix, body)
+        if "backslash" in self.repairs and self.escapes:
+            # In `C:\new\Projects` nobody knows which backslash is one.
+            self.repairs[self.repairs.index("backslash")] = "mixed_backslash"
+        return f'"{fixed}"'
 
     def fix(self, found: re.Match[str]) -> str:
         written, escaped = found[0], found[1]
         if escaped is None:
             return self.plain(written)
         if escaped in '"\\/bfnrt':
+            self.escapes |= escaped in "bfnrt"
             return written
         if escaped in "'`":
             return escaped

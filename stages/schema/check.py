@@ -18,7 +18,8 @@ LONGEST = 1_000_000
 REPAIRS = 20
 """Repairs that are named one by one; provenance stays in the history as long as the call does."""
 
-FLOAT = re.compile(r"\d[.eE]")
+BETTER = re.compile(r'\d[.eE]|"(?:null|None)"')
+"""What may fit as it is and yet be better written in another way."""
 
 
 class Fits(Struct, frozen=True, kw_only=True):
@@ -65,8 +66,8 @@ def checker(parameters: bytes | Raw) -> Check:
 
 
 def _may_change(value: Json, text: str, schema: Compiled) -> bool:
-    """Whether to look for coercions: what fits has none, but for 2.0 that is better written 2."""
-    return FLOAT.search(text) is not None or not schema.whole.is_valid(value)
+    """Whether to look for coercions: what fits has none, but for 2.0 that is better written 2, and "null"."""
+    return BETTER.search(text) is not None or not schema.whole.is_valid(value)
 
 
 def _decoded(text: str) -> Json | Problem:

@@ -2,18 +2,20 @@
 
 A string becomes the JSON value that it spells, a number only where it prints the same; a whole float becomes
 an integer where only integers are asked for; one string becomes a list of one; the null of an optional
-argument that cannot be null is left out. Nothing else.
+argument that cannot be null is left out; `null` as text is null where null may be. Nothing else.
 """
 
 import msgspec
 
+from stages.rescue.jsontext import Json as Found
+from stages.rescue.jsontext import json_at
 from stages.schema.compiled import Compiled, Place, start
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 
 EXACT = 2**53
 """Up to here a float holds every whole number, so that 2.0 is 2 and nothing else."""
 
-PYTHON: dict[str, Json] = {"True": True, "False": False}
+PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """How models that learned from Python write JSON's booleans; their XML formats hold nothing but strings."""
 
 Mended = tuple[Json, list[str]]
@@ -77,6 +79,9 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
     if not isinstance(value, str):
         whole = _whole(value, part)
         return whole, "number to integer" if whole is not value else ""
+    if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
+        # Where a parameter may be null and its text says so, no model means those letters.
+        return None, "string to null"
     if _asked_for(value, part):
         return value, ""
     spelt = _spelt(value)
@@ -122,10 +127,19 @@ def _spelt(text: str) -> Json:
     try:
         value: Json = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return text
+        mended = _mended_text(text)
+        return _spelt(mended) if mended else text
     if isinstance(value, list | dict):
         return text if too_deep(value) or pairs_lost(text, value) else value
     return value if msgspec.json.encode(value).decode() == text else text
+
+
+def _mended_text(text: str) -> str | None:
+    """The JSON that text with one meaning only stands for, like the lists of Python; None for any other text."""
+    found = json_at(text, 0) if text.startswith(("[", "{")) else None
+    if not isinstance(found, Found) or found.cost or not found.repairs or text[found.end :].strip():
+        return None
+    return found.text
 
 
 def _source(spelt: Json) -> str:

@@ -29,6 +29,7 @@ FAMILIES: tuple[Family, ...] = (
     named_tags.ATTRIBUTE,
     xml_calls.ARG_KEY,
     gemma.GEMMA,
+    gemma.GEMMA_CALL,
     tokens.COMPACT,
     tagged.TAGGED,
     tokens.TOKEN,

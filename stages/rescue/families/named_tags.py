@@ -77,6 +77,8 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
 
 def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> Read:
     end = _after(text, position, f"</{outer}>")
+    if end is None and claim.arguments != "{}" and _past_blank(text, position) == len(text):
+        claim, end = _unclosed(claim), len(text)
     if end is None:
         return Read(
             start=start, end=position, damage=f"the markup of the call of {claim.name[:60]} is not closed.", keep=""
@@ -99,9 +101,8 @@ def _body(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | 
         found = json_at(text, begin)
         if not isinstance(found, Json):
             return _Broken(CUT if found.cut else UNREADABLE, len(text) if found.cut else found.end)
-        end = _after(text, found.end, closing)
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return (claim, end) if end else _Broken(_UNCLOSED, found.end)
+        return _closed_body(text, found.end, closing, claim)
     given: dict[str, str] = {}
     while (element := _ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
         closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
@@ -110,11 +111,24 @@ def _body(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | 
             return _Broken(CUT, len(text)) if end < 0 else _Broken(f"it gives {key} twice.", end)
         given[key] = quoted(_unwrapped(text[element.end() : end]))
         position = end + len(closing_tag)
-    end = _after(text, position, closing)
-    if end is None:
-        return _Broken(_UNCLOSED, position)
     arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
-    return Claim(name=name, arguments=arguments), end
+    return _closed_body(text, position, closing, Claim(name=name, arguments=arguments))
+
+
+def _closed_body(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | _Broken:
+    """The claim, where its closing tag or, after whole arguments, the end of the reply follows."""
+    if end := _after(text, position, closing):
+        return claim, end
+    if claim.arguments == "{}" or _past_blank(text, position) < len(text):
+        return _Broken(_UNCLOSED, position)
+    return _unclosed(claim), len(text)
+
+
+def _unclosed(claim: Claim) -> Claim:
+    if "missing_closer" in claim.repairs:
+        return claim
+    repairs = (*claim.repairs, "missing_closer")
+    return Claim(name=claim.name, arguments=claim.arguments, repairs=repairs, cost=claim.cost + 1)
 
 
 def _after(text: str, position: int, closing: str) -> int | None:

@@ -55,9 +55,16 @@ def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
     closing = _LIST_CLOSE.match(text, end)
     if closing:
         return PythonCalls(claims, closing.end())
-    if not _BLANK_TO_END.match(text, end):
+    if _BLANK_TO_END.match(text, end):
+        return PythonCalls(tuple(map(_unclosed, claims)), end)
+    if not _BLANK_TO_END.match(text, position):
         return None
     return PythonCalls((), len(text), "its list of calls is cut off before it is complete.")
+
+
+def _unclosed(claim: Claim) -> Claim:
+    repairs = (*claim.repairs, "missing_closer")
+    return Claim(name=claim.name, arguments=claim.arguments, repairs=repairs, cost=claim.cost + 1)
 
 
 def _call(text: str, start: int, names: Names) -> PythonCalls | None:

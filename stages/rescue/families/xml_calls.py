@@ -30,13 +30,19 @@ _INVOKE_END = re.compile(rf"\s*</{_NS}invoke>")
 _PAIR_HEAD = re.compile(
     r"<(?:longcat_)?tool_call>\s*([\w.:/-]{1,200})\s*(?=<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>)"
 )
-_PAIR_KEY = re.compile(r"\s*<(?:longcat_)?arg_key>([^<]{1,200})</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>")
+_PAIR_KEY = re.compile(
+    r"\s*<(?:longcat_)?arg_key>([^<]{1,200})(?:</(?:longcat_)?arg_key>\s*){1,2}<(?:longcat_)?arg_value>"
+)
 _PAIR_VALUE = re.compile(
     r"</(?:longcat_)?arg_value>(?=\s*(?:<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>|\Z))|"
     r"(?=</(?:longcat_)?tool_call>\s*(?:\Z|<(?:longcat_)?tool_call>))|(?=\s?<(?:longcat_)?arg_key>[\w.-]{1,100}</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>)"
 )
 _PAIR_END = re.compile(r"\s*</(?:longcat_)?tool_call>")
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
+_ALL_CLOSED = re.compile(r"\s*(?:</[\w:|\uff5c ]*+)?\Z")
+"""The reply ends after a value's own closing tag: only closers are missing."""
+_ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
+"""A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _WRAPPER_BEFORE = re.compile(r"<(?:seed:)?tool_call>\s*\Z")
 _WRAPPER_AFTER = re.compile(r"\s*</(?:seed:)?tool_call>")
 
@@ -107,9 +113,13 @@ def _parameters(
         if not ended[0]:
             repairs["missing_closer"] = None
         value = text[key.end() : ended.start()]
+        if _ESCAPED.fullmatch(value):
+            repairs["entities"] = None
         given[name] = _value(value, key[2] if key.re is _INVOKE_KEY else None, strip=key.re is not _PAIR_KEY)
         position = ended.end()
     end = end_tag.match(text, position)
+    if end is None and given and text[position - 1] == ">" and (end := _ALL_CLOSED.match(text, position)):
+        repairs["missing_closer"] = None
     if end is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(begin, cut.end() if cut else position, head[1], names)
@@ -128,7 +138,12 @@ def _value(value: str, typed: str | None, *, strip: bool) -> str:
     if strip and value.startswith("\n"):
         value = value[1:]
         value = value.removesuffix("\n")
-    return quoted(value)
+    return quoted(_unescaped(value))
+
+
+def _unescaped(value: str) -> str:
+    """The value without XML's entities, where its model wrote every special sign as one."""
+    return html.unescape(value) if _ESCAPED.fullmatch(value) else value
 
 
 def _damaged(start: int, end: int, name: str, names: Names) -> Read:
