@@ -242,10 +242,20 @@ def test_what_breaks_only_now_and_then_is_reported_as_that() -> None:
 
 
 def test_a_report_names_the_budget_and_shows_the_history_line_by_line() -> None:
-    with pytest.raises(BrokenLawError, match="1 user_input turn 0: ''") as raised:
-        assert_compactor_laws(never_says_no)
-    assert "budget: ContextBudget(tokens=" in str(raised.value)
-    assert "its answer, phase 0 (1 messages):" in str(raised.value)
+    history = (System(text="Be brief."), User(text="Go."), Assistant(text="x" * 99, turn=1, pinned=True))
+    budget = ContextBudget(tokens=9)
+    with pytest.raises(BrokenLawError) as raised:
+        assert_compactor_laws(never_says_no, histories=st.just(history), budgets=st.just(budget), max_examples=5)
+    told = str(raised.value)
+    assert f"\nfound: what came back takes {estimate(history, budget)} tokens of 9\n" in told
+    assert "\nbudget: ContextBudget(tokens=9, " in told
+    listed = (
+        "  1 system_prompt 'Be brief.'",
+        "  2 user_input turn 0: 'Go.'",
+        f"  3 text_response turn 1 pinned: '{'x' * 60}'…",
+    )
+    assert "\n ".join(("\nhistory (3 messages):", *listed)) in told
+    assert "\n ".join(("\nits answer, phase 0 (3 messages):", *listed)) in told
 
 
 def test_laws_can_be_tried_on_a_history_and_a_budget_of_ones_own() -> None:
