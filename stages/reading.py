@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Literal, assert_never
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages import nudges
@@ -58,6 +59,7 @@ def reader(
     judge = _Judge(
         tools={tool.name: tool for tool in rules.tools},
         checks=checks or {tool.name: checker(tool.parameters) for tool in rules.tools},
+        parameters={tool.name: _parameters(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )
     rescue = rescuer(families)
@@ -74,7 +76,7 @@ def reader(
             return Reading(text="", reasoning=reasoning, calls=calls)
         if not rules.rescue:
             return Reading(text=text, reasoning=reasoning)
-        found = rescue(text, judge.tools.keys())
+        found = rescue(text, judge.parameters)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
@@ -89,6 +91,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
     tools: dict[str, ToolSpec]
     checks: Mapping[str, Check]
+    parameters: dict[str, tuple[str, ...]]
     limits: RepairLimits
 
     def given(self, call: RawCall, origin: str, *, cut: bool) -> Judged:
@@ -128,8 +131,11 @@ class _Judge(Struct, frozen=True, kw_only=True):
     def checked(self, call: FoundCall, *, cut: bool) -> Judged:
         """A call of a known tool: may it be read so, and do its arguments fit?"""
         judged = Judged(name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
+        # No arguments for a tool that takes none are no guess.
+        guessed = call.cost - ("no_arguments" in call.repairs and not self.parameters[call.name])
         # What a length limit cut off may lack more than its closers.
-        if call.cost > self.limits.of(self.tools[call.name].effect) or (cut and "missing_closer" in call.repairs):
+        torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
+        if torn or guessed > self.limits.of(self.tools[call.name].effect):
             return replace(judged, fault="guessed", correction=nudges.guessed(call.name, call.repairs))
         match self.checks[call.name](call.arguments):
             case Fits(arguments=arguments, repairs=coerced):
@@ -148,6 +154,21 @@ class _Judge(Struct, frozen=True, kw_only=True):
         """The known name that is most like it."""
         close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
         return close[0] if close else None
+
+
+_MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
+"""Repairs that take the end of the reply for the end of the call."""
+
+
+class _Properties(Struct):
+    """The part of a schema that names an object's members."""
+
+    properties: dict[str, Raw] = {}
+
+
+def _parameters(tool: ToolSpec) -> tuple[str, ...]:
+    """The names of the tool's parameters, in the order in which they were declared."""
+    return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)
 
 
 def _beside_damage(judged: Judged) -> Judged:

@@ -13,6 +13,9 @@ _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
+_BACKSLASHED = re.compile(r'[\[{\s]{1,20}\\"')
+_LINE_OF_IT = re.compile(r'[^\n]*?[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\n|\Z))')
+_ALL_OF_IT = re.compile(r'[^<`]*[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\Z))')
 _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
@@ -52,6 +55,8 @@ def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
         return Torn(end=abs(end), cut=False)
     if _ENTITY_QUOTE.match(text, start):
         return _unescaped(text, start)
+    if _BACKSLASHED.match(text, start):
+        return _unquoted(text, start)
     match mend(text, start):
         case Mended(json=mended, end=end, repairs=repairs, cost=cost):
             return Json(text=mended, end=end, repairs=repairs, cost=cost)
@@ -111,6 +116,23 @@ def _unescaped(text: str, start: int) -> Json | Torn:
     if isinstance(inner, Torn):
         return Torn(end=end, cut=False)
     return Json(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost)
+
+
+def _unquoted(text: str, start: int) -> Json | Torn:
+    """A value written as the inside of a JSON string: each quotation mark with a backslash."""
+    torn = Torn(end=start + 1, cut=False)
+    for extent in (_LINE_OF_IT, _ALL_OF_IT):
+        whole = extent.match(text, start)
+        if whole is None:
+            continue
+        torn = Torn(end=whole.end(), cut=False)
+        quote = '"' + whole[0].replace("\n", "\\n") + '"'
+        inner = msgspec.json.decode(quote, type=str) if is_json(quote) else ""
+        found = json_at(inner, 0) if inner else torn
+        if isinstance(found, Json) and not inner[found.end :].strip():
+            end = whole.end() + text.startswith('"', whole.end())
+            return Json(text=found.text, end=end, repairs=("escaped_quotes", *found.repairs), cost=found.cost)
+    return torn
 
 
 _BRACE = re.compile(r"[{}]")

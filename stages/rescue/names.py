@@ -1,7 +1,7 @@
 """The names of the tools, and how a model's spelling of a name is matched to one of them."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -18,9 +18,9 @@ LONGEST = 200
 
 
 class Names(Struct, frozen=True):
-    """The known names."""
+    """The known names; as a mapping, with the parameters of each tool in their order."""
 
-    known: Collection[str]
+    known: Collection[str] | Mapping[str, tuple[str, ...]]
 
     def find(self, written: str) -> tuple[str, ...]:
         """The known names that `written` can stand for: one, none, or, where it is ambiguous, several."""
@@ -35,6 +35,11 @@ class Names(Struct, frozen=True):
     def knows(self, written: str) -> bool:
         """Whether `written` stands for at least one known name."""
         return bool(self.find(written))
+
+    def parameters(self, written: str) -> tuple[str, ...]:
+        """The parameters of the tool that `written` stands for; none where nobody told."""
+        found = self.find(written)
+        return self.known[found[0]] if len(found) == 1 and isinstance(self.known, Mapping) else ()
 
     def begins(self, written: str) -> bool:
         """Whether `written` may be a known name that was cut off."""

@@ -23,6 +23,7 @@ FAMILIES: tuple[Family, ...] = (
     json_calls.BARE,
     not_calls.ECHO,
     not_calls.ECHO_TOKEN,
+    not_calls.TURN,
     xml_calls.FUNCTION,
     xml_calls.INVOKE,
     named_tags.TOOL_XML,

@@ -2,11 +2,9 @@
 
 import re
 
-from msgspec import Raw
-
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, is_json, json_at, string
+from stages.rescue.jsontext import Json, json_at
 from stages.rescue.mend import Torn
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
@@ -30,7 +28,11 @@ _MAY_HOLD_CALLS = frozenset(
 )
 _CODE = frozenset({"python", "py"})
 """Some write their calls as Python dicts."""
-_ESCAPED = re.compile(r'\{\s{0,8}\\"')
+_MARKUP = re.compile(
+    r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
+    r"assistant|functools|functions?\.|print\(|json\b"
+)
+_WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~)")
 _NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*[}\]]{1,3}(?=\s*(?:$|```|<))")
@@ -40,7 +42,7 @@ _MEANT = re.compile(
     r"[\"'\u201c]?([\w.:-]{1,80})"
 )
 _PROMISING = re.compile(
-    r"[\[{\s]{1,50}(?:&|//|/\*|#|[\"'\u201c\u201d\u2018]?(?:name|tool|function|action|arg|param|input|id|type|thought|reason|"
+    r"[\[{\s]{1,50}(?:&|//|/\*|#|\\?[\"'\u201c\u201d\u2018]?(?:name|tool|function|action|arg|param|input|id|type|thought|reason|"
     r"recipient|role|call|index|content|step|plan|rationale|explanation|kwargs|Name|Tool|Function|Action))"
 )
 """Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
@@ -49,10 +51,7 @@ UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
-    if _ESCAPED.match(text, start):
-        found = _unescaped(text, start)
-    else:
-        found = json_at(text, start, strict=not _PROMISING.match(text, start))
+    found = json_at(text, start, strict=not _PROMISING.match(text, start))
     if isinstance(found, Torn):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
@@ -61,17 +60,6 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     surplus = _SURPLUS.match(text, found.end)
     end = surplus.end() if surplus else found.end
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
-
-
-def _unescaped(text: str, start: int) -> Json | Torn:
-    """JSON that was written as the inside of a JSON string: each quotation mark with a backslash."""
-    end = text.find("\n", start)
-    line = text[start : len(text) if end < 0 else end].rstrip().removesuffix('"')
-    inner = string(Raw(f'"{line}"'.encode())) if is_json(f'"{line}"') else None
-    found = json_at(inner, 0) if inner else None
-    if not isinstance(found, Json) or (inner or "")[found.end :].strip():
-        return Torn(end=start + len(line), cut=False)
-    return Json(text=found.text, end=start + len(line), repairs=("escaped_quotes", *found.repairs), cost=found.cost + 1)
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -83,14 +71,23 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     if opening is None or opening.end() >= len(text):
         return None
     if text[opening.end()] not in "[{" or language not in _MAY_HOLD_CALLS | _CODE:
-        end = opening.end() if language in _MAY_HOLD_CALLS else _fence_end(text, opening.end())
-        return Read(start=start, end=end)
+        markup = language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names)
+        return Read(start=start, end=opening.end() if markup else _fence_end(text, opening.end(), language))
     return _fence_of_json(text, start, opening.end(), names)
 
 
-def _fence_end(text: str, position: int) -> int:
+def _may_begin(text: str, position: int, names: Names) -> bool:
+    """Whether a fence that begins so may hold calls in markup, rather than a log, a text, a listing."""
+    word = _WORD.match(text, position)
+    return _MARKUP.match(text, position) is not None or (word is not None and names.knows(word[0]))
+
+
+def _fence_end(text: str, position: int, language: str) -> int:
+    """Past the fence; where one without a language is never closed, it was no fence."""
     end = text.find("\n```", position)
-    return len(text) if end < 0 else end + len("\n```")
+    if end < 0:
+        return len(text) if language else position
+    return end + len("\n```")
 
 
 def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read | None:

@@ -1,4 +1,4 @@
-"""Family `echo`: what shows calls without making any: tool results, tool definitions, quoted messages."""
+"""Family `echo`: what shows calls without making any: results, definitions, quoted messages, others' turns."""
 
 import re
 
@@ -12,8 +12,6 @@ _RESULTS = (
 """Whatever stands in these the model was given; so does what follows, if they are not closed."""
 _SHOWN = "example|examples|documentation|quote|blockquote|transcript|log|results?|output"
 _TAG = re.compile(rf"<(?:({_RESULTS})|({_SHOWN}))\b[^>\n]{{0,100}}>")
-_REACH = 4000
-"""Characters in which a tag that is only a word in brackets, unless it is closed, must be closed."""
 _TOKENS = {
     "<|tool_response|>": "<|/tool_response|>",
     "<|tool_response>": "<tool_response|>",
@@ -23,6 +21,16 @@ _TOKENS = {
     "<\uff5ctool\u2581output\u2581begin\uff5c>": "<\uff5ctool\u2581output\u2581end\uff5c>",
     "<start_function_response>": "<end_function_response>",
 }
+_FOREIGN = r"\s{0,4}(?:user|human|system|developer|tools?|ipython|functions?|observation|environment)\b"
+_TURN = (
+    rf"<\|(?:im_start|start|turn|header_start|start_header_id|role_start)\|?>(?={_FOREIGN})|<start_of_turn>(?={_FOREIGN})|"
+    r"<\|(?:user|User|system|System|observation|end_of_turn\|>\s{0,4}<\|user)\|>|<[|\uff5c]User[|\uff5c]>|\[INST\]"
+)
+_OWN_TURN = re.compile(
+    r"<\|(?:im_start|start|turn|header_start|start_header_id|role_start)\|?>\s*(?:assistant|model)(?:<\|\w{1,20}\|>)?|"
+    r"<start_of_turn>\s*model|<\|[aA]ssistant\|>|<[|\uff5c]Assistant[|\uff5c]>|\[/INST\]"
+)
+_SOMETHING = re.compile(r"\S")
 
 
 def _tagged(text: str, start: int, names: Names) -> Read | None:
@@ -32,8 +40,9 @@ def _tagged(text: str, start: int, names: Names) -> Read | None:
     tag = opening[1] or opening[2]
     if tag in names.known:
         return None
-    end = text.find(f"</{tag}>", opening.end(), len(text) if opening[1] else opening.end() + _REACH)
+    end = text.find(f"</{tag}>", opening.end())
     if end < 0:
+        # One that may be a mere word in brackets must be closed.
         return Read(start=start, end=len(text) if opening[1] else opening.end())
     return Read(start=start, end=end + len(f"</{tag}>"))
 
@@ -44,5 +53,12 @@ def _token(text: str, start: int, _names: Names) -> Read | None:
     return Read(start=start, end=end + len(_TOKENS[opening]) if end >= 0 else len(text))
 
 
+def _turn(text: str, start: int, _names: Names) -> Read:
+    """Somebody else's turn. At the beginning it is the prompt, said once more; later on the model makes it up."""
+    answer = None if _SOMETHING.search(text, 0, start) else _OWN_TURN.search(text, start)
+    return Read(start=start, end=answer.end() if answer else len(text))
+
+
 ECHO = Family(name="echo", first="<", opener=rf"<(?:{_RESULTS}|{_SHOWN})(?=[\s>])", read=_tagged)
 ECHO_TOKEN = Family(name="echo", first="<[", opener="|".join(map(re.escape, _TOKENS)), read=_token)
+TURN = Family(name="echo", first="<[", opener=_TURN, read=_turn)

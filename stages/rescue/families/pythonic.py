@@ -75,6 +75,7 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     # Llama's own tools are called through a method: `brave_search.call(…)`.
     last = head[1].removesuffix(".call").rsplit(".", 1)[-1]
     name = head[1] if names.knows(head[1]) else last
+    parameters = names.parameters(name)
     members: list[str] = []
     keys: set[str] = set()
     repairs: dict[str, None] = {}
@@ -83,14 +84,21 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
         return PythonCalls((Claim(name=name, arguments="{}"),), _past_print(text, head, position + 1))
     while True:
         keyword = _KEYWORD.match(text, position)
-        if keyword is None or keyword[1] in keys:
+        key, begin = (
+            (keyword[1], keyword.end()) if keyword else (_positional(text, position, len(keys), parameters), position)
+        )
+        if key is None or key in keys:
             return _not_keyword(text, position, name, names)
-        found = mend(text, keyword.end()) if _LITERAL.match(text, keyword.end()) else None
+        found = mend(text, begin) if _LITERAL.match(text, begin) else None
         if not isinstance(found, Mended):
-            broken = keyword.end() if found is None else found.end
+            broken = begin if found is None else found.end
             return _unread(text, broken, name, names, cut=found is not None and found.cut)
-        members.append(f"{quoted(keyword[1])}:{found.json}")
-        keys.add(keyword[1])
+        members.append(f"{quoted(key)}:{found.json}")
+        keys.add(key)
+        if keyword is None:
+            repairs["positional"] = None
+            # Of several, the order is the tool's as it was declared, which the model may not have meant.
+            cost += len(parameters) > 1
         repairs.update(dict.fromkeys(r for r in found.repairs if r not in ("single_quotes", "python_literals")))
         cost += found.cost
         following = _COMMA_OR_END.match(text, found.end)
@@ -101,6 +109,11 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
             break
     claim = Claim(name=name, arguments="{" + ",".join(members) + "}", repairs=tuple(repairs), cost=cost)
     return PythonCalls((claim,), _past_print(text, head, position))
+
+
+def _positional(text: str, position: int, index: int, parameters: tuple[str, ...]) -> str | None:
+    """The parameter that an argument without a name is for."""
+    return parameters[index] if index < len(parameters) and _LITERAL.match(text, position) else None
 
 
 def _past_print(text: str, head: re.Match[str], position: int) -> int:

@@ -5,7 +5,7 @@ import re
 from stages.rescue.families.json_calls import CUT, UNREADABLE, torn_call
 from stages.rescue.families.pythonic import call_list
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, json_at
+from stages.rescue.jsontext import Json, json_at, quoted
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 
@@ -20,6 +20,7 @@ _INPUT_LABEL = re.compile(rf"\s*\**{_INPUT}(?: \d{{1,3}})?\**[ \t]*:\**\s*(?:```
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"`?(?:\s*```)?")
 _OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ \t]*:")
+_PLAIN = re.compile(r"(?:(?!\n[ \t*]*(?:Observation|Thought|Action|Final Answer|Result|Question)\b)(?s:.))*+")
 _LINE_START = re.compile(r"[ \t>*#-]{0,12}\Z")
 _NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
 
@@ -47,14 +48,30 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
 
 
 def _no_object(text: str, start: int, position: int, name: str, names: Names) -> Read | None:
-    """An input that is no JSON object; none at all is a call without arguments."""
+    """An input that is no JSON object: the value of the only parameter. None at all is a call without arguments."""
     line = text[position : position + 80].split("\n", 1)[0].strip(" `")
     if not names.knows(name):
         return None
+    parameters = names.parameters(name)
+    if len(parameters) == 1 and line:
+        whole = _PLAIN.match(text, position)
+        end = whole.end() if whole else len(text)
+        value = quoted(_unwrapped(text[position:end].strip()))
+        claim = Claim(name=name, arguments=f"{{{quoted(parameters[0])}:{value}}}", repairs=("plain_input",))
+        return Read(start=start, end=_end(text, end), claims=(claim,), keep="")
     if line.lower() in ("", "none", "null", "n/a"):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
         return Read(start=start, end=_end(text, position + len(line)), claims=(claim,), keep="")
     return Read(start=start, end=position, damage=f"the input of {name[:60]} is not a JSON object.", keep="")
+
+
+def _unwrapped(value: str) -> str:
+    """The input without quotation marks or backquotes around all of it."""
+    mark = value[:1]
+    inside = value[1:-1]
+    return (
+        inside if mark in ('"', "'", "`") and value.endswith(mark) and len(value) > 1 and mark not in inside else value
+    )
 
 
 def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
