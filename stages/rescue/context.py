@@ -23,7 +23,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     """
     if _in_quotes(text, start, end, torn=torn):
         return not _is_all(text, start, end)
-    if _in_blockquote(text, start):
+    if _in_blockquote(text, start) or _in_log(text, start) or (not torn and _in_sentence(text, start, end, floor)):
         return True
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
@@ -64,6 +64,42 @@ def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
 def _in_blockquote(text: str, start: int) -> bool:
     line = text.rfind("\n", max(0, start - 1000), start) + 1
     return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
+
+
+_LOGGED = re.compile(
+    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
+    r"(?!assistant)[\w.-]{1,30}>\s?)\Z",
+    re.IGNORECASE,
+)
+"""A line of a log before what it logs: a time, a level, or who said it."""
+
+
+def _in_log(text: str, start: int) -> bool:
+    line = text.rfind("\n", max(0, start - 120), start) + 1
+    return start > line and _LOGGED.match(text[line:start]) is not None
+
+
+_GOES_ON = re.compile(r"[`*\"')]*(?:[ \t]+[^\W\d_A-Z]|[,;][ \t]+\w)")
+_CONTROL = ("<|", "<\uff5c", "[TOOL_", "<start_function_call>")
+_DOES = re.compile(
+    r"\b(?:call|calling|use|using|run|running|invoke|invoking|execute|executing|send|sending|try|trying|with|emit"
+    r"|\w+rufe|\w+führe|appelle|lance|llamo|ejecuto|chamo|executo|chiamo|eseguo|вызываю)(?:\s+[\w`*]+){0,3}\s*\Z"
+)
+"""The model says, right before the call, that it makes it."""
+
+
+def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
+    """Whether it stands in the middle of a sentence, which is about it then; unless that says that it is made.
+
+    Control tokens are nothing that a sentence is about.
+    """
+    if text.startswith(_CONTROL, start):
+        return False
+    line = max(text.rfind("\n", max(0, start - WINDOW), start) + 1, floor)
+    before = text[line:start].rstrip(" \t`*\"'(")
+    if not before or not (before[-1].isalnum() or before[-1] == ",") or not _GOES_ON.match(text, end):
+        return False
+    return not _DOES.search(before.lower())
 
 
 def _is_all(text: str, start: int, end: int) -> bool:

@@ -43,7 +43,7 @@ SHOWN = _any_of(
     r"how (?:to|you|(?:it|this|that) (?:works|looks)|(?:a|the) (?:\w+ )?(?:call|tool|function))\b",
     r"(?:can|could|would|should|may|might|must) be (?:called|invoked|used|written|made|run|sent|executed|formatted)\b",
     r"you['\u2019]d\b|something like\b|such as\b|imagine\b|suppose\b|pretend\b",
-    r"(?:not|\w+n['\u2019]t|never|avoid|instead of|rather than|refuse to) (?:(?!without\b)\w+ ){0,3}"
+    r"(?:not|cannot|\w+n['\u2019]t|never|decline to|avoid|instead of|rather than|refuse to) (?:(?!without\b)\w+ ){0,3}"
     r"(?:call|run|us(?:e|ing)\b|execut|send|invok|emit|writ|output|produc|generat|repl|respond|print|trigger|start)",
     r"typically\b|usually\b|would (?:look|have)\b",
     r"(?:tools?|functions?) (?:available|definitions?|list|schemas?|specs?|signatures?)\b",
@@ -75,6 +75,8 @@ REPORTED = _any_of(
     r"(?:user|customer|he|she|they|someone|attacker|page|file|e-?mail|document|message) (?:\w+ )?"
     r"(?:sent|pasted|gave|provided|included|includes|posted)\b",
     r"(?:was|were) (?:called|made|run|sent|executed|invoked)\b",
+    r"(?:the )?(?:agent|assistant|model|bot|system|client|script|user|he|she|they|it) (?:\w+ )?"
+    r"(?:called|executed|ran|invoked|sent|made|issued|used|tried|emitted|produced|requested)\b|(?:user|human|customer)$",
     r"i (?:have )?(?:called|ran|made|used|executed|invoked|sent|tried|found|saw)\b",
     r"(?:output|result|response|observation|log|quote|transcript|body|input)s?$",
     foreign=tongues.REPORTED,

@@ -5,6 +5,7 @@ Words stand from the beginning of a word to its end, in lower case; signs (Chine
 
 SHOWN = (
     # German
+    r"\w+ (?:ich|wir) (?:\w+ )?nicht(?: \w+)?$|(?:lehne|verweigere) (?:ich|es)",
     r"(?:zum )?beispiel\w*|z\.\s?b\.|etwa so|(?:sieht|sähe|schaut) (?:\w+ ){0,5}(?:so|wie folgt|aus)",
     r"(?:wenn|falls) (?:du|sie|ihr|man|wir|der nutzer)",
     r"(?:du|sie|ihr|man) (?:kannst|können|könnt|kann|könnte\w*|müsste\w*)",
@@ -124,6 +125,7 @@ INTENT_SIGNS = (
     r"하겠습니다|할게요|지금|먼저|호출합니다|확인합니다|검색합니다",
 )
 AFTERWARDS = (
+    r"nicht (?:\w+ )?(?:aus|auf|ab)(?:ge)?\w+",
     r"(?:ist|war|dient|sind) (?:\w+ ){0,2}(?:als )?(?:\w+ )?(?:beispiel|vorlage|platzhalter)|soll ich|möchtest du",
     r"möchten sie",
     r"so (?:sieht|sähe|würde)|würde (?:ich|man|das|so)",
