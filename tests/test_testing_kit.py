@@ -282,7 +282,7 @@ def test_a_summary_may_take_the_place_of_what_it_sums_up() -> None:
         summary = User(text=f"[{len(said)} texts]", kind=Kind.SUMMARY, turn=99, pinned=True)
         return (*kept, summary) if said else history
 
-    assert_compactor_laws(honest(summed_up), max_examples=100)
+    assert_compactor_laws(honest(summed_up), max_examples=50)
 
 
 def blocking(
@@ -363,7 +363,7 @@ def test_every_law_of_guards_is_broken_above() -> None:
 def test_the_guards_of_forge_keep_the_laws(make: Callable[..., Guard]) -> None:
     rules = Desk().workflow.rules
     fitting = st.sampled_from(['{"what":"a"}', '{"what":"b","text":"t"}', "{}"])
-    assert_guard_laws(make(rules), tools=[tool.name for tool in rules.tools], arguments=fitting, max_examples=60)
+    assert_guard_laws(make(rules), tools=[tool.name for tool in rules.tools], arguments=fitting, max_examples=40)
 
 
 def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:
@@ -418,7 +418,7 @@ def test_an_answer_without_its_call_is_said_where_it_stands() -> None:
         assert_answered(history)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @pytest.mark.parametrize("phase", PHASES, ids=lambda phase: str(phase.__name__))
 @given(data=st.data())
 def test_states_are_in_the_phase_that_was_asked_for_and_survive_json(
