@@ -33,8 +33,7 @@ def serialize(
     `alternating`: the model's template wants roles to take turns, so neighbours are joined; as text they always are.
     """
     head = openai.head(model, sampling or openai.Sampling())
-    words = _free(rules, mode)
-    tail = _tail(rules, mode)
+    tail, tail_of_summary = _tail(rules, mode), _tail_of_summary(rules, mode)
     encode = _encoder(rules, mode, alternating=alternating)
     fixed = overhead(rules, mode)
 
@@ -44,7 +43,7 @@ def serialize(
         before = state.sent if extends else Sent()
         added = phase.view[len(before.view) :]
         messages = before.request.messages + (encode(added) if added else ())
-        request = Request(head=head, messages=messages, tail=words if phase.summary else tail(state.ledger))
+        request = Request(head=head, messages=messages, tail=tail_of_summary if phase.summary else tail(state.ledger))
         sent = Sent(
             mode=mode,
             view=phase.view,
@@ -92,12 +91,14 @@ def _extends(view: History, before: History) -> bool:
 def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], Raw]:
     if mode == "constrained":
         return _constraint(rules)
-    fixed = _free(rules, mode)
+    fixed = _tail_of_summary(rules, mode)
     return lambda _: fixed
 
 
-def _free(rules: Rules, mode: Mode) -> Raw:
-    """The request's end without a constraint. The tools stay, even where words are asked for: they begin the prompt."""
+def _tail_of_summary(rules: Rules, mode: Mode) -> Raw:
+    """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
+    if mode == "constrained":
+        return openai.tail(None, constrained.response_format(constrained.SUMMARY))
     return openai.tail(openai.encode_tools(rules.tools) if mode == "native" and rules.tools else None, None)
 
 

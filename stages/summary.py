@@ -17,12 +17,17 @@ from stages.pipeline import Stage, on
 from stages.recall import clear
 from stages.rescue import rescue, split_reasoning
 from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
+from stages.wire import constrained
 
 PHASE = 5
 """Of a compaction by summary; those of `TieredCompact` end with 4."""
 
 FAILURES = 2
 """So many summaries in a row that could not be used, and the run asks for no more."""
+
+
+ECHO = 80
+"""So many characters of the request in it, and the reply is an echo, as the smallest models give."""
 
 
 class Summarize(Struct, frozen=True, kw_only=True):
@@ -98,7 +103,7 @@ def _taken(old: History) -> History:
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     """The state with the reply in the place of what it sums up, or, where it cannot be used, with the reason noted."""
-    text = split_reasoning(reply.text)[1].strip()
+    text = constrained.decode_summary(split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
     if problem := _problem(reply, text, gone, order):
@@ -121,6 +126,8 @@ def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str
     found = rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
     if reply.calls or found.calls or found.unknown or found.damage:
         return "the model called a tool instead"
+    if any(order.text[at : at + ECHO] in text for at in range(0, len(order.text) - ECHO, ECHO // 2)):
+        return "it repeats what it was asked"
     if reply.finish == "length":
         return "it was cut off by the length limit of a reply"
     return None if len(text) >= order.shortest else "it is empty or next to it"

@@ -26,9 +26,8 @@ from forge import (
 from forge.connection import Connection
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.interpreters.tools import Tools
 from forge.testing import assert_answered
-from stages import events, pipeline
+from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
 from stages.compaction.exchange import protected
 from stages.deliver import deliver
@@ -126,13 +125,33 @@ def test_it_is_asked_for_in_the_words_that_the_server_knows_already() -> None:
     assert [m["role"] for m in asked[len(before) :]] == ["assistant", "tool", "user"]
 
 
-@pytest.mark.parametrize(("mode", "tools"), [("native", True), ("prompted", False), ("constrained", False)])
-def test_no_constraint_stands_against_words(mode: Mode, tools: bool) -> None:
-    script = [*looks(3 * DUE), call("finish")]
-    _, model = played(script, mode=mode)
-    asked = msgspec.json.decode(model.requests[asks(model)[0]])
-    assert "response_format" not in asked
-    assert ("tools" in asked) is tools
+@pytest.mark.parametrize(
+    ("mode", "fields", "answer"),
+    [
+        ("native", {"messages", "tools"}, NOTE),
+        ("prompted", {"messages"}, NOTE),
+        (
+            "constrained",
+            {"messages", "response_format"},
+            msgspec.json.encode({"done_and_found": NOTE, "did_not_work": "", "still_open": " "}).decode(),
+        ),
+    ],
+)
+def test_it_is_asked_for_in_each_mode(mode: Mode, fields: set[str], answer: str) -> None:
+    """Where calls are what a constraint allows, a summary is what it allows then."""
+    _, model = played([*looks(3 * DUE), call("finish")], mode=mode)
+    due = asks(model)[0]
+    result, model = played([*looks(due), answer, call("finish")], mode=mode)
+    asked = msgspec.json.decode(model.requests[due])
+    assert asked.keys() & {"messages", "tools", "response_format"} == fields
+    if "response_format" in asked:
+        assert asked["response_format"]["json_schema"]["schema"]["required"] == [
+            "done_and_found",
+            "did_not_work",
+            "still_open",
+        ]
+    (summary,) = [m for m in result.unwrap().state.history if isinstance(m, User) and m.kind is Kind.SUMMARY]
+    assert summary.text.endswith(NOTE)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +163,8 @@ def test_no_constraint_stands_against_words(mode: Mode, tools: bool) -> None:
         (call("look", what="z"), "the model called a tool instead"),
         ('{"tool": "look", "args": {"what": "z"}}', "the model called a tool instead"),
         ('<tool_call>{"name": "look", "argu', "the model called a tool instead"),
+        (nudges.summarize(300), "it repeats what it was asked"),
+        (f"{NOTE} {nudges.summarize(300)[105:260]}", "it repeats what it was asked"),
         (Reply(text=NOTE, finish="length"), "it was cut off by the length limit of a reply"),
         ("So much was done. " * 500, "it is no shorter than what it would replace"),
         (Fault(kind="timeout", detail="too slow"), "it did not come: too slow"),
@@ -241,7 +262,7 @@ async def stopped_at_summary(flow: Workflow) -> State:
     async with model.connect() as connection:
         turn = flow.pipeline(connection)
     state = flow.start("Go.")
-    perform = interpreter(model, Tools(flow.functions))
+    perform = interpreter(model, flow.execute)
     while True:
         state = turn(state).unwrap()
         if isinstance(state.phase, Awaiting):

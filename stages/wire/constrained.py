@@ -51,3 +51,23 @@ def one_of(branches: list[tuple[bytes, dict[str, object]]]) -> Raw:
 def response_format(schema: Raw) -> Raw:
     """The `response_format` of a request that asks for this schema."""
     return Raw(b'{"type":"json_schema","json_schema":{"name":"tool_call","schema":' + bytes(schema) + b"}}")
+
+
+class _Summary(msgspec.Struct, forbid_unknown_fields=True):
+    done_and_found: str
+    did_not_work: str
+    still_open: str
+
+
+SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False}))
+"""The schema of a reply that is a summary (D21): a small model that only ever made calls would make one more."""
+
+
+def decode_summary(text: str) -> str:
+    """The words of a reply under `SUMMARY`; a reply in another form as it is."""
+    try:
+        found = msgspec.json.decode(text, type=_Summary)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+    parts = {"": found.done_and_found, "Did not work: ": found.did_not_work, "Still open: ": found.still_open}
+    return "\n".join(f"{title}{words.strip()}" for title, words in parts.items() if words.strip())
