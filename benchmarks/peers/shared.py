@@ -27,7 +27,8 @@ def main(bench: str, *options: str) -> int:
         lay_over(copy)
         install(venvs, copy)
         command = [sys.executable, str(copy / "run.py"), *options]
-        status = subprocess.run(command, check=False, env={**clean(), "VENVS": str(venvs)})  # noqa: S603 - the bench's
+        # Not from here: a peer that is named forge too would import this checkout.
+        status = subprocess.run(command, check=False, cwd=copy, env={**clean(), "VENVS": str(venvs)})  # noqa: S603
     return status.returncode
 
 
@@ -52,10 +53,8 @@ def install(venvs: Path, copy: Path) -> None:
     python = venvs / "forge_new" / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(venvs / "forge_new")], check=True)  # noqa: S603
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"]
-    already = (venvs / "forge_new" / "ready").exists()
-    subprocess.run([*pip, *(["--no-deps"] if already else []), str(PROJECT)], check=True, env=clean())  # noqa: S603
-    (venvs / "forge_new" / "ready").touch()
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, str(PROJECT)], check=True, env=clean())  # noqa: S603
 
 
 def clean() -> dict[str, str]:
