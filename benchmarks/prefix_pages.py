@@ -75,7 +75,10 @@ def inspect(place: str, before: str, then: str) -> Tool[[], str]:
 
 def inspection(compactor: Compactor) -> Workflow:
     """A workflow that a small model can finish by itself: each place names the next, the last gives a word."""
-    then = [*(f"Inspect the {place} next." for place in PLACES[1:]), "This was the last place. Now report the word lantern."]
+    then = [
+        *(f"Inspect the {place} next." for place in PLACES[1:]),
+        "This was the last place. Now report the word lantern.",
+    ]
 
     def report(word: str) -> str:
         """Report the word that the last place gave."""
