@@ -10,13 +10,16 @@ from stages.effect import Replied, Send, Undelivered
 from stages.rescue.template import Markers
 from stages.serialize import Mode
 from stages.wire.openai import Sampling
+from stages.wire.prompted import JSON, Form
+from stages.wire.wires import OPENAI, Wire
 
 
 class Connection(Struct, frozen=True, kw_only=True):
     """A model that can be asked. `context_tokens` is the size of its context, as the server says it.
 
     `markers` are how the model's own chat template writes calls, where the server shows the template; `alternating`
-    says that it refuses two messages of one role in a row, or the user's word right after a tool's.
+    says that it refuses two messages of one role in a row, or the user's word right after a tool's. `wire` is the
+    protocol of requests and replies, `form` how calls are written as text, where they are.
     """
 
     send: Callable[[Send], Awaitable[Replied | Undelivered]]
@@ -26,6 +29,8 @@ class Connection(Struct, frozen=True, kw_only=True):
     sampling: Sampling
     markers: Markers | None = None
     alternating: bool = False
+    wire: Wire = OPENAI
+    form: Form = JSON
 
 
 class Backend(Protocol):

@@ -50,6 +50,19 @@ def warning_mistakes(context_thresholds: Sequence[float], iteration_warning: int
     return tuple(found)
 
 
+def compaction_mistakes(compact_at: float, compact_to: float) -> tuple[str, ...]:
+    """What is wrong with the points at which compaction begins and ends, a sentence each."""
+    fractions = {"compact_at": compact_at, "compact_to": compact_to}
+    found = [
+        f"{name} is {value}; it is a fraction of the context, over 0 and at most 1"
+        for name, value in fractions.items()
+        if not 0 < value <= 1
+    ]
+    if not found and compact_to > compact_at:
+        found.append(f"compact_to is {compact_to}; it cannot be over compact_at, which is {compact_at}")
+    return tuple(found)
+
+
 def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
     found = []
     for prerequisite in spec.prerequisites:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from forge.connection import Connection
-from forge.definition import mistakes, warning_mistakes
+from forge.definition import compaction_mistakes, mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.tool import Tool, tool
@@ -33,13 +33,16 @@ class Workflow:
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
+    `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the fraction that
+    compaction aims at.
     `recall` gives the model one more tool, with which it reads again what compaction cut.
     `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
-    Attributes: `rules` (the core's form of it), `execute` (the interpreter that runs its tools), `name`.
+    Attributes: `rules` (the core's form of it), `functions` (by tool name), `execute` (the
+    interpreter that runs them), `name`.
     """
 
     def __init__(
@@ -59,6 +62,8 @@ class Workflow:
         rescue_enabled: bool = True,
         repair_limits: RepairLimits | None = None,
         compactor: Compactor | None = None,
+        compact_at: float = 0.75,
+        compact_to: float = 0.5,
         recall: bool = False,
         summarize: bool | Summarize = False,
         reasoning_replay: Reasoning = "none",
@@ -73,6 +78,7 @@ class Workflow:
         self.system_prompt = system_prompt
         self.budget = Budget(calls=max_iterations, tokens=max_tokens, seconds=max_seconds)
         self._compactor = compactor or TieredCompact()
+        self._compact_at, self._compact_to = compact_at, compact_to
         self._summarize = Summarize() if summarize is True else summarize or None
         self._reasoning: Reasoning = reasoning_replay
         self._failed_attempts: FailedAttempts = failed_attempts
@@ -98,9 +104,11 @@ class Workflow:
             *wrong,
             *mistakes(self.rules, self.budget, ends),
             *warning_mistakes(context_thresholds, iteration_warning),
+            *compaction_mistakes(compact_at, compact_to),
         ):
             raise DefinitionError(problems)
-        self.execute = Tools({t.name: t.function for t in made}, self.rules.tools)
+        self.functions = {t.name: t.function for t in made}
+        self.execute = Tools(self.functions, self.rules.tools)
         self._checks = {spec.name: checker(spec.parameters) for spec in self.rules.tools}
 
     def start(
@@ -121,19 +129,40 @@ class Workflow:
 
     def pipeline(self, connection: Connection) -> Stage:
         """The seven stages, set up for this workflow on that model, and the warnings that it wants."""
-        rules, mode = self.rules, _mode(self.rules, connection)
+        rules, mode, wire, form = self.rules, _mode(self.rules, connection), connection.wire, connection.form
         thinks = self._reasoning != "none"
         room = max(0, connection.context_tokens - connection.sampling.max_tokens)
         recall = RECALL in rules.tools
-        budget = ContextBudget(tokens=room, overhead=overhead(rules, mode), reasoning=thinks, recall=recall)
+        budget = ContextBudget(
+            tokens=room,
+            threshold=self._compact_at,
+            low=self._compact_to,
+            overhead=overhead(rules, mode, wire, form),
+            reasoning=thinks,
+            recall=recall,
+        )
         return pipeline(
             *((summarize(self._summarize, self._compactor, budget),) if self._summarize else ()),
             compact(self._compactor, budget),
             fold(self._reasoning, self._failed_attempts),
             *self._warnings(budget),
-            serialize(rules, mode, connection.model, connection.sampling, alternating=connection.alternating),
+            serialize(
+                rules,
+                mode,
+                connection.model,
+                connection.sampling,
+                wire=wire,
+                form=form,
+                alternating=connection.alternating,
+            ),
             send(rules),
-            validate(rules, in_text=mode != "native", families=self._grammars(connection), checks=self._checks),
+            validate(
+                rules,
+                in_text=mode != "native",
+                families=self._grammars(connection),
+                checks=self._checks,
+                form=form,
+            ),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )

@@ -49,7 +49,12 @@ Read = Callable[[Reply], Reading]
 
 
 def reader(
-    rules: Rules, *, in_text: bool, families: tuple[Family, ...], checks: Mapping[str, Check] | None = None
+    rules: Rules,
+    *,
+    in_text: bool,
+    families: tuple[Family, ...],
+    checks: Mapping[str, Check] | None = None,
+    form: prompted.Form = prompted.JSON,
 ) -> Read:
     """A function from replies to readings; the tools' schemas are compiled here, unless `checks` has them.
 
@@ -71,7 +76,7 @@ def reader(
         if reply.calls:
             calls = tuple(judge.given(call, "native", cut=cut) for call in reply.calls)
             return Reading(text=text, reasoning=reasoning, calls=calls)
-        if in_text and (asked := prompted.decode_calls(text)):
+        if in_text and (asked := form.decode_calls(text)):
             calls = tuple(judge.given(call, "prompted", cut=cut) for call in asked)
             return Reading(text="", reasoning=reasoning, calls=calls)
         if not rules.rescue:

@@ -9,12 +9,13 @@ from returns.result import Result, Success
 
 from stages.effect import Request
 from stages.halt import Halt
-from stages.message import Assistant, History, size
+from stages.message import Assistant, History, System, size
 from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
 from stages.schema import project
 from stages.state import Folded, Ledger, Prepared, Sent, State
 from stages.wire import constrained, openai, prompted, valid
+from stages.wire.wires import OPENAI, Wire
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
@@ -26,26 +27,34 @@ def serialize(
     model: str = "",
     sampling: openai.Sampling | None = None,
     *,
+    wire: Wire = OPENAI,
+    form: prompted.Form = prompted.JSON,
     alternating: bool = False,
 ) -> Stage:
-    """Write the view of a Folded state as a chat completions request. Equal states give equal bytes (D22).
+    """Write the view of a Folded state as a request of that wire. Equal states give equal bytes (D22).
 
-    `alternating`: the model's template wants roles to take turns, so neighbours are joined; as text they always are.
+    `form` is how calls are written as text, where they are. `alternating`: the model's template wants roles to take
+    turns, so neighbours are joined; as text they always are.
     """
-    head = openai.head(model, sampling or openai.Sampling())
-    tail, tail_of_summary = _tail(rules, mode), _tail_of_summary(rules, mode)
-    encode = _encoder(rules, mode, alternating=alternating)
-    fixed = overhead(rules, mode)
+    options = sampling or openai.Sampling()
+    tail, tail_of_summary = _tail(rules, mode, wire), _tail_of_summary(rules, mode, wire)
+    encode = _encoder(rules, mode, wire, form, alternating=alternating)
+    fixed = overhead(rules, mode, wire, form)
+    written = (mode, f"{wire.name} {form.name}")
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
-        extends = state.sent.mode == mode and _extends(phase.view, state.sent.view)
+        extends = (state.sent.mode, state.sent.wire) == written and _extends(phase.view, state.sent.view)
         before = state.sent if extends else Sent()
         added = phase.view[len(before.view) :]
-        messages = before.request.messages + (encode(added) if added else ())
-        request = Request(head=head, messages=messages, tail=tail_of_summary if phase.summary else tail(state.ledger))
+        request = Request(
+            head=before.request.head if extends else wire.head(model, options, phase.view),
+            messages=before.request.messages + (encode(added) if added else ()),
+            tail=tail_of_summary if phase.summary else tail(state.ledger),
+        )
         sent = Sent(
             mode=mode,
+            wire=written[1],
             view=phase.view,
             size=before.size + sum(map(size, added)),
             request=request,
@@ -58,58 +67,58 @@ def serialize(
     return stage
 
 
-def overhead(rules: Rules, mode: Mode) -> int:
+def overhead(rules: Rules, mode: Mode, wire: Wire = OPENAI, form: prompted.Form = prompted.JSON) -> int:
     """Characters of every prompt that are not history: the tools (D17). A schema constraint is not shown to a model."""
     if mode == "native":
-        return len(bytes(openai.encode_tools(rules.tools))) if rules.tools else 0
-    return len(prompted.instructions(rules.tools))
+        return len(bytes(wire.tools(rules.tools))) if rules.tools else 0
+    return len(form.instructions(rules.tools))
 
 
 Encoder = Callable[[History], tuple[Raw, ...]]
 
 
-def _encoder(rules: Rules, mode: Mode, *, alternating: bool) -> Encoder:
-    if mode == "native" and alternating:
-        return lambda history: openai.encode_messages(openai.encode_history(valid.alternating(history)))
+def _encoder(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, *, alternating: bool) -> Encoder:
     if mode == "native":
-        return lambda history: openai.encode_messages(openai.encode_history(history))
-    text = prompted.instructions(rules.tools)
-    return lambda history: openai.encode_messages(prompted.encode_history(history, text))
+        return (lambda history: wire.messages(valid.alternating(history))) if alternating else wire.messages
+    text = form.instructions(rules.tools)
+    return lambda history: wire.messages(prompted.as_text(history, text, form))
 
 
 def _extends(view: History, before: History) -> bool:
     """Whether the view goes on where the last one ended, so that what was written then can be kept.
 
-    A reply after anything but a reply begins a message of its own in every mode; others may have to be joined.
+    A reply after anything but a reply begins a message of its own in every mode; others may have to be joined, and
+    a system prompt has its own place.
     """
     known = len(before)
-    if view[:known] != before:
+    if view[:known] != before or not known:
         return False
-    return len(view) == known or (isinstance(view[known], Assistant) and not isinstance(view[known - 1], Assistant))
+    added = view[known:]
+    begins = isinstance(added[0], Assistant) and not isinstance(before[-1], Assistant) if added else True
+    return begins and not any(isinstance(message, System) for message in added)
 
 
-def _tail(rules: Rules, mode: Mode) -> Callable[[Ledger], Raw]:
+def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[Ledger], Raw]:
     if mode == "constrained":
-        return _constraint(rules)
-    fixed = _tail_of_summary(rules, mode)
+        return _constraint(rules, wire)
+    fixed = _tail_of_summary(rules, mode, wire)
     return lambda _: fixed
 
 
-def _tail_of_summary(rules: Rules, mode: Mode) -> Raw:
+def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if mode == "constrained":
-        return openai.tail(None, constrained.response_format(constrained.SUMMARY))
-    return openai.tail(openai.encode_tools(rules.tools) if mode == "native" and rules.tools else None, None)
+        return wire.tail(None, constrained.SUMMARY)
+    return wire.tail(wire.tools(rules.tools) if mode == "native" and rules.tools else None, None)
 
 
-def _constraint(rules: Rules) -> Callable[[Ledger], Raw]:
+def _constraint(rules: Rules, wire: Wire) -> Callable[[Ledger], Raw]:
     """The request's end with the schema of the calls that are legal then, and no other (D30)."""
     branches = {
         tool.name: constrained.branch(tool, project(tool.parameters, "llama.cpp").schema) for tool in rules.tools
     }
 
     def end(ledger: Ledger) -> Raw:
-        schema = constrained.one_of([branches[tool.name] for tool in legal(rules, ledger)])
-        return openai.tail(None, constrained.response_format(schema))
+        return wire.tail(None, constrained.one_of([branches[tool.name] for tool in legal(rules, ledger)]))
 
     return end

@@ -97,11 +97,12 @@ class Ledger(Struct, frozen=True, kw_only=True):
 class Sent(Struct, frozen=True, kw_only=True):
     """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
 
-    `mode` is how it was written, `view` what it shows, `size` the view's characters by `message.size`.
+    `mode` and `wire` say how it was written, `view` what it shows, `size` the view's characters by `message.size`.
     `length` and `last` are the length of the history that it was made from, and that history's last message.
     """
 
     mode: str = ""
+    wire: str = ""
     view: History = ()
     size: int = 0
     request: Request = Request()

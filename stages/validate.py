@@ -16,6 +16,7 @@ from stages.rescue import FAMILIES, Family
 from stages.rules import Rules, legal, pending
 from stages.schema import Check
 from stages.state import Answered, Done, Ready, Said, State, Vetted
+from stages.wire import prompted
 
 
 def validate(
@@ -24,6 +25,7 @@ def validate(
     in_text: bool = False,
     families: tuple[Family, ...] = FAMILIES,
     checks: Mapping[str, Check] | None = None,
+    form: prompted.Form = prompted.JSON,
 ) -> Stage:
     """Read the reply of an Answered state.
 
@@ -31,9 +33,9 @@ def validate(
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families`
     are the grammars in which calls are looked for. `checks` are those of the tools' arguments, where they are
-    compiled already.
+    compiled already; `form` is the one in which calls as text were asked for.
     """
-    read = reader(rules, in_text=in_text, families=families, checks=checks)
+    read = reader(rules, in_text=in_text, families=families, checks=checks, form=form)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> Result[State, Halt]:

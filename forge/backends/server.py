@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from forge.backends.template import alternates, markers
 from forge.connection import Connection
@@ -16,7 +17,10 @@ from forge.interpreters.http import Http
 from stages.effect import Fault
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
+from stages.wire import ollama
 from stages.wire.openai import Sampling
+from stages.wire.prompted import JSON, XML
+from stages.wire.wires import OPENAI, WIRES, Wire
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context that are assumed where a server does not say how many it has."""
@@ -46,11 +50,15 @@ class _Models(Struct):
 
 
 T = TypeVar("T", _Props, _Models)
+WireName = Literal["openai", "ollama", "anthropic"]
 
 
 class Server:
     """A server at `url`; what is not given is asked of it.
 
+    `wire` is the protocol that it is spoken to in: chat completions, which nearly every server knows, Ollama's own
+    (`ollama`), or the Messages API (`anthropic`); of the latter two nothing is asked, so `model` must be given.
+    `form` is how calls are written in the modes that write them as text.
     `mode` auto: constrained on llama.cpp, which enforces a JSON Schema, else native. `context_tokens`: as the
     server says, else 4,096. `model`: the first that it lists. `timeout`: seconds without a byte from it.
     """
@@ -67,11 +75,17 @@ class Server:
         headers: Mapping[str, str] | None = None,
         timeout: float = 300.0,
         retry: RetryPolicy | None = None,
+        wire: WireName = "openai",
+        form: Literal["json", "xml"] = "json",
     ) -> None:
-        self._base = _base(url)
+        if wire != "openai" and not model:
+            raise ForgeError(f"the wire {wire} needs model=…: a server is not asked for its models over it")
+        self._wire = _wire(wire, context_tokens)
+        self._form = XML if form == "xml" else JSON
+        self._base = _base(url, self._wire)
         self._model = model
         self._mode: Mode | Literal["auto"] = mode
-        self._headers = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
+        self._headers = {**_credentials(wire, api_key), **(headers or {})}
         self._sampling = sampling or Sampling()
         self._context_tokens = context_tokens
         self._timeout = timeout
@@ -81,24 +95,41 @@ class Server:
     async def connect(self) -> AsyncIterator[Connection]:
         """Ask the server what it is. BackendError if nothing answers there."""
         async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout) as client:
-            props = await _ask(client, self._base.removesuffix("/v1") + "/props", _Props)
-            models = await _ask(client, self._base + "/models", _Models)
+            asked = self._wire is OPENAI
+            props = await _ask(client, self._base.removesuffix("/v1") + "/props", _Props) if asked else None
+            models = await _ask(client, self._base + "/models", _Models) if asked else None
             first = models.data[0] if models and models.data else None
             found = props.default_generation_settings.n_ctx if props else first.max_model_len if first else None
             auto: Mode = "constrained" if props else "native"
             yield Connection(
-                send=Http(client, self._base, self._retry),
+                send=Http(client, self._base, self._retry, self._wire),
                 mode=auto if self._mode == "auto" else self._mode,
                 model=self._model or (first.id if first else ""),
                 context_tokens=self._context_tokens or found or DEFAULT_CONTEXT,
                 sampling=self._sampling,
                 markers=markers(props.chat_template) if props else None,
                 alternating=alternates(props.chat_template) if props else False,
+                wire=self._wire,
+                form=self._form,
             )
 
 
-def _base(url: str) -> str:
-    """The address that `/chat/completions` is appended to: a bare host gets the protocol's own `/v1`."""
+def _wire(name: WireName, context_tokens: int | None) -> Wire:
+    if name != "ollama":
+        return WIRES[name]
+    # Ollama cuts a prompt to its own default context without a word; so it is told of the one that forge counts on.
+    own = ollama.Options(num_ctx=context_tokens or DEFAULT_CONTEXT)
+    return replace(WIRES[name], head=lambda model, sampling, _: ollama.head(model, sampling, own))
+
+
+def _credentials(wire: WireName, api_key: str) -> dict[str, str]:
+    if wire == "anthropic":
+        return {"anthropic-version": "2023-06-01"} | ({"x-api-key": api_key} if api_key else {})
+    return {"authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def _base(url: str, wire: Wire) -> str:
+    """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one."""
     try:
         parts = urlsplit(url)
         right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -106,8 +137,8 @@ def _base(url: str) -> str:
         right = False
     if not right:
         raise ForgeError(f"{url!r} is no server's address; write it like http://127.0.0.1:8080")
-    trimmed = url.rstrip("/").removesuffix("/chat/completions")
-    return trimmed if parts.path.strip("/") else f"{trimmed}/v1"
+    trimmed = url.rstrip("/").removesuffix(wire.path)
+    return trimmed if parts.path.strip("/") or wire.name == "ollama" else f"{trimmed}/v1"
 
 
 async def _ask(client: httpx.AsyncClient, url: str, form: type[T]) -> T | None:

@@ -1,4 +1,4 @@
-"""Send requests to an OpenAI-compatible server over HTTP; every fault of the transport becomes a value (D24)."""
+"""Send requests to a server over HTTP; every fault of the transport becomes a value (D24)."""
 
 import asyncio
 import random
@@ -9,7 +9,7 @@ import httpx
 
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy
-from stages.wire import openai
+from stages.wire.wires import OPENAI, Wire
 
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer that are read."""
@@ -19,11 +19,14 @@ FAULT_BODY = 2000
 
 
 class Http:
-    """The interpreter of `Send`: posts to `{base_url}/chat/completions` on a client that the caller closes."""
+    """The interpreter of `Send`: posts to the wire's path below `base_url`, on a client that the caller closes."""
 
-    def __init__(self, client: httpx.AsyncClient, base_url: str, retry: RetryPolicy | None = None) -> None:
+    def __init__(
+        self, client: httpx.AsyncClient, base_url: str, retry: RetryPolicy | None = None, wire: Wire = OPENAI
+    ) -> None:
         self._client = client
-        self._url = f"{base_url}/chat/completions"
+        self._wire = wire
+        self._url = f"{base_url}{wire.path}"
         # What does not change from request to request is put together once: httpx would merge it each time anew.
         blank = client.build_request("GET", self._url, headers={"content-type": "application/json"})
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
@@ -63,7 +66,7 @@ class Http:
             return Fault(kind="interrupted", detail=f"the connection to {self._url} broke: {type(error).__name__}")
         if content is None:
             return Fault(kind="too_large", detail=f"{self._url} sent more than {BODY_LIMIT} bytes")
-        return openai.decode_reply(content) if response.is_success else _refused(response, content)
+        return self._wire.decode(content) if response.is_success else _refused(response, content)
 
 
 async def _read(response: httpx.Response) -> bytes | None:

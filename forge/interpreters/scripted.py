@@ -10,6 +10,7 @@ from forge.errors import ForgeError
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
 from stages.wire.openai import Sampling
+from stages.wire.prompted import JSON, Form
 
 Line = str | Reply | Fault
 
@@ -35,10 +36,13 @@ class Scripted:
     `requests` are the bodies that it was sent. `assert_complete` fails if answers are left over.
     """
 
-    def __init__(self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192) -> None:
+    def __init__(
+        self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: Form = JSON
+    ) -> None:
         self._script = tuple(script)
         self._mode = mode
         self._context_tokens = context_tokens
+        self._form = form
         self._requests: list[Request] = []
 
     @property
@@ -73,5 +77,10 @@ class Scripted:
     async def connect(self) -> AsyncIterator[Connection]:
         """Itself, as a backend."""
         yield Connection(
-            send=self, mode=self._mode, model="scripted", context_tokens=self._context_tokens, sampling=Sampling()
+            send=self,
+            mode=self._mode,
+            model="scripted",
+            context_tokens=self._context_tokens,
+            sampling=Sampling(),
+            form=self._form,
         )

@@ -12,12 +12,12 @@ from msgspec import Struct
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire import prompted_xml
+from stages.wire import openai, prompted_xml
 from stages.wire.openai import WireMessage
 from stages.wire.prompted_json import decode_calls, encode_calls, instructions
 from stages.wire.valid import call_as_text, mended
 
-__all__ = ["JSON", "XML", "Form", "decode_calls", "encode_calls", "encode_history", "instructions"]
+__all__ = ["JSON", "XML", "Form", "as_text", "decode_calls", "encode_calls", "encode_history", "instructions"]
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,12 @@ XML = Form(
 
 
 def encode_history(history: History, tools_text: str, form: Form = JSON) -> tuple[WireMessage, ...]:
-    """The messages of a request, calls and results as text; the tools' text ends the system prompt.
+    """The messages of a chat completions request, calls and results as text."""
+    return openai.encode_history(as_text(history, tools_text, form))
+
+
+def as_text(history: History, tools_text: str, form: Form = JSON) -> History:
+    """The history in messages of text alone, for any wire; the tools' text ends the system prompt.
 
     Neighbours of the same role are joined: many templates demand that user and assistant take turns. A part
     of a history that begins with a reply gets no system message, so that it can be appended to what was sent.
@@ -54,7 +59,10 @@ def encode_history(history: History, tools_text: str, form: Form = JSON) -> tupl
             turns[-1][1].append(content)
         else:
             turns.append((role, [content]))
-    return tuple(WireMessage(role=role, content="\n\n".join(contents)) for role, contents in turns)
+    return tuple(ROLES[role](text="\n\n".join(contents)) for role, contents in turns)
+
+
+ROLES: dict[str, type[System | User | Assistant]] = {"system": System, "user": User, "assistant": Assistant}
 
 
 def _as_text(message: Message, form: Form) -> tuple[str, str]:
