@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
+from stages.effect import Request
 from stages.message import WARNINGS, Assistant, History, Kind, Message, User, length, size
 from stages.state import Sent, State
 
@@ -56,7 +57,15 @@ def shared(before: S, after: S) -> int:
 
 def prefix(before: History, after: History) -> Prefix:
     """The common prefix of two views, in messages and characters by `message.size`."""
-    count = shared(before, after)
+    return _measured(before, after, shared(before, after))
+
+
+def shared_bytes(before: Request, after: Request) -> int:
+    """How many bytes of two requests, as they are sent, are the same from the start on."""
+    return shared(before.body, after.body)
+
+
+def _measured(before: History, after: History, count: int) -> Prefix:
     characters = sum(map(size, before[:count]))
     if count < len(before) and count < len(after):
         characters += _alike(before[count], after[count])
@@ -76,14 +85,14 @@ def loss(before: State, after: State) -> Loss | None:
     Tokens are by the ledger's ratio. The tools, which stand before all messages, are kept unless they change.
     """
     last, sent = before.sent, after.sent
-    ratio, tools = after.ledger.tokens_per_character, before.ledger.prompt_size - last.size
-    found = prefix(last.view, sent.view)
-    rewritten = bool(last.view) and (_tools(last) != _tools(sent) or _first(found, last) != _first(found, sent))
-    kept = 0 if rewritten else tools + found.characters
-    if not rewritten and found.messages == len(last.view):
+    count = shared(last.view, sent.view)
+    rewritten = bool(last.view) and (_tools(last) != _tools(sent) or _first(count, last) != _first(count, sent))
+    if not rewritten and count == len(last.view):
         return None
-    cause = "serialize" if rewritten else _cause(before, after, last.view[found.messages])
+    ratio, tools = after.ledger.tokens_per_character, before.ledger.prompt_size - last.size
+    kept = 0 if rewritten else tools + _measured(last.view, sent.view, count).characters
     kept_tokens = int(kept * ratio)
+    cause = "serialize" if rewritten else _cause(before, after, last.view[count])
     return Loss(kept_tokens=kept_tokens, lost_tokens=int(before.ledger.prompt_size * ratio) - kept_tokens, cause=cause)
 
 
@@ -92,9 +101,9 @@ def _tools(sent: Sent) -> bytes:
     return bytes(sent.request.tail) if sent.mode == "native" else b""
 
 
-def _first(found: Prefix, sent: Sent) -> bytes:
+def _first(count: int, sent: Sent) -> bytes:
     """The first message as it was written, where both views have it: in other modes the tools stand there."""
-    return bytes(sent.request.messages[0]) if found.messages and sent.request.messages else b""
+    return bytes(sent.request.messages[0]) if count and sent.request.messages else b""
 
 
 def _cause(before: State, after: State, lost: Message) -> Cause:

@@ -19,7 +19,7 @@ from stages.effect import Reply
 from stages.events import Event, PrefixLost
 from stages.fold import FailedAttempts, Reasoning
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
-from stages.prefix import Loss, Prefix, loss, prefix, shared
+from stages.prefix import Loss, Prefix, loss, prefix, shared, shared_bytes
 from stages.rules import Rules
 from stages.serialize import Mode
 from stages.state import Ready, State
@@ -106,6 +106,14 @@ def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
     cut = Tool(call_id="call_1", name="look", text="a" * 200 + "\n[Truncated — 800 chars removed]", turn=1)
     before, after = GOAL + turn(1, "a" * 1000), (*GOAL, turn(1)[0], cut)
     assert prefix(before, after) == Prefix(messages=3, characters=sum(map(size, before[:3])) + 200)
+
+
+def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> None:
+    first = sent(State(history=GOAL), turns())
+    second = sent(first.say(*turn(1)).to(Ready()), turns())
+    before, after = first.sent.request, second.sent.request
+    assert shared_bytes(before, before) == len(before.body)
+    assert before.body[: shared_bytes(before, after)].endswith(b'"content":"Go."}')
 
 
 def test_a_text_of_another_role_is_nothing_in_common() -> None:
