@@ -48,6 +48,7 @@ def main() -> None:
     reasons = [f"- `{failure['id']}` ({failure['verdict']}): {failure['reason']}" for failure in failures]
     kinds = ("clean", "damage", "torn", "negative", "recorded")
     corpus = [f"- {kind}: {len(cases(kind))}" for kind in kinds]
+    quiet = sum(not case.calls and not case.damage for case in cases("recorded"))
     text = "\n".join(
         (
             HEAD.format(version=version("canitoolcall")) + "\n".join(rows),
@@ -55,6 +56,7 @@ def main() -> None:
             *reasons,
             "\n## Own corpus (`tests/data/rescue/`), all of it right in every test run\n",
             *corpus,
+            f"\nOf the recorded replies, {quiet} mean no call.",
         )
     )
     Path(__file__).with_name("RESCUE.md").write_text(text + "\n", encoding="utf-8")

@@ -23,7 +23,12 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     """
     if _in_quotes(text, start, end, torn=torn):
         return not _is_all(text, start, end)
-    if _in_blockquote(text, start) or _in_log(text, start) or (not torn and _in_sentence(text, start, end, floor)):
+    if (
+        _ASKS.match(text, end)
+        or _in_blockquote(text, start)
+        or _in_log(text, start)
+        or (not torn and _in_sentence(text, start, end, floor))
+    ):
         return True
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
@@ -80,6 +85,8 @@ def _in_log(text: str, start: int) -> bool:
 
 
 _GOES_ON = re.compile(r"[`*\"')]*(?:[ \t]+[^\W\d_A-Z]|[,;][ \t]+\w)")
+_ENDS = re.compile(r"[`*\"')]*[.!](?:\s|\Z)")
+_ASKS = re.compile(r"[`*\"')]*[?\uff1f]")
 _CONTROL = ("<|", "<\uff5c", "[TOOL_", "<start_function_call>")
 _DOES = re.compile(
     r"\b(?:call|calling|use|using|run|running|invoke|invoking|execute|executing|send|sending|try|trying|with|emit"
@@ -89,7 +96,7 @@ _DOES = re.compile(
 
 
 def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
-    """Whether it stands in the middle of a sentence, which is about it then; unless that says that it is made.
+    """Whether it stands in the middle of a sentence, which is about it then, unless that says that it is made.
 
     Control tokens are nothing that a sentence is about.
     """
@@ -97,9 +104,12 @@ def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
         return False
     line = max(text.rfind("\n", max(0, start - WINDOW), start) + 1, floor)
     before = text[line:start].rstrip(" \t`*\"'(")
-    if not before or not (before[-1].isalnum() or before[-1] == ",") or not _GOES_ON.match(text, end):
+    if not before or not (before[-1].isalnum() or before[-1] == ","):
         return False
-    return not _DOES.search(before.lower())
+    lead = before.lower()
+    if _ENDS.match(text, end):
+        return not INTENT.in_(lead)
+    return _GOES_ON.match(text, end) is not None and not _DOES.search(lead)
 
 
 def _is_all(text: str, start: int, end: int) -> bool:

@@ -36,7 +36,7 @@ SHOWN = _any_of(
     r"(?:expected|following|correct|general|usual|required|this|the) (?:\w+ ){0,2}"
     r"(?:format|syntax|schema|structure|signature)\s*(?:is|was|:|looks)",
     r"if (?:you|i|we|one|someone|the user|they|it)\b[^,\n]{0,120}"
-    r"\b(?:want|wanted|were|would|needs?|ask|asked|like|had)\b",
+    r"\b(?:wants?|wanted|were|would|needs?|asks?|asked|like|had)\b",
     r"(?:you|users?|one|they|developers?|people|anyone) "
     r"(?:can|could|would|may|might|should|must|have to|need to|will)\b",
     r"(?:i|we)(?: (?:could|might|would(?: have)?|should have)|'d)\b",
@@ -48,7 +48,7 @@ SHOWN = _any_of(
     r"typically\b|usually\b|would (?:look|have)\b",
     r"(?:tools?|functions?) (?:available|definitions?|list|schemas?|specs?|signatures?)\b",
     r"available (?:tools?|functions?)\b|(?:these|following) (?:tools|functions)\b",
-    r"have (?:access to )?(?:tools|functions)\b",
+    r"have (?:access to )?(?:\w+ ){0,3}(?:tools|functions)\b",
     r"the (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?"
     r"(?:emit|output|writ|wrote|sen[dt]s?|generat|produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take"
     r"|respond|return)",
@@ -67,6 +67,7 @@ REPORTED = _any_of(
     r"(?:returned|returns|responded|responds|replied|printed|prints|reads|said|says|saying|wrote|shows|showed|shown"
     r"|contains|contained|logged|received|quoted?|quoting|recorded|reported|previous(?:ly)?|earlier|already|yesterday"
     r"|last (?:time|turn|step|week)|before that|in the past)\b",
+    r"(?:told|tells|asked|asks|wants|wanted|instructs|instructed) (?:me|us|you) to\b",
     r"you (?:sent|asked|gave|pasted|wrote|provided|shared|made)\b",
     r"your (?:\w+ )?(?:message|log|file|config|input|document|snippet|text|json|call|payload|code|example)\b",
     r"(?:in|from|of|per|according to) (?:the|a|an|your|this|that|my|our) (?:\w+ ){0,3}"
@@ -78,7 +79,7 @@ REPORTED = _any_of(
     r"(?:the )?(?:agent|assistant|model|bot|system|client|script|user|he|she|they|it) (?:\w+ )?"
     r"(?:called|executed|ran|invoked|sent|made|issued|used|tried|emitted|produced|requested)\b|(?:user|human|customer)$",
     r"i (?:have )?(?:called|ran|made|used|executed|invoked|sent|tried|found|saw)\b",
-    r"(?:output|result|response|observation|log|quote|transcript|body|input)s?$",
+    r"\w+ responses?$|(?:output|result|observation|log|quote|transcript|body|input)s?$",
     foreign=tongues.REPORTED,
     signs=tongues.REPORTED_SIGNS,
 )
@@ -109,6 +110,7 @@ AFTERWARDS = _any_of(
     r"(?:call|run|execut|sen[dt]|do|ma[kd]e)",
     r"(?:not|never) (?:actually |really |yet )?(?:been )?(?:called|executed|run|sent|a (?:real )?call)\b",
     r"(?:don't|do not) (?:actually )?(?:run|call|execute|do|send)\b",
+    r"which i (?:ignor|refus|declin|did not|didn|do not|don|will not|won)",
     r"(?:this|that|it|which) (?:returned|gave|failed|was)\b|looks? like in\b|would (?:write|look)\b",
     r"(?:is|was|shows?|illustrates?|demonstrates?|would be) (?:how|what|an?) ",
     r"(?:you|one) (?:can|could|should|would|might|may) (?:then )?"

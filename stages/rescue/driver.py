@@ -40,7 +40,7 @@ class Rescued(Struct, frozen=True, kw_only=True):
 
 Rescue = Callable[[str, Collection[str]], Rescued]
 
-_PATIENCE = 10_000
+_PATIENCE = 8_000
 """What reading one text may cost: a place where a call may begin is 1. No model that means to act writes as many."""
 _PER_READ = 10
 """What a place costs besides, if a family read something there."""

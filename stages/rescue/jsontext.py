@@ -14,8 +14,8 @@ _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
 _BACKSLASHED = re.compile(r'[\[{\s]{1,20}\\"')
-_LINE_OF_IT = re.compile(r'[^\n]*?[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\n|\Z))')
-_ALL_OF_IT = re.compile(r'[^<`]*[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\Z))')
+_LINE_OF_IT = re.compile(r'[^\n]{0,4000}?[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\n|\Z))')
+_ALL_OF_IT = re.compile(r'[^<`]{0,4000}[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\Z))')
 _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
@@ -120,7 +120,8 @@ def _unescaped(text: str, start: int) -> Json | Torn:
 
 def _unquoted(text: str, start: int) -> Json | Torn:
     """A value written as the inside of a JSON string: each quotation mark with a backslash."""
-    torn = Torn(end=start + 1, cut=False)
+    line = text.find("\n", start, start + 4000)
+    torn = Torn(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
     for extent in (_LINE_OF_IT, _ALL_OF_IT):
         whole = extent.match(text, start)
         if whole is None:

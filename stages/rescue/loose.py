@@ -143,6 +143,10 @@ class Reader:
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
+        elif closer == "]" and following == "{" and self.out[-1] == "}":
+            self.repairs.append("missing_comma")
+            self.out.append(",")
+            self.value()
         elif _ENDED.match(self.text, self.position):
             self.add_closer("closer")
         elif _STOP.match(self.text, self.position) or (following in ("}", "]") and self.closes_outer(following)):

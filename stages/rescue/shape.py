@@ -21,6 +21,9 @@ _ARGUMENT_KEYS = (
     "tool_args",
     "tool_arguments",
     "tool_parameters",
+    "function_args",
+    "function_arguments",
+    "function_parameters",
     "action_input",
     "kwargs",
 )
@@ -48,6 +51,9 @@ def shape_of(found: Json, names: Names, *, marked: bool) -> Shape:
     shape = _object(found.text, names, marked=marked) if many is None else _several(many, names, marked=marked)
     if not found.repairs:
         return shape
+    if "missing_closer" in found.repairs and any(claim.repairs for claim in shape.claims):
+        # Where the end is missing, the arguments may be.
+        return Shape(damage="it ends before its arguments.")
     claims = (
         Claim(name=c.name, arguments=c.arguments, repairs=found.repairs + c.repairs, cost=found.cost + c.cost)
         for c in shape.claims
@@ -68,6 +74,8 @@ def _object(text: str, names: Names, *, marked: bool) -> Shape:
     value = members(text)
     if value is None:
         return DATA
+    if any(key[:1].isupper() for key in value) and value.keys().isdisjoint(_NAME_KEYS):
+        value = {key.lower(): raw for key, raw in value.items()}
     if len(value) == len(_COMMONEST) and (claim := _commonest(value, names)):
         return Shape(claims=(claim,))
     for key in _MANY_KEYS:
@@ -103,7 +111,8 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
     if not known and not _is_strange_call(value, written, marked=marked):
         return _keyed(value, names) if marked else DATA
     name = next((name for name in written if names.find(name)), written[0] if written else "")
-    return _with_arguments(name, value, marked=marked)
+    shape = _with_arguments(name, value, marked=marked)
+    return shape if known or marked or shape.claims else DATA
 
 
 def _with_arguments(name: str, value: dict[str, Raw], *, marked: bool) -> Shape:

@@ -23,6 +23,9 @@ _AFTER_VALUE = re.compile(
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
 _AFTER_KEY = re.compile(r"\s*+:")
 
+_JOINED = re.compile(r"\s*+\+\s*+[\"'\w]")
+"""A plus sign after the string: an expression, not a value."""
+
 _FIX = re.compile(
     r'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\(.)|["\x00-\x1f]|\\', re.DOTALL
 )
@@ -77,6 +80,8 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Quot
             position += 1
         elif after.match(text, position):
             break
+        elif not inner and _JOINED.match(text, position):
+            return None
         else:
             inner = True
     if found is None:

@@ -33,7 +33,7 @@ _MARKUP = re.compile(
     r"assistant|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~)")
+_FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~|`{1,2}\s*\Z)")
 _NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*[}\]]{1,3}(?=\s*(?:$|```|<))")
 _NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*([A-Za-z_][\w.-]{0,100})[*`]*\s*(?:\n\s*|\(\s*)?")

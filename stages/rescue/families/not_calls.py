@@ -10,8 +10,13 @@ _RESULTS = (
     "observation|available_tools|tool_definitions"
 )
 """Whatever stands in these the model was given; so does what follows, if they are not closed."""
-_SHOWN = "example|examples|documentation|quote|blockquote|transcript|log|results?|output"
+_SHOWN = (
+    "example|examples|documentation|quote|blockquote|transcript|log|results?|output|documents?|search_results?|page|email|"
+    "article|snippet|history|conversation"
+)
 _TAG = re.compile(rf"<(?:({_RESULTS})|({_SHOWN}))\b[^>\n]{{0,100}}>")
+_REACH = 16_000
+"""Characters in which a tag that may be a mere word in brackets must be closed."""
 _TOKENS = {
     "<|tool_response|>": "<|/tool_response|>",
     "<|tool_response>": "<tool_response|>",
@@ -40,7 +45,7 @@ def _tagged(text: str, start: int, names: Names) -> Read | None:
     tag = opening[1] or opening[2]
     if tag in names.known:
         return None
-    end = text.find(f"</{tag}>", opening.end())
+    end = text.find(f"</{tag}>", opening.end(), len(text) if opening[1] else opening.end() + _REACH)
     if end < 0:
         # One that may be a mere word in brackets must be closed.
         return Read(start=start, end=len(text) if opening[1] else opening.end())

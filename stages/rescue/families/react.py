@@ -15,7 +15,7 @@ _INPUT = (
     r"Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
 )
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
-_NAME = re.compile(r"[*`\"']*([A-Za-z_][\w.:/-]{0,120})[*`\"']*[ \t]*(?:\(\))?[ \t]*")
+_NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
 _INPUT_LABEL = re.compile(rf"\s*\**{_INPUT}(?: \d{{1,3}})?\**[ \t]*:\**\s*(?:```(?:json)?\s*)?`?")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"`?(?:\s*```)?")

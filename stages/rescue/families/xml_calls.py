@@ -17,14 +17,15 @@ _NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"
 _FUNCTION = re.compile(r"<function=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*/?>")
 _FUNCTION_KEY = re.compile(r"\s*<parameter=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*>")
 _FUNCTION_VALUE = re.compile(
-    r"</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|\Z))|"
+    r"</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|(?:</\w*+)?\Z))|"
     r"(?=\n?<parameter=[\"']?[\w.-]{1,100}[\"']?>\n)|(?=\n</function>\s*(?:\Z|</|<tool_call>|<function=))"
 )
 _FUNCTION_END = re.compile(r"\s*(?:</parameter>\s*)?</function>|(?=\s*</(?:seed:)?tool_call>)")
 _INVOKE = re.compile(rf"<{_NS}invoke\s+name=[\"']?([^\"'>\n]{{1,200}}?)[\"']?\s*(/?)>")
 _INVOKE_KEY = re.compile(rf"\s*<{_NS}parameter\s+name=[\"']([^\"'>\n]{{1,200}})[\"']([^>\n]{{0,80}})>")
 _INVOKE_VALUE = re.compile(
-    rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|\Z))|(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)"
+    rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|(?:</[\w:|\uff5c ]*+)?\Z))|"
+    rf"(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)"
 )
 _INVOKE_END = re.compile(rf"\s*</{_NS}invoke>")
 _PAIR_HEAD = re.compile(
@@ -34,7 +35,7 @@ _PAIR_KEY = re.compile(
     r"\s*<(?:longcat_)?arg_key>([^<]{1,200})(?:</(?:longcat_)?arg_key>\s*){1,2}<(?:longcat_)?arg_value>"
 )
 _PAIR_VALUE = re.compile(
-    r"</(?:longcat_)?arg_value>(?=\s*(?:<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>|\Z))|"
+    r"</(?:longcat_)?arg_value>(?=\s*(?:<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>|(?:</\w*+)?\Z))|"
     r"(?=</(?:longcat_)?tool_call>\s*(?:\Z|<(?:longcat_)?tool_call>))|(?=\s?<(?:longcat_)?arg_key>[\w.-]{1,100}</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>)"
 )
 _PAIR_END = re.compile(r"\s*</(?:longcat_)?tool_call>")
