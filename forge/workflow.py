@@ -18,7 +18,7 @@ from stages.guards import prerequisites, required_steps
 from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.recall import RECALL
 from stages.rescue import FAMILIES, Family
-from stages.rescue.template import template_family
+from stages.rescue.template import Markers, template_family
 from stages.rules import OnText, RepairLimits, Rules
 from stages.schema import checker
 from stages.serialize import Mode, overhead
@@ -26,6 +26,7 @@ from stages.state import Budget, Ledger, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
+from stages.wire.prompted import Form
 
 
 class Workflow:
@@ -109,6 +110,7 @@ class Workflow:
             raise DefinitionError(problems)
         self.functions = {t.name: t.function for t in made}
         self.execute = Tools(self.functions, self.rules.tools)
+        self._validates: dict[tuple[bool, Markers | None, Form], Stage] = {}
         self._checks = {spec.name: checker(spec.parameters) for spec in self.rules.tools}
 
     def start(
@@ -156,16 +158,23 @@ class Workflow:
                 alternating=connection.alternating,
             ),
             send(rules),
-            validate(
-                rules,
-                in_text=mode != "native",
-                families=self._grammars(connection),
-                checks=self._checks,
-                form=form,
-            ),
+            self._validate(connection, in_text=mode != "native"),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )
+
+    def _validate(self, connection: Connection, *, in_text: bool) -> Stage:
+        """The stage that reads replies, kept from run to run: its grammars take longer to compile than a turn takes."""
+        key = (in_text, connection.markers, connection.form)
+        if key not in self._validates:
+            self._validates[key] = validate(
+                self.rules,
+                in_text=in_text,
+                families=self._grammars(connection),
+                checks=self._checks,
+                form=connection.form,
+            )
+        return self._validates[key]
 
     def _warnings(self, budget: ContextBudget) -> tuple[Stage, ...]:
         """What the model is told of the run's own limits, where the workflow wants it."""

@@ -17,6 +17,8 @@ MARK = "\n[Truncated — "
 MARKED = 40
 """Characters that the mark takes at the most."""
 
+SHORT = TRUNCATE_AT + MARKED
+
 STUB = "[Result removed to save context]"
 """What is left of a result that went: the call stays answered, so every server accepts the history (D19)."""
 
@@ -45,8 +47,10 @@ def survey(messages: History, *, recall: bool) -> Survey:
             text = message.text
             if message.kind is not RESULT:
                 worthless.append(index)
-            elif len(text) > TRUNCATE_AT + MARKED and not message.pinned:
-                saves = saved(message, TRUNCATE_AT, recall=recall)
+            elif len(text) > SHORT and not message.pinned:
+                # What most results are is counted here: a call for each would cost as much as all the rest.
+                plain = text.isascii() and not recall
+                saves = len(text) - SHORT if plain else saved(message, TRUNCATE_AT, recall=recall)
                 if saves > 0:
                     long.append(index)
                     excess += saves
@@ -67,11 +71,12 @@ def attempts(old: History, worthless: tuple[int, ...]) -> list[Span]:
     found: list[Span] = []
     end = 0
     for index in worthless:
-        if index >= end:  # else it stands in the exchange that was looked at last
-            start, end = exchange_around(old, index)
-            exchange = old[start:end]
-            if not any(map(protected, exchange)) and (len(exchange) == 1 or failed(exchange)):
-                found.append((start, end))
+        if index < end:
+            continue  # it stands in the exchange that was looked at last
+        start, end = exchange_around(old, index)
+        exchange = old[start:end]
+        if not any(map(protected, exchange)) and (len(exchange) == 1 or failed(exchange)):
+            found.append((start, end))
     return found
 
 
@@ -79,17 +84,16 @@ def truncated(old: History, long: tuple[int, ...], *, recall: bool) -> History:
     """With these results cut to their beginning."""
     shorter = list(old)
     for index in long:
-        shorter[index] = beginning(old[index], TRUNCATE_AT, recall=recall)
+        result = old[index]
+        if isinstance(result, Tool):
+            shorter[index] = replace(result, text=beginning(result, TRUNCATE_AT, recall=recall))
     return tuple(shorter)
 
 
-def beginning(result: Message, characters: int, *, recall: bool) -> Message:
-    """A result's first characters, with its name and id: it still answers its call (B3)."""
-    if not isinstance(result, Tool):
-        return result
+def beginning(result: Tool, characters: int, *, recall: bool) -> str:
+    """A result's first characters and the mark. Its name and id stay: it still answers its call (B3)."""
     hint = recall_hint(result.call_id) if recall else ""
-    removed = len(result.text) - characters
-    return replace(result, text=f"{result.text[:characters]}{MARK}{removed} chars removed{hint}]")
+    return f"{result.text[:characters]}{MARK}{len(result.text) - characters} chars removed{hint}]"
 
 
 def emptied(old: History, *, recall: bool) -> tuple[History, int]:
@@ -98,8 +102,9 @@ def emptied(old: History, *, recall: bool) -> tuple[History, int]:
     saves = 0
     for message in old:
         if isinstance(message, Tool) and not message.pinned and len(message.text) > STUB_LENGTH:
+            text = message.text
             stub = f"{STUB[:-1]}{recall_hint(message.call_id)}]" if recall else STUB
-            fewer = length(message.text) - len(stub)
+            fewer = (len(text) if text.isascii() else length(text)) - len(stub)
             if fewer > 0:
                 shorter.append(replace(message, text=stub))
                 saves += fewer
@@ -142,6 +147,6 @@ def fitted(recent: History, excess: int, *, recall: bool) -> tuple[History, int]
         too_much = saved(result, TRUNCATE_AT, recall=recall) - (excess - saves)
         # As much as may stay without its being too long; of a text that is not ASCII, fewer characters than bytes.
         characters = TRUNCATE_AT + max(0, too_much * len(result.text) // max(1, length(result.text)))
-        shorter[index] = beginning(result, characters, recall=recall)
+        shorter[index] = replace(result, text=beginning(result, characters, recall=recall))
         saves += saved(result, characters, recall=recall)
     return tuple(shorter), saves

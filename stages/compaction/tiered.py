@@ -1,5 +1,7 @@
 """TieredCompact: cut what is worth least first, each tier only if the ones before were not enough."""
 
+from itertools import chain
+
 from msgspec import Struct
 
 from stages.compaction import cut
@@ -80,5 +82,5 @@ class _Progress(Struct, frozen=True, kw_only=True):
 
     def without(self, spans: list[Span], phase: int, budget: ContextBudget) -> "_Progress":
         """After a phase that removed the messages in these spans."""
-        removed = sum(budget.count(self.old[start:end]) for start, end in spans)
+        removed = budget.count(chain.from_iterable(self.old[start:end] for start, end in spans))
         return self.lighter(without(self.old, spans), removed, phase)

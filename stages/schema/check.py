@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.schema.coerce import coerce
-from stages.schema.compiled import Compiled, compiled
+from stages.schema.compiled import compiled
 from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
 from stages.schema.value import DEEPEST, Json, cut, pairs_lost, shallow, too_deep
@@ -47,6 +47,7 @@ def checker(parameters: bytes | Raw) -> Check:
     object, and for a `$ref` that leads out of the schema: nothing is ever fetched.
     """
     schema = compiled(parameters)
+    improves = any(name in bytes(parameters) for name in (b'"integer"', b'"null"'))
 
     def check(text: str) -> Fits | Misfit:
         value = _decoded(text)
@@ -57,17 +58,16 @@ def checker(parameters: bytes | Raw) -> Check:
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
             return Misfit(problems=(not_an_object(value),))
-        mended, coerced = coerce(value, schema, len(text)) if _may_change(value, text, schema) else (value, ())
-        if not schema.whole.is_valid(mended):
-            return Misfit(problems=problems(mended, schema, len(text)))
-        return Fits(arguments=msgspec.json.encode(mended).decode(), repairs=_few(repairs + coerced))
+        fits = schema.whole.is_valid(value)
+        # What fits has no coercion, but for 2.0 that is better written 2, and "null".
+        if not fits or (improves and BETTER.search(text)):
+            value, coerced = coerce(value, schema, len(text))
+            repairs += coerced
+            if not schema.whole.is_valid(value):
+                return Misfit(problems=problems(value, schema, len(text)))
+        return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs))
 
     return check
-
-
-def _may_change(value: Json, text: str, schema: Compiled) -> bool:
-    """Whether to look for coercions: what fits has none, but for 2.0 that is better written 2, and "null"."""
-    return BETTER.search(text) is not None or not schema.whole.is_valid(value)
 
 
 def _decoded(text: str) -> Json | Problem:
