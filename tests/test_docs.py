@@ -18,7 +18,7 @@ def test_every_python_block_of_the_readme_runs_one_after_the_other() -> None:
     """As a newcomer would paste them: later blocks use what earlier ones defined."""
     names: dict[str, object] = {"__name__": "readme"}
     blocks = [code for language, code in BLOCKS if language == "python"]
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for code in blocks:
         exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own README
 
