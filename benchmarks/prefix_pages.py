@@ -24,7 +24,7 @@ def text(page: int) -> str:
     return f"Page {page}. {' '.join(words)}"[:length]
 
 
-def archive(compactor: Compactor) -> Workflow:
+def archive(compactor: Compactor, compact_to: float = 0.5) -> Workflow:
     """The workflow of the replayed run."""
 
     @tool(effect="read")
@@ -43,6 +43,7 @@ def archive(compactor: Compactor) -> Workflow:
         system_prompt="You read the archive page by page and report what it says.",
         max_iterations=TURNS,
         compactor=compactor,
+        compact_to=compact_to,
     )
 
 
@@ -73,7 +74,7 @@ def inspect(place: str, before: str, then: str) -> Tool[[], str]:
     return visit
 
 
-def inspection(compactor: Compactor) -> Workflow:
+def inspection(compactor: Compactor, compact_to: float = 0.5) -> Workflow:
     """A workflow that a small model can finish by itself: each place names the next, the last gives a word."""
     then = [
         *(f"Inspect the {place} next." for place in PLACES[1:]),
@@ -93,4 +94,5 @@ def inspection(compactor: Compactor) -> Workflow:
         system_prompt="You inspect places, one after the other. Each names the next; the last gives a word to report.",
         max_iterations=2 * len(PLACES),
         compactor=compactor,
+        compact_to=compact_to,
     )
