@@ -147,6 +147,42 @@ def test_a_text_that_seems_to_begin_calls_without_end_is_given_up_and_it_is_said
     assert rescue("<a>" * 20_000, NAMES).damage is None
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments", "repairs", "cost"),
+    [
+        ("Action: get_weather\nAction Input: Paris", '{"city":"Paris"}', ("plain_input",), 0),
+        ("Action: get_weather\nAction Input: 'Paris'\nObservation: 21", '{"city":"Paris"}', ("plain_input",), 0),
+        ("<tool>get_weather</tool><tool_input>Paris</tool_input>", '{"city":"Paris"}', ("plain_input",), 0),
+        ('get_weather("Paris")', '{"city":"Paris"}', ("positional",), 0),
+        ('set_timer(90, "tea")', '{"seconds":90,"label":"tea"}', ("positional",), 2),
+        ('set_timer(90, label="tea")', '{"seconds":90,"label":"tea"}', ("positional",), 1),
+        ('{"tool": "get_weather", "city": "Paris"}', '{"city":"Paris"}', ("flat_arguments",), 0),
+        ('{"get_weather": {"city": "Paris"}}', '{"city": "Paris"}', (), 0),
+    ],
+)
+def test_values_without_a_name_are_understood_where_the_parameters_are_known(
+    text: str, arguments: str, repairs: tuple[str, ...], cost: int
+) -> None:
+    (call,) = rescue(text, {"get_weather": ("city",), "set_timer": ("seconds", "label")}).calls
+    assert (call.arguments, call.repairs, call.cost) == (arguments, repairs, cost)
+    assert rescue(text, NAMES).calls == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action: set_timer\nAction Input: 90, tea",
+        'set_timer(90, "tea", 3)',
+        'set_timer(seconds=90, "tea", seconds=1)',
+        '{"tool": "get_weather", "town": "Paris"}',
+        '{"get_weather": {"temp": 21}}',
+        "<tool>set_timer</tool><tool_input>90</tool_input>",
+    ],
+)
+def test_and_only_there(text: str) -> None:
+    assert rescue(text, {"get_weather": ("city",), "set_timer": ("seconds", "label")}).calls == ()
+
+
 def test_a_family_of_one_s_own_is_one_value_more() -> None:
     def read(text: str, start: int, names: Names) -> Read | None:
         end = text.index("!", start)

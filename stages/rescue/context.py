@@ -23,19 +23,19 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     """
     if _in_quotes(text, start, end, torn=torn):
         return not _is_all(text, start, end)
-    if (
-        _ASKS.match(text, end)
-        or _in_blockquote(text, start)
-        or _in_log(text, start)
-        or (not torn and _in_sentence(text, start, end, floor))
-    ):
+    if _ASKS.match(text, end) or (start > 0 and _is_mentioned(text, start, end, floor, torn=torn)):
+        return True
+    return bool(SUBJECT.match(text, end) or AFTERWARDS.in_(_sentence_after(text, end).lower()))
+
+
+def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
+    """Whether what stands before it says so, or that it stands in the middle of a sentence."""
+    if _in_blockquote(text, start) or _in_log(text, start) or (not torn and _in_sentence(text, start, end, floor)):
         return True
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
         return True
-    if REPORTED.in_(lead) and not INTENT.in_(lead):
-        return True
-    return bool(SUBJECT.match(text, end) or AFTERWARDS.in_(_sentence_after(text, end).lower()))
+    return REPORTED.in_(lead) and not INTENT.in_(lead)
 
 
 def lead_in(text: str, start: int, floor: int) -> str:

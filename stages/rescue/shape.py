@@ -28,9 +28,25 @@ _ARGUMENT_KEYS = (
     "kwargs",
 )
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
-_ONE_KEYS = ("tool_call", "function_call", "functionCall", "toolCall", "tool_use", "function", "call", "action")
+_ONE_KEYS = (
+    "tool_call",
+    "function_call",
+    "functionCall",
+    "toolCall",
+    "tool_use",
+    "function",
+    "call",
+    "action",
+    "tool",
+    "command",
+)
+_NO_CALLS = frozenset({"text", "thinking", "reasoning"})
+"""What the blocks of a message may be besides calls."""
 _ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
 """Beside a name and arguments these make it a record of a call that was made."""
+_OUTSIDE = frozenset({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ECHO_KEYS})
+_WRAPPERS = 3
+"""Objects around a call, at most."""
 _TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
@@ -63,30 +79,45 @@ def shape_of(found: Json, names: Names, *, marked: bool) -> Shape:
 
 def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> Shape:
     """An array is calls only if all of it is."""
-    shapes = [_object(source(value), names, marked=marked) for value in values]
-    if not all(shape.claims or shape.damage for shape in shapes):
+    shapes = [_object(source(value), names, marked=marked) for value in values if not _is_words(value)]
+    if not shapes or not all(shape.claims or shape.damage for shape in shapes):
         return DATA
     claims = tuple(claim for shape in shapes for claim in shape.claims)
     return Shape(claims=claims, damage=next((shape.damage for shape in shapes if shape.damage), None))
+
+
+def _is_words(value: Raw) -> bool:
+    """Whether an element is a block of text beside the calls."""
+    block = members(source(value)) or {}
+    return string(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(_NAME_KEYS)
 
 
 def _object(text: str, names: Names, *, marked: bool) -> Shape:
     value = members(text)
     if value is None:
         return DATA
-    if any(key[:1].isupper() for key in value) and value.keys().isdisjoint(_NAME_KEYS):
-        value = {key.lower(): raw for key, raw in value.items()}
     if len(value) == len(_COMMONEST) and (claim := _commonest(value, names)):
         return Shape(claims=(claim,))
+    if value.keys().isdisjoint(_NAME_KEYS) and any(key[:1].isupper() for key in value):
+        value = {key.lower(): raw for key, raw in value.items()}
     for key in _MANY_KEYS:
         if key in value and (many := elements(source(value[key]))):
             return _several(many, names, marked=marked)
-    for key in _ONE_KEYS:
-        if key in value and (inner := members(source(value[key]))) is not None:
-            # Some put the name outside of the object that holds the arguments.
-            outer = {k: v for k, v in value.items() if k in _NAME_KEYS and k != key}
-            return _call({**outer, **inner}, names, marked=marked)
-    return _call(value, names, marked=marked)
+    return _call(_innermost(value), names, marked=marked)
+
+
+def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
+    """The object that is the call, where others only wrap it: `{"tool_call": {"function": {…}}}`."""
+    for _ in range(_WRAPPERS):
+        keys = (*_ONE_KEYS, "params") if string(value.get("method")) == "tools/call" else _ONE_KEYS
+        wrapped = ((key, members(source(value[key]))) for key in keys if key in value)
+        key, inner = next(((key, inner) for key, inner in wrapped if inner is not None), ("", None))
+        if inner is None:
+            break
+        # Some put the name, or the arguments, outside of the object that holds the other.
+        outer = {k: v for k, v in value.items() if k in _OUTSIDE and k != key}
+        value = {**outer, **inner}
+    return value
 
 
 _COMMONEST = ("name", "arguments")
@@ -109,25 +140,26 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
     if len(known) > 1:
         return Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
     if not known and not _is_strange_call(value, written, marked=marked):
-        return _keyed(value, names) if marked else DATA
+        return _keyed(value, names, marked=marked)
     name = next((name for name in written if names.find(name)), written[0] if written else "")
-    shape = _with_arguments(name, value, marked=marked)
+    shape = _with_arguments(name, value, names, marked=marked)
     return shape if known or marked or shape.claims else DATA
 
 
-def _with_arguments(name: str, value: dict[str, Raw], *, marked: bool) -> Shape:
+def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
     given = {source(value[key]): key for key in _ARGUMENT_KEYS if key in value}
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
     if len(full) > 1:
         return Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full:
         return _arguments(name, full[0])
-    if not marked:
+    flat = {key: raw for key, raw in value.items() if key not in (*_NAME_KEYS, "type", "id")}
+    fits = bool(flat) and flat.keys() <= set(names.parameters(name))
+    if not marked and not fits:
         bare = value.keys() <= {*_NAME_KEYS, "type", "id"} and "name" not in value
         return Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA
-    flat = {key: raw for key, raw in value.items() if key not in (*_NAME_KEYS, "type", "id")}
     repair = "flat_arguments" if flat else "no_arguments"
-    return Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=1),))
+    return Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
 
 
 def _arguments(name: str, text: str) -> Shape:
@@ -136,6 +168,10 @@ def _arguments(name: str, text: str) -> Shape:
         return Shape(claims=(Claim(name=name, arguments=text),))
     if text in ("null", '""'):
         return Shape(claims=(Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1),))
+    only = elements(text) if text.startswith("[") else None
+    if only and len(only) == 1 and bytes(only[0]).startswith(b"{"):
+        claim = Claim(name=name, arguments=source(only[0]), repairs=("arguments_in_a_list",), cost=1)
+        return Shape(claims=(claim,))
     inner = string(Raw(text.encode()))
     if inner is not None and inner.lstrip().startswith("{"):
         found = json_at(inner, inner.index("{"))
@@ -145,12 +181,14 @@ def _arguments(name: str, text: str) -> Shape:
     return Shape(damage=f"the arguments of the call of {name[:60]} are not a JSON object.")
 
 
-def _keyed(value: dict[str, Raw], names: Names) -> Shape:
-    """`{"get_weather": {"city": …}}`, where markup says that it is a call."""
+def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
+    """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     if len(value) != 1:
         return DATA
     name, raw = next(iter(value.items()))
-    return _arguments(name, source(raw)) if names.knows(name) else DATA
+    given = members(source(raw))
+    fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
+    return _arguments(name, source(raw)) if fits or (marked and names.knows(name)) else DATA
 
 
 def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:

@@ -27,6 +27,7 @@ FAMILIES: tuple[Family, ...] = (
     xml_calls.FUNCTION,
     xml_calls.INVOKE,
     named_tags.TOOL_XML,
+    named_tags.SIBLINGS,
     named_tags.ATTRIBUTE,
     xml_calls.ARG_KEY,
     gemma.GEMMA,
@@ -45,4 +46,5 @@ FAMILIES: tuple[Family, ...] = (
     pythonic.WHOLE,
     react.REACT,
     named_tags.OWN_TAG,
+    named_tags.OWN_ATTRIBUTES,
 )

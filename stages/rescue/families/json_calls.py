@@ -37,6 +37,7 @@ _FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~|`{1,2}\s*\Z)")
 _NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*[}\]]{1,3}(?=\s*(?:$|```|<))")
 _NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*([A-Za-z_][\w.-]{0,100})[*`]*\s*(?:\n\s*|\(\s*)?")
+_AFTER_NAMED = re.compile(r"\s*(?:\);?|```)?\s*(?:<[|/][^>\n]{1,40}>\s*)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
@@ -117,7 +118,7 @@ def _named(text: str, start: int, found: Json, names: Names) -> Read | None:
     if start > 160 or len(text) - found.end > 40 or not found.text.startswith("{"):
         return None
     before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
-    if before is None or not names.knows(before[1]) or text[found.end :].strip() not in ("", ")", ");", "```"):
+    if before is None or not names.knows(before[1]) or not _AFTER_NAMED.fullmatch(text, found.end):
         return None
     claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost + 1)
     return Read(start=0, end=len(text), claims=(claim,), keep="")

@@ -1,5 +1,6 @@
 """Families `tool_xml` and `tool_tag`: the call as plain XML, its name in an element or the element's own name."""
 
+import html
 import re
 
 from msgspec import Struct
@@ -15,7 +16,10 @@ _NAME = (
     r"\s*(?P<name>[^<]{1,200}?)\s*</(?P=tag)>\s*"
 )
 _HEAD = re.compile(_OUTER + _NAME)
-_ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args)>\s*")
+_SIBLING = re.compile(
+    r"<(?P<tag>tool|action|function|tool_name|function_name)>\s*(?P<name>[^<]{1,200}?)\s*</(?P=tag)>\s*"
+)
+_ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*")
 _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*/>\s*")
 _ATTRIBUTE_HEAD = re.compile(
     r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?name=[\"'](?P<name>[^\"'>]{1,200})[\"'][^>]{0,80}>\s*"
@@ -24,6 +28,10 @@ _ELEMENT = re.compile(
     r"\s*<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:\s+(?:name|key)=[\"'](?P<key>[^\"'>]{1,100})[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?>"
 )
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*(/?)>")
+_OWN_ATTRIBUTES = re.compile(
+    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'))+)\s*/>"
+)
+_PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)')")
 _BLANK = re.compile(r"\s*")
 _UNCLOSED = "its markup is not closed."
 
@@ -73,6 +81,42 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
+
+
+def _own_attributes(text: str, start: int, names: Names) -> Read | None:
+    """`<get_weather city="Paris"/>`: only for a name exactly as it is known."""
+    tag = _OWN_ATTRIBUTES.match(text, start)
+    if tag is None or tag[1] not in names.known:
+        return None
+    given = {pair[1]: quoted(html.unescape(pair[2] or pair[3] or "")) for pair in _PAIR.finditer(tag[2])}
+    arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
+    return Read(start=start, end=tag.end(), claims=(Claim(name=tag[1], arguments=arguments),), keep="")
+
+
+def _siblings(text: str, start: int, names: Names) -> Read | None:
+    """`<tool>f</tool><tool_input>…</tool_input>`, nothing around them. LangChain's XML agent."""
+    head = _SIBLING.match(text, start)
+    if head is None or not names.knows(head["name"]):
+        return None
+    opening = _ARGUMENTS.match(text, head.end())
+    if opening is None:
+        return None
+    body = _body(text, opening.end(), opening["tag"], head["name"])
+    if isinstance(body, _Broken) or body[0].arguments == "{}":
+        body = _plain(text, opening.end(), opening["tag"], head["name"], names) or body
+    if isinstance(body, _Broken):
+        return Read(start=start, end=body.end, damage=body.why, keep="")
+    claim, end = body
+    return Read(start=start, end=end, claims=(claim,), keep="")
+
+
+def _plain(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | None:
+    """The body as the value of the tool's only parameter."""
+    parameters, end = names.parameters(name), text.find(f"</{tag}>", position)
+    if len(parameters) != 1 or end < 0 or "<" in text[position:end] or not text[position:end].strip():
+        return None
+    arguments = f"{{{quoted(parameters[0])}:{quoted(text[position:end].strip())}}}"
+    return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(f"</{tag}>")
 
 
 def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> Read:
@@ -151,6 +195,12 @@ TOOL_XML = Family(
     opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
     read=_tool_xml,
 )
+SIBLINGS = Family(
+    name="tool_xml",
+    first="<",
+    opener=r"<(?:tool|action|function|tool_name|function_name)>(?=[^<]{1,120}</(?:tool|action|function))",
+    read=_siblings,
+)
 ATTRIBUTE = Family(
     name="tool_xml",
     first="<",
@@ -158,3 +208,6 @@ ATTRIBUTE = Family(
     read=_attribute,
 )
 OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)
+OWN_ATTRIBUTES = Family(
+    name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s[^<>]{1,2000}/>)", read=_own_attributes
+)

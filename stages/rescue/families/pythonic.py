@@ -5,20 +5,21 @@ import re
 from msgspec import Struct
 
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import quoted
-from stages.rescue.mend import Mended, mend
+from stages.rescue.jsontext import Json, json_at, quoted
+from stages.rescue.mend import Mended, Torn, mend
 from stages.rescue.names import Names
 
 _HEAD = re.compile(r"\s*(?:print\(\s*|await\s+)?([A-Za-z_][\w.-]{0,120})\s*\(\s*")
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,100})\s*=(?!=)\s*")
 _COMMA_OR_END = re.compile(r"\s*(?:(,)\s*(\))?|(\)))")
+_OBJECT_END = re.compile(r"\s*,?\s*\)")
 _SEPARATOR = re.compile(r"[ \t]*[,;]?\s*")
 _LIST_OPEN = re.compile(r"\[\s*")
 _LIST_CLOSE = re.compile(r"\s*,?\s*\]")
 _LITERAL = re.compile(r"[\"'{\[\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*\Z")
 _NAME_BEFORE = re.compile(r"[\s`]*(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
-_REST_OF_REPLY = re.compile(r"[\s`;]*(?:<[|/][^>]{1,40}>\s*)*\Z")
+_REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*)*\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*(?:tool_code|tool_calls?|python3?|py|code|)[ \t]*\n\s*")
 _FENCE_END = re.compile(r"\s*(?:```|~~~|`{0,2}\s*\Z)")
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
@@ -82,6 +83,8 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     cost, position = 0, head.end()
     if text.startswith(")", position):
         return PythonCalls((Claim(name=name, arguments="{}"),), _past_print(text, head, position + 1))
+    if text.startswith("{", position) and names.knows(name):
+        return _of_object(text, head, position, name)
     while True:
         keyword = _KEYWORD.match(text, position)
         key, begin = (
@@ -109,6 +112,18 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
             break
     claim = Claim(name=name, arguments="{" + ",".join(members) + "}", repairs=tuple(repairs), cost=cost)
     return PythonCalls((claim,), _past_print(text, head, position))
+
+
+def _of_object(text: str, head: re.Match[str], position: int, name: str) -> PythonCalls:
+    """`f({"x": 1})`, as JavaScript has it: all arguments in one object."""
+    found = json_at(text, position)
+    closing = _OBJECT_END.match(text, found.end) if isinstance(found, Json) else None
+    if not isinstance(found, Json) or closing is None:
+        cut = isinstance(found, Torn) and found.cut
+        why = "is cut off before it is complete." if cut else "has arguments that cannot be read."
+        return PythonCalls((), max(found.end, position), f"the call of {name[:60]} {why}")
+    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return PythonCalls((claim,), _past_print(text, head, closing.end()))
 
 
 def _positional(text: str, position: int, index: int, parameters: tuple[str, ...]) -> str | None:

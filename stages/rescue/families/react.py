@@ -9,10 +9,13 @@ from stages.rescue.jsontext import Json, json_at, quoted
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 
-_LABEL = r"(?:Action|Tool|Function|Tool Call|Function Call|Tool Name|Function Name|\u273fFUNCTION\u273f)"
+_LABEL = (
+    r"(?:(?:Tool|Function)[ _](?:[Cc]all|[Nn]ame)|Action|Tool|Function|Call|(?:tool|function)_name|tool|function|"
+    r"action|\u273fFUNCTION\u273f)"
+)
 _INPUT = (
-    r"(?:Action[ _]Input|Action[ _]Args|Tool[ _]Input|Function[ _]Input|"
-    r"Arguments|Args|Parameters|Params|Input|\u273fARGS\u273f)"
+    r"(?:[Aa]ction[ _](?:[Ii]nput|[Aa]rgs)|(?:[Tt]ool|[Ff]unction)[ _](?:[Ii]nput|[Aa]rgs|[Aa]rguments)|"
+    r"[Aa]rguments|[Aa]rgs|[Pp]arameters|[Pp]arams|[Ii]nput|\u273fARGS\u273f)"
 )
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
@@ -109,4 +112,9 @@ def _end(text: str, position: int) -> int:
     return len(text) if _OBSERVATION.match(text, end) else end
 
 
-REACT = Family(name="react", first="ATF\u273f", opener="Action|Tool|Function|\u273fFUNCTION\u273f", read=_read)
+REACT = Family(
+    name="react",
+    first="ATFCtfa\u273f",
+    opener="Action|Tool|Function|Call:|tool(?:_name)?:|function(?:_name)?:|action:|\u273fFUNCTION\u273f",
+    read=_read,
+)

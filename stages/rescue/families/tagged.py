@@ -23,6 +23,7 @@ _WORDS = (
     r"tool_use>",
     r"tool_request>",
     r"tool>",
+    r"<function>>",  # Gorilla
     r"TOOLCALL>",  # Nemotron
 )
 _TOKENS = (
