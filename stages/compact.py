@@ -20,9 +20,10 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     def stage(state: State, phase: Ready) -> Result[State, Halt]:
         if phase.summary:
             return Success(state.note(context_tokens=budget.tokens))
-        characters = state.measure(reasoning=budget.reasoning)
-        now = replace(budget, tokens_per_character=state.ledger.tokens_per_character, characters=characters)
-        known = state if state.ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
+        ledger, characters = state.ledger, state.measure(reasoning=budget.reasoning)
+        rate = ledger.tokens_per_character
+        now = replace(budget, tokens_per_character=rate, report=ledger.report, characters=characters)
+        known = state if ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
         if now.tokens_of(characters) < now.trigger:
             return Success(known)
         match compactor(state.history, now):

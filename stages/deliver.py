@@ -9,6 +9,7 @@ from stages.effect import Approved, Ask, Execute, NotRun, Outcome, Rejected, Rep
 from stages.halt import BackendFailed, Halt
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
 from stages.summary import summarized, unsummarized
+from stages.tokens import Report, calibrated
 
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
@@ -26,12 +27,13 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
 def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
     match phase.effect, outcome:
         case Send(), Replied() if phase.summary:
-            charged = replace(state, ledger=_charged(state.ledger, outcome))
+            charged = replace(state, ledger=_charged(state.ledger, outcome, state.sent.size))
             return Success(summarized(charged, phase.summary, outcome.reply))
         case Send(), Undelivered(fault=fault) if phase.summary:
             return Success(unsummarized(state, f"it did not come: {fault.detail}"))
         case Send(), Replied():
-            return Success(replace(state, ledger=_charged(state.ledger, outcome)).to(Answered(reply=outcome.reply)))
+            charged = replace(state, ledger=_charged(state.ledger, outcome, state.sent.size))
+            return Success(charged.to(Answered(reply=outcome.reply)))
         case Send(), Undelivered(fault=fault, attempts=attempts):
             return Failure(BackendFailed(fault=fault, attempts=attempts))
         case Execute(calls=calls), Results(results=results) if [c.id for c in calls] == [r.call_id for r in results]:
@@ -65,20 +67,25 @@ def interrupt(state: State) -> State:
     return state.say(*messages(batch, state.ledger.turn)).note(successes=done).to(Ready())
 
 
-def _charged(ledger: Ledger, outcome: Replied) -> Ledger:
-    """The ledger after a reply: its tokens and seconds are spent, and it tells how many tokens a character is."""
+def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
+    """The ledger after a reply: its tokens and seconds are spent, and it says what the prompt took.
+
+    `shown` is the size of the messages in that prompt.
+    """
     usage = outcome.reply.usage
     budget = _later(ledger.budget, outcome.seconds)
     if usage is None:
         return replace(ledger, budget=budget)
     used = usage.prompt + usage.completion
     left = None if budget.tokens is None else max(0, budget.tokens - used)
-    known = usage.prompt > 0 and ledger.prompt_size > 0
+    new = Report(characters=ledger.prompt_size, tokens=usage.prompt)
+    rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, shown)
     return replace(
         ledger,
         budget=replace(budget, tokens=left),
         tokens_used=ledger.tokens_used + used,
-        tokens_per_character=usage.prompt / ledger.prompt_size if known else ledger.tokens_per_character,
+        tokens_per_character=rate,
+        report=report,
     )
 
 

@@ -9,6 +9,7 @@ from stages.halt import Halt
 from stages.message import WARNINGS, History, Kind, Tool, ToolCall, User, is_nudge
 from stages.prefix import Cause, loss
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
+from stages.tokens import tokens_of
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
@@ -158,7 +159,7 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
         case Awaiting(effect=Send(turn=turn), summary=SummaryOrder(messages=count)):
             return (SummaryAsked(turn=turn, messages=count, calls_left=ledger.budget.calls),)
         case Awaiting(effect=Send(turn=turn)):
-            tokens = int(ledger.prompt_size * ledger.tokens_per_character)
+            tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
             room, left = ledger.context_tokens, ledger.budget.calls
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
             return (*_prefix_lost(before, after, turn), *_warnings(after.sent.view), started)

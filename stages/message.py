@@ -13,6 +13,8 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
+from stages.tokens import length
+
 
 class Kind(StrEnum):
     """Why a message is in the history, under the names of the seeds' `MessageType`."""
@@ -116,32 +118,29 @@ class Tool(Struct, frozen=True, kw_only=True, gc=False, tag="tool"):
 Message = System | User | Assistant | Tool
 History = tuple[Message, ...]
 
-TEMPLATE_BYTES = 16
-"""What a chat template adds around a message (`<|im_start|>role\\n…<|im_end|>\\n`): about four tokens."""
+AROUND_MESSAGE = 24
+"""What a chat template adds to a message (`<|im_start|>role\\n…<|im_end|>\\n`), by `tokens.length`: five tokens."""
 
+AROUND_CALL = 40
+"""What it adds to a call: `<tool_call>\\n{"name": "…", "arguments": …}\\n</tool_call>`."""
 
-CALL_BYTES = 24
-"""What a call has beside its name and arguments: `{"name": …, "arguments": …}`."""
-
-
-def length(text: str) -> int:
-    """What a text takes in the prompt, in the unit of `size`; of ASCII text that is its length."""
-    return len(text)
+AROUND_RESULT = 20
+"""What it adds to a result beside that: `<tool_response>\\n…\\n</tool_response>`."""
 
 
 def size(message: Message) -> int:
-    """What the message takes in the prompt, in characters: names, ids and arguments count too (D17, B5)."""
+    """What the message takes in the prompt, in characters as `tokens.length` counts: all that is sent (D17, B5)."""
     # The two that make up a long history come first: this is asked of every message.
     match message:
         case Tool():
-            return TEMPLATE_BYTES + len(message.text) + len(message.name)
+            return AROUND_MESSAGE + AROUND_RESULT + length(message.text) + length(message.name)
         case Assistant():
-            characters = TEMPLATE_BYTES + len(message.text)
+            characters = AROUND_MESSAGE + length(message.text)
             for call in message.calls:
-                characters += CALL_BYTES + len(call.name) + len(call.arguments)
+                characters += AROUND_CALL + length(call.name) + length(call.arguments)
             return characters
         case System() | User():
-            return TEMPLATE_BYTES + len(message.text)
+            return AROUND_MESSAGE + length(message.text)
         case _:
             assert_never(message)
 

@@ -12,8 +12,9 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from stages.effect import Request
-from stages.message import WARNINGS, Assistant, History, Kind, Message, User, length, size
+from stages.message import WARNINGS, Assistant, History, Kind, Message, User, size
 from stages.state import Sent, State
+from stages.tokens import length, whole_rate
 
 Cause = Literal["compact", "fold", "serialize", "history"]
 """The stage that changed what the last prompt began with; `history`: what drives the run reshaped it between turns."""
@@ -89,7 +90,8 @@ def loss(before: State, after: State) -> Loss | None:
     rewritten = bool(last.view) and (_tools(last) != _tools(sent) or _first(count, last) != _first(count, sent))
     if not rewritten and count == len(last.view):
         return None
-    ratio, tools = after.ledger.tokens_per_character, before.ledger.prompt_size - last.size
+    ratio = whole_rate(after.ledger.tokens_per_character, after.ledger.report)
+    tools = before.ledger.prompt_size - last.size
     kept = 0 if rewritten else tools + _measured(last.view, sent.view, count).characters
     kept_tokens = int(kept * ratio)
     cause = "serialize" if rewritten else _cause(before, after, last.view[count])

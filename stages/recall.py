@@ -10,6 +10,7 @@ from stages.effect import CallResult, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, size
 from stages.rules import Rules
 from stages.state import Batch, Cleared, State
+from stages.tokens import characters_of, fitting, length
 from stages.tool import ToolSpec
 
 RECALL = ToolSpec(
@@ -75,7 +76,8 @@ def _room(state: State, batch: Batch) -> int:
     if not ledger.context_tokens:
         return 2 * LIMIT
     said: Message = Assistant(text=batch.text, calls=batch.calls)
-    return max(0, int(ledger.context_tokens / ledger.tokens_per_character) - ledger.prompt_size - size(said))
+    whole = characters_of(ledger.context_tokens, ledger.tokens_per_character, ledger.report)
+    return max(0, whole - ledger.prompt_size - size(said))
 
 
 def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
@@ -94,9 +96,9 @@ def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
 def _part(entry: Cleared, start: int, limit: int) -> str:
     """The text from `start` on, cut to `limit` characters with a marker that says how to go on."""
     text = entry.text[start:]
-    if len(text) <= limit:
+    if length(text) <= limit:
         return text or nudges.recall_ended(entry.call_id, len(entry.text))
     # The marker is part of what takes room; its own length hardly changes with the numbers in it.
     marker = nudges.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
-    end = start + limit - len(marker)
+    end = start + fitting(text, limit - length(marker))
     return entry.text[start:end] + nudges.recall_more(entry.call_id, start, end, len(entry.text))

@@ -14,6 +14,7 @@ from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
 from stages.schema import project
 from stages.state import Folded, Ledger, Prepared, Sent, State
+from stages.tokens import length
 from stages.wire import constrained, openai, prompted, valid
 from stages.wire.wires import OPENAI, Wire
 
@@ -67,11 +68,18 @@ def serialize(
     return stage
 
 
+REQUEST = 20
+"""What a chat template adds to a prompt, by `tokens.length`: the beginning of the reply."""
+
+TOOLS = 500
+"""What it says of the tools beside listing them: some hundred tokens."""
+
+
 def overhead(rules: Rules, mode: Mode, wire: Wire = OPENAI, form: prompted.Form = prompted.JSON) -> int:
     """Characters of every prompt that are not history: the tools (D17). A schema constraint is not shown to a model."""
     if mode == "native":
-        return len(bytes(wire.tools(rules.tools))) if rules.tools else 0
-    return len(form.instructions(rules.tools))
+        return REQUEST + (TOOLS + length(bytes(wire.tools(rules.tools)).decode()) if rules.tools else 0)
+    return REQUEST + length(form.instructions(rules.tools))
 
 
 Encoder = Callable[[History], tuple[Raw, ...]]

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 
 from stages.compaction.budget import ContextBudget
 from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply, Request
-from stages.message import Assistant, History, Message, ToolCall, length, size
+from stages.message import Assistant, History, Message, ToolCall, size
+from stages.tokens import START, Report, length
 
 SCHEMA_VERSION = 1
 """Of the State's JSON form; a reader refuses another."""
@@ -80,8 +81,9 @@ class Ledger(Struct, frozen=True, kw_only=True):
     prerequisite_violations: int = 0
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
-    tokens_per_character: float = 0.25
-    """Calibrated by each reply's usage (D17)."""
+    tokens_per_character: float = START
+    report: Report = Report()
+    """What the server said of the last prompt; the rate is of what came since, and learns from each reply (D17)."""
     tokens_used: int = 0
     context_tokens: int = 0
     """What the prompt may take, as `compact` was told; 0: nobody said."""

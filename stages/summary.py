@@ -17,6 +17,7 @@ from stages.pipeline import Stage, on
 from stages.recall import clear
 from stages.rescue import rescue, split_reasoning
 from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
+from stages.tokens import length
 from stages.wire import constrained
 
 PHASE = 5
@@ -57,9 +58,10 @@ def summarize(policy: Summarize, compactor: Compactor, budget: ContextBudget) ->
         if phase.summary is not None or not _may_ask(state.ledger):
             return Success(state)
         characters = state.measure(reasoning=budget.reasoning)
-        now = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
+        rate, report = state.ledger.tokens_per_character, state.ledger.report
+        now = replace(budget, tokens_per_character=rate, report=report)
         text = nudges.summarize(policy.words)
-        if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + len(text)) > now.tokens:
+        if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + length(text)) > now.tokens:
             return Success(state)
         old = recent_from(state.history, policy.keep_recent)
         room = now.count(_taken(state.history[:old])) * now.tokens_per_character

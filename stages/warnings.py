@@ -71,7 +71,8 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
 
 
 def _tokens(state: State, budget: ContextBudget) -> int:
-    calibrated = replace(budget, tokens_per_character=state.ledger.tokens_per_character)
+    ledger = state.ledger
+    calibrated = replace(budget, tokens_per_character=ledger.tokens_per_character, report=ledger.report)
     return calibrated.tokens_of(state.measure(reasoning=budget.reasoning))
 
 

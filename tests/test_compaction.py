@@ -31,7 +31,7 @@ def test_nothing_is_cut_below_the_threshold() -> None:
 
 def test_phase_1_drops_failed_attempts_and_truncates_old_results_with_their_name_and_id() -> None:
     history = ASKED + failed(1) + turn(2, "a" * 1000) + turn(3, "b" * 500) + turn(4, "c")
-    result = compacted(TieredCompact(keep_recent=2), history, 600)
+    result = compacted(TieredCompact(keep_recent=2), history, 690)
     assert result.phase == 1
     cut = result.history[3]
     assert isinstance(cut, Tool)
@@ -42,7 +42,7 @@ def test_phase_1_drops_failed_attempts_and_truncates_old_results_with_their_name
 
 def test_phase_2_leaves_a_stub_for_a_result() -> None:
     history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 1000) + turn(3, "c")
-    result = compacted(TieredCompact(keep_recent=1), history, 190)
+    result = compacted(TieredCompact(keep_recent=1), history, 240)
     assert result.phase == 2
     assert [m.text for m in result.history if isinstance(m, Tool)] == ["[Result removed to save context]"] * 2 + ["c"]
 
@@ -50,7 +50,7 @@ def test_phase_2_leaves_a_stub_for_a_result() -> None:
 def test_phase_3_drops_reasoning_and_bare_text_but_no_call() -> None:
     said = Assistant(text="I will look it up now. " * 20, turn=1)
     history = ASKED + (said,) + turn(2, "a" * 400) + turn(3, "c")
-    result = compacted(TieredCompact(keep_recent=1), history, 120)
+    result = compacted(TieredCompact(keep_recent=1), history, 200)
     assert result.phase == 3
     assert said not in result.history
     assert [c.id for m in result.history if isinstance(m, Assistant) for c in m.calls] == ["call_2", "call_3"]
@@ -72,7 +72,7 @@ def test_recent_turns_count_over_several_requests_of_the_user() -> None:
 
 def test_keep_recent_0_protects_no_turn() -> None:
     """B7."""
-    result = compacted(TieredCompact(keep_recent=0), ASKED + turn(1, "a" * 1000), 200)
+    result = compacted(TieredCompact(keep_recent=0), ASKED + turn(1, "a" * 1000), 300)
     assert [m.text[:3] for m in result.history if isinstance(m, Tool)] == ["aaa"]
     assert result.phase == 1
 
@@ -87,7 +87,7 @@ def test_a_sliding_window_keeps_the_request_and_the_recent_turns() -> None:
 def test_a_window_with_nothing_left_to_drop_is_no_compaction() -> None:
     """B9: an event used to be reported at every turn."""
     history = ASKED + turn(1, "a" * 1000)
-    assert compacted(SlidingWindowCompact(keep_recent=2), history, 300).phase == 0
+    assert compacted(SlidingWindowCompact(keep_recent=2), history, 400).phase == 0
 
 
 def test_what_cannot_fit_is_said_with_its_numbers() -> None:

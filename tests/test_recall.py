@@ -39,7 +39,7 @@ def workflow(compactor: Compactor | None = None) -> Workflow:
 
 
 LOOKS: list[Line] = [call("look", what=name) for name in "abcdefghi"]
-SMALL = 1024 + 1400
+SMALL = 1024 + 1900
 
 
 def asked(call_id: str, offset: int = 0, number: int = 1) -> ToolCall:
@@ -76,7 +76,7 @@ def test_a_truncated_result_says_how_to_read_it_and_is_read(tmp_path: Path) -> N
 
 def test_what_was_cut_twice_is_given_back_as_it_first_was() -> None:
     model = Scripted(
-        [*LOOKS, *LOOKS, call("recall", call_id="call_000000001"), call("finish")], context_tokens=SMALL + 200
+        [*LOOKS, *LOOKS, call("recall", call_id="call_000000001"), call("finish")], context_tokens=SMALL + 600
     )
     result = run_sync(workflow(), "Go.", backend=model).unwrap()
     assert max(c.phase for c in result.state.ledger.compactions) >= 2
@@ -115,7 +115,7 @@ def test_a_recall_takes_at_most_half_of_the_room_and_says_how_to_read_on() -> No
     text = "".join(f"{n:04}" for n in range(2500))
     state = remembering(text, Ledger(context_tokens=1000, tokens_per_character=0.25, prompt_size=2000))
     got, offset = "", 0
-    for _ in range(50):
+    for _ in range(200):
         (answer,) = answered(state, asked("call_1", offset))
         assert isinstance(answer, Succeeded)
         assert len(answer.text) <= 1000

@@ -73,7 +73,7 @@ def looks(count: int) -> list[Line]:
     return [call("look", what=f"{chr(97 + n)} {LONG}") for n in range(count)]
 
 
-ROOM = 1024 + 1000
+ROOM = 1024 + 1400
 
 
 def played(
@@ -231,7 +231,7 @@ def test_what_cutting_can_do_needs_no_summary() -> None:
         return what + " long" * 150
 
     flow = Workflow("w", tools=[long, finish], terminal_tool="finish", summarize=True, max_iterations=30)
-    model = Scripted([*(call("look", what=c) for c in "abcdefghijklmnop"), call("finish")], context_tokens=1024 + 2000)
+    model = Scripted([*(call("look", what=c) for c in "abcdefghijklmnop"), call("finish")], context_tokens=1024 + 2800)
     result = run_sync(flow, "Go.", backend=model)
     assert result.unwrap().state.ledger.compactions
     assert not asks(model)

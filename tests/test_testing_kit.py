@@ -95,7 +95,7 @@ def swapped(history: History) -> History:
 
 def summed_up_by_the_model(history: History) -> History:
     kept = tuple(m for m in history if isinstance(m, System | Tool) or m.kind is not Kind.TEXT_RESPONSE or m.pinned)
-    return kept if kept == history else (*kept, Assistant(text="…", turn=99))
+    return kept if kept == history else (*kept, Assistant(text="x", turn=99))
 
 
 def half_of_a_stub(message: Message) -> Message:

@@ -12,7 +12,7 @@ from forge import TieredCompact, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events, nudges
 from stages.compaction import ContextBudget
-from stages.message import WARNINGS, History, Kind, User
+from stages.message import AROUND_MESSAGE, WARNINGS, History, Kind, User
 from stages.rules import Rules
 from stages.state import Budget, Folded, Ledger, State
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
@@ -29,7 +29,7 @@ def texts(state: State) -> list[str]:
 
 def shown(state: State, size: int, thresholds: Sequence[float], text: ContextWarning | None = None) -> State:
     """The state after a turn whose prompt takes about `size` of BUDGET's 1,000 tokens."""
-    history: History = (User(text="x" * (4 * size - 16)),)
+    history: History = (User(text="x" * (4 * size - AROUND_MESSAGE)),)
     folded = State(history=history, ledger=state.ledger, phase=Folded(view=history))
     return warn_of_context(thresholds, BUDGET, text)(folded).unwrap()
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
+from stages.tokens import START, Report, characters_of, length, tokens_of
 
 
 class ContextBudget(Struct, frozen=True, kw_only=True):
@@ -14,16 +15,18 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
     `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins, `low`
     the fraction that it then aims at, so that it is rare and the prompt's beginning stays the same in between
     (D20; as high as the threshold at the most). `overhead` are the characters that every prompt has beside the
-    history (tools, instructions); `reasoning` says whether earlier reasoning is shown again (`fold`), and so
-    takes room; `recall` whether what is cut can be asked back (`stages.recall`), so that the place where it was
-    should say so; `characters` is the size of the history, where the caller knows it.
+    history (tools, instructions); `report` is what the server said of the last prompt, and `tokens_per_character`
+    the rate of what is more or less than that (D17); `reasoning` says whether earlier reasoning is shown again
+    (`fold`), and so takes room; `recall` whether what is cut can be asked back (`stages.recall`), so that the place
+    where it was should say so; `characters` is the size of the history, where the caller knows it.
     """
 
     tokens: int
     threshold: float = 0.75
     low: float = 0.5
     overhead: int = 0
-    tokens_per_character: float = 0.25
+    tokens_per_character: float = START
+    report: Report = Report()
     reasoning: bool = False
     recall: bool = False
     characters: int | None = None
@@ -40,11 +43,11 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
 
     def tokens_of(self, characters: int) -> int:
         """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts (D17)."""
-        return int((self.overhead + characters) * self.tokens_per_character) + 1
+        return tokens_of(self.overhead + characters, self.tokens_per_character, self.report)
 
     def weigh(self, message: Message) -> int:
-        """What one message takes in the prompt, in characters."""
-        thought = len(message.reasoning) if self.reasoning and isinstance(message, Assistant) else 0
+        """What one message takes in the prompt, in characters as `tokens.length` counts."""
+        thought = length(message.reasoning) if self.reasoning and isinstance(message, Assistant) else 0
         return size(message) + thought
 
     def measure(self, history: History) -> int:
@@ -61,8 +64,7 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
         """Characters that a history of this size has too many for a prompt of so many tokens; 0 where it fits."""
         if self.tokens_of(characters) <= tokens:
             return 0
-        # A character more than the division says: the estimate is rounded up.
-        return characters + self.overhead - int((tokens - 1) / self.tokens_per_character) + 1
+        return characters + self.overhead - characters_of(tokens, self.tokens_per_character, self.report)
 
 
 def estimate(history: History, budget: ContextBudget) -> int:

@@ -49,12 +49,18 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
         found = cut.survey(now.old, recall=budget.recall)
         worthless = cut.attempts(now.old, found.worthless)
         first = now.without(worthless, 1, budget)
-        if not self._due(2, first.size - found.excess, budget):
+        # Only what would cut more needs the exact sums.
+        if not self._due(2, first.size - found.excess, budget) or not self._due(
+            2, first.size - cut.excess(now.old, found.long, recall=budget.recall), budget
+        ):
             # Cut by index, so before anything moves; what is worthless has no result that could be long.
             return now.lighter(cut.truncated(now.old, found.long, recall=budget.recall), found.excess, 1).without(
                 worthless, 1, budget
             )
         second = first.lighter(*cut.emptied(first.old, recall=budget.recall), 2)
+        if not self._due(3, second.size, budget):
+            return second
+        second = first.lighter(second.old, budget.count(first.old) - budget.count(second.old), 2)
         if not self._due(3, second.size, budget):
             return second
         third = second.without(cut.words(second.old), 3, budget)
