@@ -83,11 +83,9 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             continue
         family, read = readings[0] if len(readings) == 1 else cheapest(readings, names)
         position = max(read.end, position)
-        patience -= _PER_READ
-        if len(readings) > 1:
-            patience -= max(0, max(other.end for _, other in readings) - position) // _WASTE
+        patience -= _PER_READ if len(readings) == 1 else _PER_READ + _wasted(readings, position)
         if read.claims or read.damage:
-            # Of what is damaged, the first is what the model hears of.
+            # Of what is damaged, the model hears of the first.
             if read.claims or not damaged:
                 patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
                 if is_shown(text, read.start, read.end, floor, torn=not read.claims):
@@ -98,6 +96,11 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         reads.append((family, read))
         floor = position
     return reads
+
+
+def _wasted(readings: list[tuple[str, Read]], end: int) -> int:
+    """What the readings cost that went further than `end`, where the one that counts ends."""
+    return max(0, max(read.end for _, read in readings) - end) // _WASTE
 
 
 def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued:

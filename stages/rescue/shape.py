@@ -6,27 +6,12 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
 from stages.rescue.jsontext import Json, elements, json_at, members, source, string
 from stages.rescue.names import Names
 
 _NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
-_ARGUMENT_KEYS = (
-    "arguments",
-    "args",
-    "parameters",
-    "params",
-    "input",
-    "tool_input",
-    "tool_args",
-    "tool_arguments",
-    "tool_parameters",
-    "function_args",
-    "function_arguments",
-    "function_parameters",
-    "action_input",
-    "kwargs",
-)
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _ONE_KEYS = (
     "tool_call",
@@ -42,12 +27,9 @@ _ONE_KEYS = (
 )
 _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 """What the blocks of a message may be besides calls."""
-_ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
-"""Beside a name and arguments these make it a record of a call that was made."""
-_OUTSIDE = frozenset({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ECHO_KEYS})
+_OUTSIDE = frozenset({*_NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _WRAPPERS = 3
 """Objects around a call, at most."""
-_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
 
@@ -133,7 +115,7 @@ def _commonest(value: dict[str, Raw], names: Names) -> Claim | None:
 
 
 def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
-    if _is_record(value) or _is_definition(value):
+    if is_record(value) or is_definition(value):
         return DATA
     written = [name for key in _NAME_KEYS if (name := string(value.get(key))) is not None]
     known = {found for name in written for found in names.find(name)}
@@ -147,7 +129,7 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
 
 
 def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
-    given = {source(value[key]): key for key in _ARGUMENT_KEYS if key in value}
+    given = {source(value[key]): key for key in ARGUMENT_KEYS if key in value}
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
     if len(full) > 1:
         return Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
@@ -199,34 +181,7 @@ def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool)
     if not any(source(value[key])[:1] in ("{", '"') for key in keys):
         return marked and not keys and len(value) == 1
     strong = "name" not in value or "arguments" in value or string(value.get("type")) in ("function", "tool_use")
-    return marked or (strong and value.keys() <= {*_NAME_KEYS, *_ARGUMENT_KEYS, "type", "id"})
-
-
-def _is_record(value: dict[str, Raw]) -> bool:
-    return bool(_ECHO_KEYS & value.keys())
-
-
-def _is_definition(value: dict[str, Raw]) -> bool:
-    """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
-    if "arguments" not in value and source(value.get("parameters", Raw(b""))).startswith("["):
-        return True
-    for key in ("parameters", "input_schema", "inputSchema", "parameters_schema", "params"):
-        if key in value and (schema := members(source(value[key]))) is not None:
-            if "properties" in schema or ("type" in schema and "required" in schema):
-                return True
-            if "description" in value and "arguments" not in value:
-                return True
-    if any(_describes_types(value[key]) for key in _ARGUMENT_KEYS if key in value):
-        return True
-    return "input_schema" in value or "inputSchema" in value
-
-
-def _describes_types(raw: Raw) -> bool:
-    """Whether each value says of which JSON type something is, instead of being something."""
-    described = members(source(raw))
-    kinds = [string((members(source(one)) or {}).get("type")) for one in described.values()] if described else [None]
-    named = [string(one) for one in described.values()] if described else [None]
-    return all(kind in _TYPES for kind in kinds) or all(kind in _TYPES for kind in named)
+    return marked or (strong and value.keys() <= {*_NAME_KEYS, *ARGUMENT_KEYS, "type", "id"})
 
 
 def _encoded(value: dict[str, Raw]) -> str:

@@ -3,10 +3,10 @@
 import re
 
 from stages.rescue.families.json_calls import CUT, UNREADABLE, torn_call
-from stages.rescue.families.pythonic import call_list
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at, quoted
 from stages.rescue.names import Names
+from stages.rescue.pycalls import call_list
 from stages.rescue.shape import shape_of
 
 _LABEL = (

@@ -7,10 +7,10 @@ because models mix them up.
 import re
 
 from stages.rescue.families.json_calls import CUT, UNREADABLE
-from stages.rescue.families.pythonic import PythonCalls, call_list
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names
+from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
 
 _WORDS = (

@@ -113,10 +113,8 @@ def _parameters(
             return _damaged(begin, len(text) if ended is None else ended.end(), head[1], names)
         if not ended[0]:
             repairs["missing_closer"] = None
-        value = text[key.end() : ended.start()]
-        if _ESCAPED.fullmatch(value):
-            repairs["entities"] = None
-        given[name] = _value(value, key[2] if key.re is _INVOKE_KEY else None, strip=key.re is not _PAIR_KEY)
+        typed = key[2] if key.re is _INVOKE_KEY else ""
+        given[name] = _value(text[key.end() : ended.start()], typed, repairs, strip=key.re is not _PAIR_KEY)
         position = ended.end()
     end = end_tag.match(text, position)
     if end is None and given and text[position - 1] == ">" and (end := _ALL_CLOSED.match(text, position)):
@@ -124,27 +122,26 @@ def _parameters(
     if end is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(begin, cut.end() if cut else position, head[1], names)
-    arguments = "{" + ",".join(f"{quoted(name)}:{value}" for name, value in given.items()) + "}"
+    arguments = "{" + ",".join(f"{quoted(name)}:{json}" for name, json in given.items()) + "}"
     claim = Claim(name=head[1], arguments=arguments, repairs=tuple(repairs), cost=len(repairs))
     return Read(start=begin, end=end.end(), claims=(claim,), keep="")
 
 
-def _value(value: str, typed: str | None, *, strip: bool) -> str:
+def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
     """One value as JSON. Where the format types it (`string="false"`), JSON as it is; else a string.
 
-    The newline after the opening tag and the one before the closing tag belong to the markup.
+    The newline after the opening tag and the one before the closing tag belong to the markup. XML's entities are
+    what they stand for, where every special sign is one; that is noted among the `repairs`.
     """
-    if typed and "string=" in typed:
+    if "string=" in typed:
         return value.strip() if "false" in typed and is_json(value.strip()) else quoted(value)
     if strip and value.startswith("\n"):
         value = value[1:]
         value = value.removesuffix("\n")
-    return quoted(_unescaped(value))
-
-
-def _unescaped(value: str) -> str:
-    """The value without XML's entities, where its model wrote every special sign as one."""
-    return html.unescape(value) if _ESCAPED.fullmatch(value) else value
+    if not _ESCAPED.fullmatch(value):
+        return quoted(value)
+    repairs["entities"] = None
+    return quoted(html.unescape(value))
 
 
 def _damaged(start: int, end: int, name: str, names: Names) -> Read:

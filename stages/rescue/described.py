@@ -1,0 +1,54 @@
+"""JSON that tells of a call or of a tool without making a call: records and definitions."""
+
+from msgspec import Raw
+
+from stages.rescue.jsontext import members, source, string
+
+ARGUMENT_KEYS = (
+    "arguments",
+    "args",
+    "parameters",
+    "params",
+    "input",
+    "tool_input",
+    "tool_args",
+    "tool_arguments",
+    "tool_parameters",
+    "function_args",
+    "function_arguments",
+    "function_parameters",
+    "action_input",
+    "kwargs",
+)
+"""What models call the arguments of a call."""
+ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
+"""Beside a name and arguments these make it a record of a call that was made."""
+_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
+
+
+def is_record(value: dict[str, Raw]) -> bool:
+    """Whether it is a call that was made, with what came of it."""
+    return bool(ECHO_KEYS & value.keys())
+
+
+def is_definition(value: dict[str, Raw]) -> bool:
+    """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
+    if "arguments" not in value and source(value.get("parameters", Raw(b""))).startswith("["):
+        return True
+    for key in ("parameters", "input_schema", "inputSchema", "parameters_schema", "params"):
+        if key in value and (schema := members(source(value[key]))) is not None:
+            if "properties" in schema or ("type" in schema and "required" in schema):
+                return True
+            if "description" in value and "arguments" not in value:
+                return True
+    if any(_describes_types(value[key]) for key in ARGUMENT_KEYS if key in value):
+        return True
+    return "input_schema" in value or "inputSchema" in value
+
+
+def _describes_types(raw: Raw) -> bool:
+    """Whether each value says of which JSON type something is, instead of being something."""
+    described = members(source(raw))
+    kinds = [string((members(source(one)) or {}).get("type")) for one in described.values()] if described else [None]
+    named = [string(one) for one in described.values()] if described else [None]
+    return all(kind in _TYPES for kind in kinds) or all(kind in _TYPES for kind in named)

@@ -1,0 +1,163 @@
+"""Calls written as Python, read by a grammar of literals; nothing is ever evaluated."""
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.rescue.found import Claim
+from stages.rescue.jsontext import Json, json_at, quoted
+from stages.rescue.mend import Mended, Torn, mend
+from stages.rescue.names import Names
+
+_HEAD = re.compile(r"\s*(?:print\(\s*|await\s+)?([A-Za-z_][\w.-]{0,120})\s*\(\s*")
+_KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,100})\s*=(?!=)\s*")
+_COMMA_OR_END = re.compile(r"\s*(?:(,)\s*(\))?|(\)))")
+_OBJECT_END = re.compile(r"\s*,?\s*\)")
+_SEPARATOR = re.compile(r"[ \t]*[,;]?\s*")
+_LIST_OPEN = re.compile(r"\[\s*")
+_LIST_CLOSE = re.compile(r"\s*,?\s*\]")
+_LITERAL = re.compile(r"[\"'{\[\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
+_BLANK_TO_END = re.compile(r"\s*\Z")
+
+
+class PythonCalls(Struct, frozen=True):
+    """Calls, or why they cannot be used, and where they ended; with neither, Python that is nobody's call."""
+
+    claims: tuple[Claim, ...]
+    end: int
+    damage: str | None = None
+
+
+def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
+    """`[f(x=1), g()]`, or the same without brackets, calls after one another; None: something else."""
+    opening = _LIST_OPEN.match(text, start)
+    claims: tuple[Claim, ...] = ()
+    position = opening.end() if opening else start
+    while True:
+        one = _call(text, position, names)
+        if one is None:
+            break
+        if not one.claims:
+            # A list is one value: cut off, none of it is sure.
+            return PythonCalls(() if opening else claims, one.end, one.damage)
+        claims += one.claims
+        position = end = one.end
+        separator = _SEPARATOR.match(text, end)
+        position = separator.end() if separator else end
+    if not claims:
+        return None
+    if not opening:
+        return PythonCalls(claims, end)
+    closing = _LIST_CLOSE.match(text, end)
+    if closing:
+        return PythonCalls(claims, closing.end())
+    if _BLANK_TO_END.match(text, end):
+        return PythonCalls(tuple(map(_unclosed, claims)), end)
+    if not _BLANK_TO_END.match(text, position):
+        return None
+    return PythonCalls((), len(text), "its list of calls is cut off before it is complete.")
+
+
+def _unclosed(claim: Claim) -> Claim:
+    repairs = (*claim.repairs, "missing_closer")
+    return Claim(name=claim.name, arguments=claim.arguments, repairs=repairs, cost=claim.cost + 1)
+
+
+def _call(text: str, start: int, names: Names) -> PythonCalls | None:
+    head = _HEAD.match(text, start)
+    if head is None:
+        return None
+    # A module's name before the function's is Python's business: `weather_api.get_weather(…)`.
+    # Llama's own tools are called through a method: `brave_search.call(…)`.
+    last = head[1].removesuffix(".call").rsplit(".", 1)[-1]
+    name = head[1] if names.knows(head[1]) else last
+    position = head.end()
+    if text.startswith(")", position):
+        return PythonCalls((Claim(name=name, arguments="{}"),), _past_print(text, head, position + 1))
+    if text.startswith("{", position) and names.knows(name):
+        return _of_object(text, head, position, name)
+    parameters = names.parameters(name)
+    given: dict[str, _Argument] = {}
+    while True:
+        argument = _argument(text, position, len(given), parameters)
+        if argument is None or argument.key in given:
+            return _not_keyword(text, position, name, names)
+        found = mend(text, argument.begin) if _LITERAL.match(text, argument.begin) else None
+        if not isinstance(found, Mended):
+            broken = argument.begin if found is None else found.end
+            return _unread(text, broken, name, names, cut=found is not None and found.cut)
+        given[argument.key] = replace(argument, value=found)
+        following = _COMMA_OR_END.match(text, found.end)
+        if following is None:
+            return _unread(text, found.end, name, names, cut=_BLANK_TO_END.match(text, found.end) is not None)
+        position = following.end()
+        if following[2] or following[3]:
+            return PythonCalls((_claim(name, given, parameters),), _past_print(text, head, position))
+
+
+class _Argument(Struct, frozen=True):
+    """One argument: its parameter, where its value begins, and that value, once it is read."""
+
+    key: str
+    begin: int
+    named: bool
+    value: Mended | None = None
+
+
+def _argument(text: str, position: int, index: int, parameters: tuple[str, ...]) -> _Argument | None:
+    """The argument that begins at `position`; one without a name is for the parameter in its place."""
+    keyword = _KEYWORD.match(text, position)
+    if keyword:
+        return _Argument(keyword[1], keyword.end(), named=True)
+    if index < len(parameters) and _LITERAL.match(text, position):
+        return _Argument(parameters[index], position, named=False)
+    return None
+
+
+def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) -> Claim:
+    members: list[str] = []
+    repairs: dict[str, None] = {}
+    cost = 0
+    for key, argument in given.items():
+        value = argument.value
+        if value is None:
+            continue
+        members.append(f"{quoted(key)}:{value.json}")
+        repairs.update(dict.fromkeys(r for r in value.repairs if r not in ("single_quotes", "python_literals")))
+        cost += value.cost
+        if not argument.named:
+            repairs["positional"] = None
+            # Of several, the order is the tool's as it was declared, which the model may not have meant.
+            cost += len(parameters) > 1
+    return Claim(name=name, arguments="{" + ",".join(members) + "}", repairs=tuple(repairs), cost=cost)
+
+
+def _of_object(text: str, head: re.Match[str], position: int, name: str) -> PythonCalls:
+    """`f({"x": 1})`, as JavaScript has it: all arguments in one object."""
+    found = json_at(text, position)
+    closing = _OBJECT_END.match(text, found.end) if isinstance(found, Json) else None
+    if not isinstance(found, Json) or closing is None:
+        cut = isinstance(found, Torn) and found.cut
+        why = "is cut off before it is complete." if cut else "has arguments that cannot be read."
+        return PythonCalls((), max(found.end, position), f"the call of {name[:60]} {why}")
+    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return PythonCalls((claim,), _past_print(text, head, closing.end()))
+
+
+def _past_print(text: str, head: re.Match[str], position: int) -> int:
+    return position + 1 if "print(" in head[0] and text.startswith(")", position) else position
+
+
+def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:
+    if _BLANK_TO_END.match(text, position):
+        return _unread(text, position, name, names, cut=True)
+    why = f"the arguments of {name[:60]} must be given by name."
+    return PythonCalls((), position + 1, why) if names.knows(name) else None
+
+
+def _unread(text: str, position: int, name: str, names: Names, *, cut: bool) -> PythonCalls:
+    if not names.knows(name):
+        return PythonCalls((), position)
+    why = "is cut off before it is complete." if cut else "has an argument that is not a literal."
+    return PythonCalls((), len(text), f"the call of {name[:60]} {why}")
