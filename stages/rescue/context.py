@@ -7,11 +7,13 @@ from stages.rescue.cues import AFTERWARDS, FETCHING, INTENT, REPORTED, SHOWN, SU
 WINDOW = 240
 """Characters before and after a call in which its sentence is looked for."""
 
-_QUOTES = {"`": "`", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _NEARLY = 16
 """Characters of decoration that may stand around a call which is the whole reply."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
 _SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
+_NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*\d{1,3}[.)][ \t]*\Z")
+"""Of a list's item."""
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
 
@@ -35,13 +37,24 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
         return True
+    if lead.endswith((".", "!")) and not _POINTS.search(lead):
+        # A sentence of its own is about what it says, not about the call that follows.
+        return False
     return REPORTED.in_(lead) and not INTENT.in_(lead)
+
+
+def is_joined(text: str, start: int, end: int) -> bool:
+    """Whether what ends at `start` and what begins at `end` are items of one list: both are shown, or none."""
+    return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
+
+
+_JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)])?\s*(?:and|or|then)?\s*")
 
 
 def lead_in(text: str, start: int, floor: int) -> str:
     """The sentence that leads up to `start`; a heading or a label stands for itself."""
     window = text[max(floor, start - WINDOW) : start]
-    window = _FENCE_LINE.sub("", window).rstrip(" \t\r\n`*_#>:\uff1a~-")
+    window = _NUMBER.sub("", _FENCE_LINE.sub("", window)).rstrip(" \t\r\n`*_#>:\uff1a~-")
     if not window:
         return ""
     begins = 0
@@ -52,7 +65,7 @@ def lead_in(text: str, start: int, floor: int) -> str:
 
 def _sentence_after(text: str, end: int) -> str:
     tail = text[end : end + WINDOW]
-    tail = _FENCE_LINE.sub("", tail).lstrip(" \t\r\n`*_)]}>.,;:\u3002\u00bf\uff08(")
+    tail = _FENCE_LINE.sub("", tail).lstrip(" \t\r\n`*_)]}>.,;:~\u2013\u2014-\u3002\u00bf\uff08(")
     if not tail[:1].isalpha():
         return ""
     first = _SENTENCE_AFTER_END.search(tail)
@@ -61,7 +74,7 @@ def _sentence_after(text: str, end: int) -> str:
 
 def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
-    if not before or (before == "`" and text[max(0, start - 3) : start] == "```"):
+    if not before or text[max(0, start - 3) : start] in ("```", "~~~"):
         return False
     return _QUOTES.get(before) == after or (torn and before in _QUOTES)
 
@@ -73,10 +86,10 @@ def _in_blockquote(text: str, start: int) -> bool:
 
 _LOGGED = re.compile(
     r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
-    r"(?!assistant)[\w.-]{1,30}>\s?)\Z",
+    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|)[^\n]{0,100})\Z",
     re.IGNORECASE,
 )
-"""A line of a log before what it logs: a time, a level, or who said it."""
+"""What stands before it in a log: a time, a level, or who said it; or the beginning of a comment or a table's row."""
 
 
 def _in_log(text: str, start: int) -> bool:
@@ -87,6 +100,7 @@ def _in_log(text: str, start: int) -> bool:
 _GOES_ON = re.compile(r"[`*\"')]*(?:[ \t]+[^\W\d_A-Z]|[,;][ \t]+\w)")
 _ENDS = re.compile(r"[`*\"')]*[.!](?:\s|\Z)")
 _ASKS = re.compile(r"[`*\"')]*[?\uff1f]")
+_POINTS = re.compile(r"\b(?:following|this|these|that|below|here|folgend\w+|ceci|esto|isto|questo|dit)\b")
 _CONTROL = ("<|", "<\uff5c", "[TOOL_", "<start_function_call>")
 _DOES = re.compile(
     r"\b(?:call|calling|use|using|run|running|invoke|invoking|execute|executing|send|sending|try|trying|with|emit"

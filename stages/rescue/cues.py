@@ -39,7 +39,7 @@ SHOWN = _any_of(
     r"\b(?:wants?|wanted|were|would|needs?|asks?|asked|like|had)\b",
     r"(?:you|users?|one|they|developers?|people|anyone) "
     r"(?:can|could|would|may|might|should|must|have to|need to|will)\b",
-    r"(?:i|we)(?: (?:could|might|would(?: have)?|should have)|'d)\b",
+    r"(?:i|we)(?: (?:could|might|would(?: have)?|should have)|['\u2019]d)\b(?! (?:like|love) to)",
     r"how (?:to|you|(?:it|this|that) (?:works|looks)|(?:a|the) (?:\w+ )?(?:call|tool|function))\b",
     r"(?:can|could|would|should|may|might|must) be (?:called|invoked|used|written|made|run|sent|executed|formatted)\b",
     r"you['\u2019]d\b|something like\b|such as\b|imagine\b|suppose\b|pretend\b",
@@ -52,11 +52,18 @@ SHOWN = _any_of(
     r"the (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?"
     r"(?:emit|output|writ|wrote|sen[dt]s?|generat|produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take"
     r"|respond|return)",
+    r"say (?:yes|ok)\b|if you (?:agree|approve|confirm|consent)|as (?:documented|shown)\b",
+    r"i propose\b|proposed (?:call|action)",
+    r"^(?:please )?ignore\b|ignore (?:this|that|these|any) (?:\w+ )?(?:instruction|text|request|call|command|message)",
+    r"inject(?:ed|ion)\b|malicious\b",
+    r"other (?:agents?|models?|assistants?|people|users|clients)\b|(?:please )?(?:send|give|show|tell) me$",
+    r"^(?:please )?(?:use|respond|reply|answer|output|write) (?:\w+ ){0,4}(?:format|syntax)$",
+    r"^(?:schema|syntax|usage|format|draft|expected|translate|explain|describe|summari[sz]e|parse|validate)$",
     r"please confirm\b|confirm (?:that|if|whether|before)\b",
     r"(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
     r"before i (?:continue|proceed|run|call|execute|do)\b",
     r"(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$",
-    r"(?:should|shall|may|can) (?:i|we)\b|would you (?:like|want)\b|do you want\b|want me to\b",
+    r"(?:should|shall|may|can) (?:i|we)\b|would you (?:like|want)\b|do you want\b|want me to\b[^?]*\?$",
     foreign=tongues.SHOWN,
     signs=tongues.SHOWN_SIGNS,
 )
@@ -68,7 +75,7 @@ REPORTED = _any_of(
     r"|contains|contained|logged|received|quoted?|quoting|recorded|reported|previous(?:ly)?|earlier|already|yesterday"
     r"|last (?:time|turn|step|week)|before that|in the past)\b",
     r"(?:told|tells|asked|asks|wants|wanted|instructs|instructed) (?:me|us|you) to\b",
-    r"you (?:sent|asked|gave|pasted|wrote|provided|shared|made)\b",
+    r"you (?:sent|gave|pasted|wrote|provided|shared|made|asked$)\b",
     r"your (?:\w+ )?(?:message|log|file|config|input|document|snippet|text|json|call|payload|code|example)\b",
     r"(?:in|from|of|per|according to) (?:the|a|an|your|this|that|my|our) (?:\w+ ){0,3}"
     r"(?:logs?|file|config|document|page|website|e-?mail|transcript|history|ticket|output|response|results?|observation"
@@ -79,7 +86,14 @@ REPORTED = _any_of(
     r"(?:the )?(?:agent|assistant|model|bot|system|client|script|user|he|she|they|it) (?:\w+ )?"
     r"(?:called|executed|ran|invoked|sent|made|issued|used|tried|emitted|produced|requested)\b|(?:user|human|customer)$",
     r"i (?:have )?(?:called|ran|made|used|executed|invoked|sent|tried|found|saw)\b",
-    r"\w+ responses?$|(?:output|result|observation|log|quote|transcript|body|input)s?$",
+    r"(?:called|executed|invoked|ran|undone|undo|done|finished|skipped|cancell?ed|expected)\)?$",
+    r"(?:blocked|denied|rejected|forbidden|prohibited)\b",
+    r"(?:test|use) cases?\b|mock(?:s|ed)?\b|fixtures?\b|training data\b",
+    r"datasets?\b|demonstrat|(?:call|tool|audit) (?:log|history|trace)$|^history$",
+    r"(?:lines|something) like$|like (?:this|that|these|so)$",
+    r"(?:model|assistant|agent|bot|llm)['\u2019]s (?:\w+ )?(?:reply|answer|response|output|message|call)\b",
+    r"(?:tool|server|api|model|function|http|raw|its|their) responses?$",
+    r"(?:output|result|observation|log|quote|transcript|body|input)s?$",
     foreign=tongues.REPORTED,
     signs=tongues.REPORTED_SIGNS,
 )
@@ -103,7 +117,9 @@ FETCHING = _any_of(
 AFTERWARDS = _any_of(
     r"(?:is|was|were|as) (?:just |only |merely )?(?:an? )?(?:\w+ )?"
     r"(?:example|illustration|sample|placeholder|template|hypothetical)\b",
-    r"would you like me to\b|do you want me to\b",
+    r"would you like me to\b|do you want me to\b|^returns\b|^replace\b|please confirm\b",
+    r"(?:if|whether) (?:i|we) should\b|if you (?:agree|approve|confirm|consent)",
+    r"(?:reply|answer|respond) (?:with )?\W?(?:yes|ok)\b",
     r"(?:shall|should|may) i (?:go|run|call|execute|proceed|make|send|do)\b",
     r"want me to (?:run|call|execute|proceed|go|send|do)\b",
     r"(?:i|we) (?:(?:did|have|will|would|am) not|didn't|haven't|won't|cannot|can't|wouldn't) (?:actually |really )?"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from stages.rescue.candidates import cheapest, unwrapped
-from stages.rescue.context import WINDOW, is_shown
+from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read
 from stages.rescue.names import Names
 from stages.rescue.openers import Openers, openers
@@ -68,7 +68,7 @@ def rescuer(families: tuple[Family, ...]) -> Rescue:
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read, in order, none overlapping, without what is only shown."""
     reads: list[tuple[str, Read]] = []
-    position = floor = 0
+    position = floor = shown = 0
     patience = _PATIENCE
     called = damaged = False
     while found := known.anywhere.search(text, position):
@@ -88,7 +88,9 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             # Of what is damaged, the model hears of the first.
             if read.claims or not damaged:
                 patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
-                if is_shown(text, read.start, read.end, floor, torn=not read.claims):
+                joined = shown > floor and is_joined(text, shown, read.start)
+                if joined or is_shown(text, read.start, read.end, floor, torn=not read.claims):
+                    shown = read.end
                     continue
             called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:

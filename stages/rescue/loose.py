@@ -18,8 +18,8 @@ _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+:)")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
 """What a model writes after a value that it took for finished: a fence's end, a closing tag."""
-_STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)[A-Z][\w']*+ ")
-"""What comes after a value that its model may have taken for finished: a sentence, another tag, nothing."""
+_STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
+"""What comes after a value that its model may have taken for finished: a line of words, another value, nothing."""
 
 _CLOSER = {"{": "}", "{{": "}", "[": "]"}
 

@@ -18,6 +18,8 @@ class Split(Struct, frozen=True, kw_only=True):
     inside: Literal["text", "block", "analysis"] = "text"
     calls: int = 0
     """Call markup that is open."""
+    called: bool = False
+    """Whether call markup has been closed since the last block."""
     loose: int = 0
     """Characters of text since the last block."""
     drafted: int = -1
@@ -74,7 +76,10 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iter
     """What a tag does where it stands: open or close a block, or be a word like any other."""
     if split.inside == "text" and not _is_text(split, buffer, start, end, group):
         opened = "analysis" if group == "analysis" else "block"
-        if group == "close":
+        if group == "close" and split.reasoned and split.called:
+            # One closing tag too many: what it follows was said after the reasoning.
+            yield replace(split, loose=0), Piece("tag", start, end)
+        elif group == "close":
             if split.reasoned:
                 yield split, Piece("open", start, start)
             yield split, Piece("to_reasoning", start - split.loose, start)
@@ -82,13 +87,17 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iter
         else:
             if split.reasoned:
                 yield split, Piece("open", start, start)
-            yield replace(split, inside=opened, loose=0, drafted=-1, reasoned=True), Piece("tag", start, end)
+            yield (
+                replace(split, inside=opened, loose=0, drafted=-1, reasoned=True, called=False),
+                Piece("tag", start, end),
+            )
     elif _closes(split, buffer, start, end, group):
         closed = replace(split, inside="text", drafted=-1, loose=0)
         yield closed, Piece("text" if group == "turn" else "tag", start, end)
     else:
         if split.inside == "text":
-            split = replace(split, calls=max(0, split.calls + (group == "call") - (group == "called")))
+            depth = max(0, split.calls + (group == "call") - (group == "called"))
+            split = replace(split, calls=depth, called=split.called or group == "called")
         elif split.inside == "block" and group in ("call", "draft") and split.drafted < 0:
             split = replace(split, drafted=0)
         split = _grown(split, buffer[start:end])
