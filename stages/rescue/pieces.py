@@ -68,7 +68,7 @@ def _piece(split: Split, start: int, end: int) -> Piece:
 def _grown(split: Split, piece: str) -> Split:
     if split.inside != "text":
         return replace(split, drafted=split.drafted + len(piece)) if split.drafted >= 0 else split
-    lead = split.lead if len(split.lead) > 1 else (split.lead + piece.lstrip()[:2])[:2]
+    lead = (split.lead + piece[:2] if split.lead else piece.lstrip()[:2])[:2]
     return replace(split, loose=split.loose + len(piece), lead=lead)
 
 

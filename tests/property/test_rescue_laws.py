@@ -76,6 +76,13 @@ FRAGMENTS = (
     *(
         '{"name": "search", "arguments": {"q": "x"}}',
         "get_weather",
+        "<tool>search</tool>",
+        "<tool_input>",
+        "<|im_start|>user\n",
+        "tool: search\n",
+        '{\\"name\\": ',
+        "```log\n",
+        "<search q=",
         "a",
         "1",
         "-",
@@ -162,6 +169,7 @@ def _is_schema(arguments: dict[str, object]) -> bool:
 
 
 @given(replies | hostile, st.lists(st.integers(1, 9), max_size=60))
+@example("`\n`<think>", [1, 1, 1])
 def test_a_stream_splits_like_the_whole_for_every_way_to_cut_it(text: str, sizes: list[int]) -> None:
     split, position = Split(), 0
     deltas: list[Delta] = []
