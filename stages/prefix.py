@@ -104,8 +104,12 @@ def _tools(sent: Sent) -> bytes:
 
 
 def _first(count: int, sent: Sent) -> bytes:
-    """The first message as it was written, where both views have it: in other modes the tools stand there."""
-    return bytes(sent.request.messages[0]) if count and sent.request.messages else b""
+    """What was written of the first message, where both views have it: in other modes the tools stand there.
+
+    Some wires have the system prompt before the messages, beside the model's name.
+    """
+    request = sent.request
+    return bytes(request.head) + bytes(request.messages[0]) if count and request.messages else b""
 
 
 def _cause(before: State, after: State, lost: Message) -> Cause:

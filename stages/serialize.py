@@ -39,7 +39,7 @@ def serialize(
     """
     options = sampling or openai.Sampling()
     tail, tail_of_summary = _tail(rules, mode, wire), _tail_of_summary(rules, mode, wire)
-    encode = _encoder(rules, mode, wire, form, alternating=alternating)
+    show = _shown(rules, mode, form, alternating=alternating)
     fixed = overhead(rules, mode, wire, form)
     written = (mode, f"{wire.name} {form.name}")
 
@@ -49,8 +49,8 @@ def serialize(
         before = state.sent if extends else Sent()
         added = phase.view[len(before.view) :]
         request = Request(
-            head=before.request.head if extends else wire.head(model, options, phase.view),
-            messages=before.request.messages + (encode(added) if added else ()),
+            head=before.request.head if extends else wire.head(model, options, show(phase.view)),
+            messages=before.request.messages + (wire.messages(show(added)) if added else ()),
             tail=tail_of_summary if phase.summary else tail(state.ledger),
         )
         sent = Sent(
@@ -82,14 +82,12 @@ def overhead(rules: Rules, mode: Mode, wire: Wire = OPENAI, form: prompted.Form 
     return REQUEST + length(form.instructions(rules.tools))
 
 
-Encoder = Callable[[History], tuple[Raw, ...]]
-
-
-def _encoder(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, *, alternating: bool) -> Encoder:
+def _shown(rules: Rules, mode: Mode, form: prompted.Form, *, alternating: bool) -> Callable[[History], History]:
+    """What the messages of a view become before a wire writes them: text alone, where calls and tools are text."""
     if mode == "native":
-        return (lambda history: wire.messages(valid.alternating(history))) if alternating else wire.messages
+        return valid.alternating if alternating else lambda history: history
     text = form.instructions(rules.tools)
-    return lambda history: wire.messages(prompted.as_text(history, text, form))
+    return lambda history: prompted.as_text(history, text, form)
 
 
 def _extends(view: History, before: History) -> bool:

@@ -25,6 +25,7 @@ from stages.serialize import Mode
 from stages.state import Ready, State
 from stages.tool import ToolSpec
 from stages.warnings import warn_of_calls
+from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 
 GOAL: History = (System(text="Do the work."), User(text="Go."))
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'), effect="read")
@@ -51,6 +52,7 @@ def turns(
     mode: Mode = "native",
     tool: ToolSpec = LOOK,
     warn: int = 0,
+    wire: Wire = OPENAI,
 ) -> Stage:
     """The stages of a turn up to its request."""
     rules = Rules(tools=(tool,), on_text="accept")
@@ -58,7 +60,7 @@ def turns(
         compact(compactor or NoCompact(), budget),
         fold(reasoning, failed_attempts),
         warn_of_calls(rules, warn),
-        serialize(rules, mode),
+        serialize(rules, mode, wire=wire),
         send(rules),
     )
 
@@ -145,6 +147,14 @@ PROMPTED = turns(mode="prompted")
         ),
         (GOAL + turn(1), turn(2), turns(), turns(mode="prompted"), "serialize"),
         (GOAL + turn(1), turn(2), PROMPTED, turns(mode="constrained"), None),
+        (
+            GOAL + failed(1),
+            turn(2),
+            turns(mode="prompted", wire=ANTHROPIC),
+            turns(mode="prompted", wire=ANTHROPIC, tool=RENAMED, failed_attempts="collapse"),
+            "serialize",
+        ),
+        (GOAL + turn(1), turn(2), turns(wire=ANTHROPIC), None, None),
         ((), GOAL, turns(), None, None),
     ],
 )
@@ -196,6 +206,13 @@ def test_other_tools_lose_everything() -> None:
     found = lost(GOAL + turn(1), turn(2), turns(), turns(tool=RENAMED))
     assert found is not None
     assert found.kept_tokens == 0
+
+
+def test_tools_in_the_prompt_are_sent_where_the_system_prompt_has_a_place_of_its_own() -> None:
+    """The Messages API keeps it beside the messages: the tools' text, which ends it, used to be left out."""
+    body = sent(State(history=GOAL), turns(mode="prompted", wire=ANTHROPIC)).sent.request.body
+    assert b"Do the work." in body
+    assert b"look" in body
 
 
 def test_a_run_that_has_sent_nothing_yet_has_nothing_to_lose() -> None:
