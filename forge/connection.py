@@ -19,7 +19,9 @@ class Connection(Struct, frozen=True, kw_only=True):
 
     `markers` are how the model's own chat template writes calls, where the server shows the template; `alternating`
     says that it refuses two messages of one role in a row, or the user's word right after a tool's. `wire` is the
-    protocol of requests and replies, `form` how calls are written as text, where they are.
+    protocol of requests and replies, `form` how calls are written as text, where they are. `count` asks the
+    server's own tokenizer what a request takes, `tokens_per_character` is by the same; without them a run begins with
+    a guess, and learns from replies (`stages.tokens`).
     """
 
     send: Callable[[Send], Awaitable[Replied | Undelivered]]
@@ -31,6 +33,8 @@ class Connection(Struct, frozen=True, kw_only=True):
     alternating: bool = False
     wire: Wire = OPENAI
     form: Form = JSON
+    tokens_per_character: float | None = None
+    count: Callable[[bytes], Awaitable[int | None]] | None = None
 
 
 class Backend(Protocol):

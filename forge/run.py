@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
-from forge.connection import Backend
+from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
 from forge.interpreters.recorded import recording
@@ -15,7 +15,8 @@ from forge.loop import Finished, Halted, Observer, drive, halted
 from forge.workflow import Workflow
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.state import Budget, Sent, State
+from stages.state import Budget, Prepared, Sent, State
+from stages.tokens import START, Report, calibrated
 
 
 class Watching(TypedDict, total=False):
@@ -70,12 +71,28 @@ async def resume(
     model = _named(backend) if isinstance(backend, str) else backend
     try:
         async with model.connect() as connection:
+            state = await _counted(workflow, state, connection)
             interpret = interpreter(connection.send, workflow.execute, watching.get("ask", nobody))
             with recording(interpret, watching.get("journal"), workflow.name, state) as recorded:
                 turn = workflow.pipeline(connection)
                 return await drive(turn, state, recorded, watching.get("observer"), watching.get("cancel"))
     except BackendError as error:
         return halted(BackendFailed(fault=error.fault, attempts=1), state, watching.get("observer"))
+
+
+async def _counted(workflow: Workflow, state: State, connection: Connection) -> State:
+    """The state with what is known of the model's tokens: what its own run has learnt, else what the server says."""
+    ledger = state.ledger
+    if ledger.model == connection.model and (ledger.model or ledger.report.tokens):
+        return state
+    rate = connection.tokens_per_character or START
+    known = state.note(model=connection.model, tokens_per_character=rate, report=Report())
+    if connection.count is None:
+        return known
+    written = workflow.written(known, connection)
+    tokens = await connection.count(written.phase.request.body) if isinstance(written.phase, Prepared) else None
+    counted = Report(characters=written.ledger.prompt_size, tokens=tokens or 0)
+    return known.note(report=calibrated(rate, Report(), counted, written.sent.size)[1])
 
 
 def _named(backend: str) -> Backend:

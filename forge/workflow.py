@@ -22,7 +22,7 @@ from stages.rescue.template import Markers, template_family
 from stages.rules import OnText, RepairLimits, Rules
 from stages.schema import checker
 from stages.serialize import Mode, overhead
-from stages.state import Budget, Ledger, State
+from stages.state import Budget, Ledger, Ready, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
@@ -148,15 +148,7 @@ class Workflow:
             compact(self._compactor, budget),
             fold(self._reasoning, self._failed_attempts),
             *self._warnings(budget),
-            serialize(
-                rules,
-                mode,
-                connection.model,
-                connection.sampling,
-                wire=wire,
-                form=form,
-                alternating=connection.alternating,
-            ),
+            self._serialize(connection),
             send(rules),
             self._validate(connection, in_text=mode != "native"),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
@@ -175,6 +167,22 @@ class Workflow:
                 form=connection.form,
             )
         return self._validates[key]
+
+    def written(self, state: State, connection: Connection) -> State:
+        """The state with the request that its history makes as it is, for a look at it: what it takes, say."""
+        write = pipeline(fold(self._reasoning, self._failed_attempts), self._serialize(connection))
+        return write(state.to(Ready())).unwrap()
+
+    def _serialize(self, connection: Connection) -> Stage:
+        return serialize(
+            self.rules,
+            _mode(self.rules, connection),
+            connection.model,
+            connection.sampling,
+            wire=connection.wire,
+            form=connection.form,
+            alternating=connection.alternating,
+        )
 
     def _warnings(self, budget: ContextBudget) -> tuple[Stage, ...]:
         """What the model is told of the run's own limits, where the workflow wants it."""

@@ -81,6 +81,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     prerequisite_violations: int = 0
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
+    model: str = ""
+    """The model that the rate and the report are of."""
     tokens_per_character: float = START
     report: Report = Report()
     """What the server said of the last prompt; the rate is of what came since, and learns from each reply (D17)."""

@@ -1,5 +1,6 @@
 """A server that speaks the OpenAI chat completions protocol, at an address."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal, TypeVar
@@ -11,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.template import alternates, markers
+from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.http import Http
@@ -101,6 +103,10 @@ class Server:
             first = models.data[0] if models and models.data else None
             found = props.default_generation_settings.n_ctx if props else first.max_model_len if first else None
             auto: Mode = "constrained" if props else "native"
+            tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
+            rate = await tokenizer.tokens_per_character() if props else None
+            if not props:
+                logging.getLogger("forge").info("%s is no llama.cpp: tokens are estimated until it replies", self._base)
             yield Connection(
                 send=Http(client, self._base, self._retry, self._wire),
                 mode=auto if self._mode == "auto" else self._mode,
@@ -108,6 +114,8 @@ class Server:
                 context_tokens=self._context_tokens or found or DEFAULT_CONTEXT,
                 sampling=self._sampling,
                 markers=markers(props.chat_template) if props else None,
+                tokens_per_character=rate,
+                count=None if rate is None else tokenizer.count,
                 alternating=alternates(props.chat_template) if props else False,
                 wire=self._wire,
                 form=self._form,

@@ -1,0 +1,104 @@
+"""llama.cpp's tokenizer, asked over HTTP: how many tokens a text or a whole prompt takes, exactly.
+
+https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, POST /tokenize and /apply-template.
+"""
+
+import logging
+from typing import TypeVar
+
+import httpx
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.tokens import length, rate_of
+
+SECONDS = 10.0
+"""How long the server may take; it does not have to run the model for this."""
+
+SAMPLE = """\
+You can ask for a report on any order. It says what was bought, when it was sent, and whether it has been paid. \
+When something is missing, the assistant looks it up in the archive and tells you where it was found.
+
+{"order_id":"A-17","customer":{"name":"Anna Novak","city":"Oslo"},"items":[{"sku":"004921","price":12.5,"count":3}],\
+"paid":true,"note":null}
+
+def total(items: list[Item], discount: float = 0.0) -> float:
+    \"\"\"The sum of what was bought, less the discount.\"\"\"
+    if not items:
+        raise ValueError(f"an order needs an item, this one has {len(items)}")
+    return sum(item.price * item.count for item in items) * (1 - discount)
+
+2026-11-21T08:14:07Z INFO [http-3] GET /api/orders/1024?limit=50 finished in 83 ms, status 200
+
+请把报告发给客户。レポートを確認してください。보고서를 보내 주세요. أرسل التقرير إلى العميل.
+Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dans la pièce jointe.
+"""
+"""Prose, JSON, code, a log, and some other languages: what prompts have in them, if not in this proportion."""
+
+
+class _Tokens(Struct):
+    tokens: list[Raw]
+
+
+class _Prompt(Struct):
+    prompt: str
+
+
+_Form = TypeVar("_Form", _Tokens, _Prompt)
+
+
+class Tokenizer:
+    """The tokenizer of the server at `root`, its address without `/v1`. None, and a line in the log: it has none."""
+
+    def __init__(self, client: httpx.AsyncClient, root: str) -> None:
+        self._client = client
+        self._root = root
+
+    async def count_text(self, text: str) -> int | None:
+        """Tokens of a text that stands in the middle of a prompt."""
+        return await self._count({"content": text})
+
+    async def count(self, request: bytes) -> int | None:
+        """Tokens of the prompt that the server makes of a chat completions request, tools and template included."""
+        answer = await self._post("/apply-template", request)
+        rendered = None if answer is None else self._read("/apply-template", answer, _Prompt)
+        if rendered is None:
+            return None
+        return await self._count({"content": rendered.prompt, "add_special": True, "parse_special": True})
+
+    async def tokens_per_character(self) -> float | None:
+        """What a run can begin to estimate with, before a reply has reported anything; by one request."""
+        tokens = await self.count_text(SAMPLE)
+        return None if tokens is None else rate_of(tokens, length(SAMPLE))
+
+    async def _count(self, question: dict[str, str | bool]) -> int | None:
+        answer = await self._post("/tokenize", msgspec.json.encode(question))
+        found = None if answer is None else self._read("/tokenize", answer, _Tokens)
+        return None if found is None else len(found.tokens)
+
+    async def _post(self, path: str, body: bytes) -> bytes | None:
+        headers = {"content-type": "application/json"}
+        try:
+            response = await self._client.post(self._root + path, content=body, headers=headers, timeout=SECONDS)
+        except httpx.HTTPError as error:
+            self._without(path, type(error).__name__)
+            return None
+        if response.is_success:
+            return response.content
+        self._without(path, f"status {response.status_code}")
+        return None
+
+    def _read(self, path: str, answer: bytes, form: type[_Form]) -> _Form | None:
+        try:
+            return msgspec.json.decode(answer, type=form)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._without(path, str(error))
+            return None
+
+    def _without(self, path: str, problem: str) -> None:
+        logging.getLogger("forge").warning(
+            "%s%s does not count tokens (%s); they are estimated, and calibrated by what replies report",
+            self._root,
+            path,
+            problem,
+        )
