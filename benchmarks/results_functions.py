@@ -67,8 +67,8 @@ def throughput(
     """The name of the case, with the phase that it comes to, and million messages a second for each size."""
     speeds = {}
     for messages, whole in long.items():
-        characters = sum(map(size, whole))
-        budget = ContextBudget(tokens=int(characters * 0.25 * share), low=low, characters=characters)
+        sizes = tuple(map(size, whole))
+        budget = ContextBudget(tokens=int(sum(sizes) * 0.25 * share), low=low, sizes=sizes)
         speeds[messages] = messages / cpu(partial(compactor, whole, budget))
     reached = compactor(whole, budget)
     phase = f"phase {reached.phase}" if isinstance(reached, Compacted) else "cannot fit"

@@ -34,8 +34,8 @@ class Workflow:
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
-    `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the fraction that
-    compaction aims at.
+    `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
+    beside the tools and the user's request, that compaction then aims at.
     `recall` gives the model one more tool, with which it reads again what compaction cut.
     `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is

@@ -22,28 +22,28 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
             return Success(state.note(context_tokens=budget.tokens))
         ledger, characters = state.ledger, state.measure(reasoning=budget.reasoning)
         rate = ledger.tokens_per_character
-        now = replace(budget, tokens_per_character=rate, report=ledger.report, characters=characters)
+        now = replace(budget, tokens_per_character=rate, report=ledger.report)
         known = state if ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
         if now.tokens_of(characters) < now.trigger:
             return Success(known)
-        match compactor(state.history, now):
+        match compactor(state.history, replace(now, sizes=state.sizes(reasoning=budget.reasoning))):
             case CannotFit() as halt:
                 return Failure(halt)
             case Compacted(phase=0):
                 return Success(known)
             case Compacted() as compacted:
-                return Success(_noted(known, compacted, now))
+                return Success(_noted(known, compacted, now, now.tokens_of(characters)))
             case other:
                 raise TypeError(f"a compactor returned {type(other).__name__}; it must be Compacted(…) or CannotFit(…)")
 
     return stage
 
 
-def _noted(state: State, compacted: Compacted, budget: ContextBudget) -> State:
+def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_before: int) -> State:
     event = Compaction(
         turn=state.ledger.turn,
         phase=compacted.phase,
-        tokens_before=budget.tokens_of(budget.measure(state.history)),
+        tokens_before=tokens_before,
         tokens_after=estimate(compacted.history, budget),
         budget_tokens=budget.tokens,
         messages_before=len(state.history),

@@ -48,6 +48,7 @@ def serialize(
         extends = (state.sent.mode, state.sent.wire) == written and _extends(phase.view, state.sent.view)
         before = state.sent if extends else Sent()
         added = phase.view[len(before.view) :]
+        sizes = tuple(map(size, added))
         request = Request(
             head=before.request.head if extends else wire.head(model, options, show(phase.view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
@@ -57,7 +58,8 @@ def serialize(
             mode=mode,
             wire=written[1],
             view=phase.view,
-            size=before.size + sum(map(size, added)),
+            size=before.size + sum(sizes),
+            sizes=before.sizes + sizes,
             request=request,
             length=len(state.history),
             last=state.history[-1] if state.history else None,

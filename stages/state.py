@@ -101,7 +101,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
 class Sent(Struct, frozen=True, kw_only=True):
     """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
 
-    `mode` and `wire` say how it was written, `view` what it shows, `size` the view's characters by `message.size`.
+    `mode` and `wire` say how it was written, `view` what it shows, `sizes` its messages by
+    `message.size`, `size` their sum.
     `length` and `last` are the length of the history that it was made from, and that history's last message.
     """
 
@@ -109,6 +110,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     wire: str = ""
     view: History = ()
     size: int = 0
+    sizes: tuple[int, ...] = ()
     request: Request = Request()
     length: int = 0
     last: Message | None = None
@@ -238,11 +240,21 @@ class State(Struct, frozen=True, kw_only=True):
 
         `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
         """
+        known = self._known()
+        return (self.sent.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
+
+    def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
+        """What each message of the history takes; None where the last request showed another history than that."""
+        known = self._known()
+        if len(self.sent.sizes) != known:
+            return None
+        return self.sent.sizes + _sizes(self.history[known:], reasoning=reasoning)
+
+    def _known(self) -> int:
+        """How many messages at the beginning of the history the last request was made from; 0: another history."""
         sent = self.sent
         known = 0 < sent.length <= len(self.history) and self.history[sent.length - 1] is sent.last
-        added = self.history[sent.length :] if known else self.history
-        thoughts = sum(length(m.reasoning) for m in added if isinstance(m, Assistant)) if reasoning else 0
-        return (sent.size if known else 0) + sum(map(size, added)) + thoughts
+        return sent.length if known else 0
 
     def reshape(self, history: History) -> Self:
         """The same run with another history than the one that it had and messages after it: measured anew."""
@@ -255,3 +267,9 @@ class State(Struct, frozen=True, kw_only=True):
     def note(self, **changes: object) -> Self:
         """The same run with these fields of its ledger changed."""
         return replace(self, ledger=replace(self.ledger, **changes))
+
+
+def _sizes(messages: History, *, reasoning: bool) -> tuple[int, ...]:
+    if not reasoning:
+        return tuple(map(size, messages))
+    return tuple(size(m) + (length(m.reasoning) if isinstance(m, Assistant) else 0) for m in messages)

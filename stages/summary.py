@@ -83,7 +83,7 @@ def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bo
     compacted = compactor(history, budget)
     if not isinstance(compacted, Compacted) or _answers(compacted.history) < _answers(history):
         return False
-    return estimate(compacted.history, budget) <= budget.target
+    return estimate(compacted.history, budget) <= budget.target()
 
 
 def _answers(history: History) -> int:

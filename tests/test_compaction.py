@@ -117,6 +117,30 @@ def test_before_it_gives_up_whole_old_exchanges_go_the_oldest_first() -> None:
     assert result.history[2:] == history[-(len(result.history) - 2) :]
 
 
+def test_calls_go_early_if_asked_and_else_only_where_the_next_turn_would_compact_again() -> None:
+    history = ASKED + sum((turn(n, "ok") for n in range(1, 41)), ()) + turn(41, "a" * 800)
+    kept, dropped = TieredCompact(keep_recent=1), TieredCompact(keep_recent=1, drop_early=True)
+    tokens = int(estimate(history, ContextBudget(tokens=1)) / 0.8)
+    late, early = (compacted(c, history + turn(42, "b") + turn(43, "c"), tokens) for c in (kept, dropped))
+    assert (late.phase, early.phase) == (2, 4)
+    calls = [len([m for m in r.history if isinstance(m, Assistant)]) for r in (late, early)]
+    assert calls[0] == 43 > calls[1]
+
+
+def test_a_budget_goes_down_to_a_part_of_what_is_not_taken_for_good() -> None:
+    """With a mark below what stays anyway, every compaction would take all that may go."""
+    plain, tools = ContextBudget(tokens=1000, low=0.2), ContextBudget(tokens=1000, low=0.2, overhead=1600)
+    assert (plain.target(), tools.target()) == (200, 400 + 120)
+    assert tools.target(opening=4000) == tools.trigger
+
+
+def test_sizes_of_another_history_are_not_believed() -> None:
+    history = ASKED + turn(1, "a" * 4000) + turn(2, "b") + turn(3, "c")
+    shorter = ASKED + turn(3, "c")
+    budget = ContextBudget(tokens=500, sizes=ContextBudget(tokens=1).measured(history).sizes)
+    assert TieredCompact()(shorter, budget) == Compacted(history=shorter, phase=0)
+
+
 def test_a_recent_result_too_long_for_the_context_is_cut_to_what_fits() -> None:
     history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 9000)
     result = compacted(TieredCompact(), history, 1000)

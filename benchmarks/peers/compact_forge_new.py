@@ -37,11 +37,11 @@ def make(case: dict[str, int]) -> dict[str, object]:
     """By the name of what is measured: a call of it."""
     rows: list[Row] = spec(case["n"])
     history: History = tuple(map(message, rows))
-    characters = sum(map(size, history))
-    whole = characters // 4
+    sizes = tuple(map(size, history))
+    whole = sum(sizes) // 4
 
     def budget(share: float, low: float) -> ContextBudget:
-        return ContextBudget(tokens=int(whole * share), low=low, characters=characters)
+        return ContextBudget(tokens=int(whole * share), low=low, sizes=sizes)
 
     check = compact(TieredCompact(), ContextBudget(tokens=10**9))
     asked = pipeline(check, fold(), serialize(Rules(tools=()), model="model"))(State(history=history)).unwrap()

@@ -166,8 +166,8 @@ def idempotent(trial: Trial) -> None:
     """Its own answer, compacted again under the same budget, stays as it is."""
     if not isinstance(trial.result, Compacted):
         return
-    known = None if trial.budget.characters is None else trial.budget.count(trial.shorter)
-    again = attempt(trial.compactor, trial.shorter, replace(trial.budget, characters=known)).result
+    known = None if trial.budget.sizes is None else replace(trial.budget, sizes=None).measured(trial.shorter).sizes
+    again = attempt(trial.compactor, trial.shorter, replace(trial.budget, sizes=known)).result
     if not isinstance(again, Compacted) or again.history != trial.shorter:
         found = f"given its own answer, it answered {_short(again)}"
         remedy = "leave alone what bears the marks of an earlier cut, and go on cutting until you are done"

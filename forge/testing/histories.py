@@ -130,7 +130,7 @@ def budgets(draw: st.DrawFn, history: History) -> ContextBudget:
     whole, known = estimate(history, options), draw(st.booleans())
     share, more = draw(st.sampled_from(_SHARES)), draw(st.integers(-1, 1))
     return replace(
-        options, tokens=max(1, whole * share // 100 + more), characters=options.count(history) if known else None
+        options, tokens=max(1, whole * share // 100 + more), sizes=options.measured(history).sizes if known else None
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from stages.compaction.part import Part
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
 from stages.tokens import START, Report, characters_of, length, tokens_of
@@ -12,13 +13,13 @@ from stages.tokens import START, Report, characters_of, length, tokens_of
 class ContextBudget(Struct, frozen=True, kw_only=True):
     """How much of the model's context the history may take.
 
-    `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins, `low`
-    the fraction that it then aims at, so that it is rare and the prompt's beginning stays the same in between
-    (D20; as high as the threshold at the most). `overhead` are the characters that every prompt has beside the
-    history (tools, instructions); `report` is what the server said of the last prompt, and `tokens_per_character`
+    `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins. `low` is the
+    part that it then aims at, of what is not taken for good: so it is rare, and the prompt's beginning stays the same
+    in between (D20; it never aims above the threshold). `overhead` are the characters that every prompt has beside
+    the history (tools, instructions); `report` is what the server said of the last prompt, `tokens_per_character`
     the rate of what is more or less than that (D17); `reasoning` says whether earlier reasoning is shown again
     (`fold`), and so takes room; `recall` whether what is cut can be asked back (`stages.recall`), so that the place
-    where it was should say so; `characters` is the size of the history, where the caller knows it.
+    where it was should say so; `sizes` are what the messages of the history take, one by one, where that is known.
     """
 
     tokens: int
@@ -29,17 +30,30 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
     report: Report = Report()
     reasoning: bool = False
     recall: bool = False
-    characters: int | None = None
+    sizes: tuple[int, ...] | None = None
 
     @property
     def trigger(self) -> int:
         """Tokens from which on there is something to do."""
         return int(self.tokens * self.threshold)
 
-    @property
-    def target(self) -> int:
-        """Tokens that compaction aims at, once there is something to do."""
-        return int(self.tokens * min(self.low, self.threshold))
+    def target(self, opening: int = 0) -> int:
+        """Tokens that compaction aims at, once there is something to do.
+
+        `opening` are the characters at the history's beginning that never go. Of what the context has beside them
+        and the overhead, `low` is the part to come down to: a mark below what stays anyway would take all the rest.
+        """
+        fixed = int((self.overhead + opening) * self.tokens_per_character)
+        return min(self.trigger, fixed + int(max(0, self.tokens - fixed) * self.low))
+
+    def crowded(self, opening: int = 0) -> int:
+        """Tokens from which on a compaction that ends there would soon be followed by the next.
+
+        To cut at the beginning costs the server the whole prompt, however little is cut: so rarely, and then deep
+        (measured: benchmarks/PREFIX.md).
+        """
+        target = self.target(opening)
+        return target + (self.trigger - target) * 3 // 10
 
     def tokens_of(self, characters: int) -> int:
         """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts (D17)."""
@@ -50,11 +64,14 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
         thought = length(message.reasoning) if self.reasoning and isinstance(message, Assistant) else 0
         return size(message) + thought
 
-    def measure(self, history: History) -> int:
-        """What the history takes in the prompt, in characters: as the caller says, else counted."""
-        if self.characters is not None:
-            return self.characters
-        return self.count(history)
+    def measured(self, history: History) -> Part:
+        """The history with what each message takes in the prompt: as the caller says, else counted.
+
+        Sizes of another history are not believed: a compactor may hand its budget on with what it has shortened.
+        """
+        if self.sizes is not None and len(self.sizes) == len(history):
+            return Part(messages=history, sizes=self.sizes)
+        return Part(messages=history, sizes=tuple(map(self.weigh if self.reasoning else size, history)))
 
     def count(self, messages: Iterable[Message]) -> int:
         """What these messages take in the prompt, in characters."""

@@ -19,12 +19,15 @@ def exchanges(history: History) -> list[Span]:
 
 def without(messages: History, spans: list[Span]) -> History:
     """The messages that are in none of the spans."""
-    if not spans:
-        return messages
-    kept = bytearray(b"\x01") * len(messages)
+    return tuple(compress(messages, outside(len(messages), spans))) if spans else messages
+
+
+def outside(length: int, spans: list[Span]) -> bytearray:
+    """For each index up to the length: whether it is in none of the spans."""
+    kept = bytearray(b"\x01") * length
     for start, end in spans:
         kept[start:end] = bytes(end - start)
-    return tuple(compress(messages, kept))
+    return kept
 
 
 def exchange_around(history: History, index: int) -> Span:

@@ -11,7 +11,7 @@ class NoCompact(Struct, frozen=True):
     """Cut nothing. A history beyond the whole budget is a `CannotFit`."""
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        tokens = budget.tokens_of(budget.measure(history))
+        tokens = budget.tokens_of(budget.measured(history).size)
         if tokens > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         return Compacted(history=history, phase=0)

@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from stages.compaction.budget import Compacted, CompactionResult, ContextBudget, estimate
-from stages.compaction.exchange import exchange_around, protected, recent_from
+from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
+from stages.compaction.exchange import Span, exchange_around, protected, recent_from
 from stages.halt import CannotFit
-from stages.message import Assistant, History, Message, Tool
+from stages.message import Assistant, History, Tool
 
 
 class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
@@ -14,25 +14,24 @@ class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
     keep_recent: int = 2
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        before = budget.measure(history)
-        if budget.tokens_of(before) < budget.trigger:
+        whole = budget.measured(history)
+        if budget.tokens_of(whole.size) < budget.trigger:
             return Compacted(history=history, phase=0)
-        split = recent_from(history, self.keep_recent)
-        kept = _protected(history[:split]) + history[split:]
-        # Nothing left to drop, though over the threshold: no compaction took place (B9).
-        phase = 1 if len(kept) < len(history) else 0
-        tokens = estimate(kept, budget) if phase else budget.tokens_of(before)
-        if tokens > budget.tokens:
+        old, recent = whole.cut_at(recent_from(history, self.keep_recent))
+        kept = old.without(_unprotected(old.messages)).then(recent)
+        if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
-        return Compacted(history=kept, phase=phase)
+        # Nothing left to drop, though over the threshold: no compaction took place (B9).
+        return Compacted(history=kept.messages, phase=1 if len(kept.messages) < len(history) else 0)
 
 
-def _protected(old: History) -> History:
-    """The exchanges with a message that stays for good."""
-    kept: list[Message] = []
+def _unprotected(old: History) -> list[Span]:
+    """What stands between the exchanges that have a message that stays for good."""
+    gaps: list[Span] = []
     end = 0
     for index in [i for i, m in enumerate(old) if not isinstance(m, Tool | Assistant) or m.pinned]:
         if index >= end and protected(old[index]):
-            start, end = exchange_around(old, index)
-            kept += old[start:end]
-    return tuple(kept)
+            start, after = exchange_around(old, index)
+            gaps.append((end, start))
+            end = after
+    return [*gaps, (end, len(old))]

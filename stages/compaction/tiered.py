@@ -1,12 +1,11 @@
 """TieredCompact: cut what is worth least first, each tier only if the ones before were not enough."""
 
-from itertools import chain
-
 from msgspec import Struct
 
 from stages.compaction import cut
-from stages.compaction.budget import Compacted, CompactionResult, ContextBudget, estimate
-from stages.compaction.exchange import Span, recent_from, without
+from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
+from stages.compaction.exchange import recent_from
+from stages.compaction.part import Part
 from stages.halt import CannotFit
 from stages.message import History
 
@@ -18,75 +17,71 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
     """The seeds' three phases over all but the last `keep_recent` turns, down to the budget's target (D19, D20).
 
     1: failed attempts and nudges go, tool results are truncated. 2: tool results go, a stub stays.
-    3: reasoning and bare text go. 4, only where the next turn would have to compact again: whole exchanges go,
-    the oldest first; and where the recent results alone are too long for the context, they are cut to fit.
+    3: reasoning and bare text go. 4, only where the next turn would have to compact again: whole exchanges go, the
+    oldest first; and where the recent results alone are too long for the context, they are cut to fit.
 
     `phase_thresholds` are the fractions of the budget from which each phase is due; without them the first is
     due from the budget's own threshold, and the next ones as long as its target is not reached.
+
+    `drop_early` has phase 4 come as soon as one of the next turns would have to compact again. With a low target it
+    halves what a server has to evaluate again in a long run (benchmarks/PREFIX.md), but the model forgets sooner
+    what it called, and with what.
     """
 
     keep_recent: int = 2
     phase_thresholds: tuple[float, float, float] | None = None
+    drop_early: bool = False
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        size = budget.measure(history)
-        if not self._due(1, size, budget):
+        whole = budget.measured(history)
+        if budget.tokens_of(whole.size) < self._trigger(budget):
             return Compacted(history=history, phase=0)
-        split = recent_from(history, self.keep_recent)
-        recent = history[split:]
-        now = self._tiers(_Progress(old=history[:split], size=size), budget)
-        if self._due(LAST_RESORT, now.size, budget):
-            now = now.without(cut.oldest(now.old, budget, budget.excess(now.size, budget.target)), LAST_RESORT, budget)
-            recent, saved = cut.fitted(recent, budget.excess(now.size, budget.tokens), recall=budget.recall)
-            now = now.lighter(now.old, saved, LAST_RESORT)
-        shorter = now.old + recent
-        # What was saved is counted on the safe side; only a no needs the exact sum.
-        if budget.tokens_of(now.size) > budget.tokens and (tokens := estimate(shorter, budget)) > budget.tokens:
+        old, recent = whole.cut_at(recent_from(history, self.keep_recent))
+        opening = cut.opening(old)
+        now, phase = self._tiers(old, opening, recent.size, budget)
+        size = now.size + recent.size
+        if budget.tokens_of(size) >= self._most(opening, budget):
+            kept = now.without(cut.oldest(now, budget.excess(size, budget.target(opening))))
+            excess = budget.excess(kept.size + recent.size, budget.tokens)
+            recent = recent.changed(cut.fitted(recent, excess, recall=budget.recall))
+            now, phase = kept, LAST_RESORT if kept.size + recent.size < size else phase
+        shorter = now.then(recent)
+        if (tokens := budget.tokens_of(shorter.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
-        return Compacted(history=shorter, phase=now.phase)
+        return Compacted(history=shorter.messages, phase=phase)
 
-    def _tiers(self, now: "_Progress", budget: ContextBudget) -> "_Progress":
-        found = cut.survey(now.old, recall=budget.recall)
-        worthless = cut.attempts(now.old, found.worthless)
-        first = now.without(worthless, 1, budget)
-        # Only what would cut more needs the exact sums.
-        if not self._due(2, first.size - found.excess, budget) or not self._due(
-            2, first.size - cut.excess(now.old, found.long, recall=budget.recall), budget
-        ):
-            # Cut by index, so before anything moves; what is worthless has no result that could be long.
-            return now.lighter(cut.truncated(now.old, found.long, recall=budget.recall), found.excess, 1).without(
-                worthless, 1, budget
-            )
-        second = first.lighter(*cut.emptied(first.old, recall=budget.recall), 2)
-        if not self._due(3, second.size, budget):
-            return second
-        second = first.lighter(second.old, budget.count(first.old) - budget.count(second.old), 2)
-        if not self._due(3, second.size, budget):
-            return second
-        third = second.without(cut.words(second.old), 3, budget)
-        return third.lighter(*cut.thoughtless(third.old), 3) if budget.reasoning else third
+    def _tiers(self, old: Part, opening: int, rest: int, budget: ContextBudget) -> tuple[Part, int]:
+        """The old part after as many of the seeds' phases as are due, and the last that cut anything."""
 
-    def _due(self, phase: int, size: int, budget: ContextBudget) -> bool:
-        tokens = budget.tokens_of(size)
-        if phase == LAST_RESORT:
-            return tokens > budget.tokens if self.phase_thresholds else tokens >= budget.trigger
-        if self.phase_thresholds is not None:
-            return tokens >= int(budget.tokens * self.phase_thresholds[phase - 1])
-        return tokens >= budget.trigger if phase == 1 else tokens > budget.target
+        def due(phase: int, size: int) -> bool:
+            tokens = budget.tokens_of(size + rest)
+            if self.phase_thresholds is not None:
+                return tokens >= int(budget.tokens * self.phase_thresholds[phase - 1])
+            return tokens > budget.target(opening)
 
+        found = cut.survey(old)
+        worthless = cut.attempts(old, found.worthless)
+        first = old.without(worthless)
+        # Truncating what will be emptied is work for nothing: only if it can be enough is it tried.
+        saved = sum(old.sizes[index] - cut.TRUNCATE_AT for index in found.long)
+        if not due(2, first.size - saved):
+            first = old.changed(cut.truncated(old, found.long, recall=budget.recall)).without(worthless)
+        phase = 1 if first.size < old.size else 0
+        if not due(2, first.size):
+            return first, phase
+        second = first.changed(cut.emptied(first, recall=budget.recall))
+        phase = 2 if second.size < first.size else phase
+        if not due(3, second.size):
+            return second, phase
+        third = second.without(cut.words(second))
+        third = third.changed(cut.thoughts(third)) if budget.reasoning else third
+        return third, 3 if third.size < second.size else phase
 
-class _Progress(Struct, frozen=True, kw_only=True):
-    """The old part as it is now, the characters of the whole history then, and the last phase that cut anything."""
+    def _most(self, opening: int, budget: ContextBudget) -> int:
+        """Tokens from which on the last resort is due."""
+        if self.drop_early:
+            return budget.crowded(opening)
+        return budget.trigger if self.phase_thresholds is None else budget.tokens + 1
 
-    old: History
-    size: int
-    phase: int = 0
-
-    def lighter(self, old: History, saved: int, phase: int) -> "_Progress":
-        """After a phase that changed messages, and saved so many characters with that."""
-        return _Progress(old=old, size=self.size - saved, phase=phase) if saved else self
-
-    def without(self, spans: list[Span], phase: int, budget: ContextBudget) -> "_Progress":
-        """After a phase that removed the messages in these spans."""
-        removed = budget.count(chain.from_iterable(self.old[start:end] for start, end in spans))
-        return self.lighter(without(self.old, spans), removed, phase)
+    def _trigger(self, budget: ContextBudget) -> int:
+        return budget.trigger if self.phase_thresholds is None else int(budget.tokens * self.phase_thresholds[0])
