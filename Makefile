@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test bench bench-functions docs clean
+.PHONY: demo test search bench bench-functions docs clean
 .DEFAULT_GOAL := test
 
 demo: .venv/demo.ready
@@ -14,6 +14,10 @@ test: .venv/dev.ready
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --config pyproject.toml > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
 	@.venv/bin/pytest
+
+# The laws on examples that nobody has tried yet, ten times as many.
+search: .venv/dev.ready
+	@.venv/bin/pytest tests/property --hypothesis-profile=search
 
 bench: .venv/dev.ready
 	@.venv/bin/python -m benchmarks.results

@@ -81,7 +81,8 @@ def truncated(old: Part, long: list[int], *, recall: bool) -> Iterator[Change]:
     frames: dict[str, int] = {}
     for index in long:
         result = old.messages[index]
-        if isinstance(result, Tool):
+        # What has been cut there before has only its mark to lose.
+        if isinstance(result, Tool) and not result.text.startswith(MARK, TRUNCATE_AT):
             shorter = beginning(result, TRUNCATE_AT, recall=recall)
             taken = _frame(result, frames) + length(shorter.text)
             if taken < old.sizes[index]:
