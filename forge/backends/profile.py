@@ -1,0 +1,98 @@
+"""Profile: what a backend is, as data: its protocol, what it can do, where it says what it has (D23)."""
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from forge.errors import ForgeError
+from stages.serialize import Mode
+
+WireName = Literal["openai", "ollama", "anthropic"]
+Constrain = Literal["none", "json_schema", "strict", "format", "structured_outputs", "guided_json"]
+Context = Literal["given", "props", "models", "show"]
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A kind of backend. What ships with forge is in `forge/backends/profiles/`, one TOML file each.
+
+    `name` is what is written before the colon on a command line, `url` the address of its own that it has where none
+    is given. `key_env` is the environment variable with the key for that very address: it is read for no other.
+    `key_header` is the header that a key is sent in; in `authorization` it is a bearer token.
+    `headers` and `body` are sent with every request, as they are; `tools_body` with those that have tools.
+
+    `wire` is the protocol. `mode` is how tool calls are asked for where the user leaves that to forge.
+    `native_calls`: whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for:
+    `json_schema` and `strict` as `response_format` (the latter in OpenAI's strict subset), `format` as Ollama has
+    it, `structured_outputs` and `guided_json` as newer and older vLLM. `tools_refused` are words of the error with
+    which it refuses tools that the model behind it does not know.
+
+    `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
+    `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.
+    `alternating`: the model's template wants roles to take turns; unset, the template is asked, where it is shown.
+    `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`.
+    """
+
+    name: str
+    wire: WireName = "openai"
+    url: str = ""
+    key_env: str = ""
+    key_header: str = "authorization"
+    headers: dict[str, str] = {}
+    body: dict[str, object] = {}
+    tools_body: dict[str, object] = {}
+    mode: Mode = "native"
+    native_calls: bool = True
+    constrain: Constrain = "none"
+    tools_refused: tuple[str, ...] = ()
+    context: Context = "given"
+    context_tokens: int | None = None
+    alternating: bool | None = None
+    tokenizer: bool = False
+
+    def __post_init__(self) -> None:
+        """ValueError for a mode that the profile itself says the backend cannot do."""
+        if self.mode == "native" and not self.native_calls:
+            raise ValueError('mode = "native" needs native_calls = true')
+        if self.mode == "constrained" and self.constrain == "none":
+            raise ValueError('mode = "constrained" needs constrain = "json_schema", or another way that it has')
+        if (self.wire == "ollama") != (self.constrain == "format") and self.constrain != "none":
+            raise ValueError(f'constrain = "{self.constrain}" is not for the wire "{self.wire}"')
+
+
+def to_toml(profile: Profile) -> str:
+    """The profile as a TOML file; what is left at its default is left out."""
+    return msgspec.toml.encode(profile).decode()
+
+
+def from_toml(text: str, origin: str = "the profile") -> Profile:
+    """The profile that a TOML file holds. ForgeError says what is wrong in it; `origin` says where it came from."""
+    try:
+        return msgspec.convert(tomllib.loads(text), Profile)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise ForgeError(f"{origin} is no profile: {error}; forge/backends/profiles/ has examples") from None
+
+
+def load(path: Path) -> Profile:
+    """The profile in a file. ForgeError if it cannot be read, or is none."""
+    try:
+        return from_toml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ForgeError(f"the profile {path} cannot be read: {error}") from None
+
+
+def names() -> tuple[str, ...]:
+    """The profiles that ship with forge, in alphabetical order."""
+    files = (resources.files("forge.backends") / "profiles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+
+
+def named_profile(name: str) -> Profile:
+    """The profile of that name. ForgeError, with the names that there are, for any other."""
+    if name not in names():
+        raise ForgeError(f"there is no profile {name!r}; there are: {', '.join(names())}")
+    file = resources.files("forge.backends") / "profiles" / f"{name}.toml"
+    return from_toml(file.read_text(encoding="utf-8"), f"forge/backends/profiles/{name}.toml")

@@ -1,0 +1,67 @@
+"""Profiles: data that round-trips, and that is refused with a reason where it makes no sense."""
+
+from pathlib import Path
+
+import pytest
+
+from forge.backends.profile import Profile, from_toml, load, named_profile, names, to_toml
+from forge.errors import ForgeError
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_ships_is_sound_and_survives_a_round_trip(name: str) -> None:
+    profile = named_profile(name)
+    assert profile.name == name
+    assert from_toml(to_toml(profile)) == profile
+
+
+def test_every_field_survives_a_round_trip() -> None:
+    profile = Profile(
+        name="mine",
+        url="https://gateway.example/v1",
+        key_env="MY_KEY",
+        key_header="api-key",
+        headers={"x-team": 'a "b" \x7f'},
+        body={"top_n_sigma": 1.5, "deep": {"list": [1, "two", True]}},
+        tools_body={"parallel_tool_calls": False},
+        mode="constrained",
+        native_calls=False,
+        constrain="structured_outputs",
+        tools_refused=("no tools",),
+        context="models",
+        context_tokens=8192,
+        alternating=True,
+        tokenizer=True,
+    )
+    assert from_toml(to_toml(profile)) == profile
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('name = "a"\nmode = "native"\nnative_calls = false', "needs native_calls = true"),
+        ('name = "a"\nmode = "constrained"', "needs constrain"),
+        ('name = "a"\nwire = "anthropic"\nconstrain = "format"', "not for the wire"),
+        ('name = "a"\nwire = "ollama"\nconstrain = "json_schema"', "not for the wire"),
+        ('name = "a"\ncolour = "red"', "colour"),
+        ('name = "a"\nwire = "smoke"', "smoke"),
+        ("wire = 1", "wire"),
+        ("name = ", "Invalid value"),
+    ],
+)
+def test_a_profile_that_makes_no_sense_is_refused_with_the_reason(text: str, says: str) -> None:
+    with pytest.raises(ForgeError, match=says):
+        from_toml(text)
+
+
+def test_a_file_is_named_where_it_is_wrong(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("name = 1")
+    for path in (wrong, tmp_path / "missing.toml"):
+        with pytest.raises(ForgeError, match=path.name):
+            load(path)
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ForgeError, match="llama-server, llamafile"):
+        named_profile("../../secrets")
