@@ -77,7 +77,7 @@ def reader(
             calls = tuple(judge.given(call, "native", cut=cut) for call in reply.calls)
             return Reading(text=text, reasoning=reasoning, calls=calls)
         if in_text and (asked := form.decode_calls(text)):
-            calls = tuple(judge.given(call, "prompted", cut=cut) for call in asked)
+            calls = tuple(judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked)
             return Reading(text="", reasoning=reasoning, calls=calls)
         if not rules.rescue:
             return Reading(text=text, reasoning=reasoning)
@@ -99,10 +99,12 @@ class _Judge(Struct, frozen=True, kw_only=True):
     parameters: dict[str, tuple[str, ...]]
     limits: RepairLimits
 
-    def given(self, call: RawCall, origin: str, *, cut: bool) -> Judged:
+    def given(self, call: RawCall, origin: str, *, cut: bool, untyped: bool = False) -> Judged:
         """A call in a field or a form that was asked for."""
-        if call.name in self.tools and isinstance(fits := self.checks[call.name](call.arguments), Fits):
-            return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
+        if call.name in self.tools:
+            fits = self.checks[call.name](call.arguments, untyped=untyped)
+            if isinstance(fits, Fits):
+                return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
         meant = Names(self.tools.keys()).find(call.name)
         if len(meant) != 1:
             return self.unknown(call, origin)
@@ -142,7 +144,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
         if torn or guessed > self.limits.of(self.tools[call.name].effect):
             return replace(judged, fault="guessed", correction=nudges.guessed(call.name, call.repairs))
-        match self.checks[call.name](call.arguments):
+        match self.checks[call.name](call.arguments, untyped=call.origin in UNTYPED):
             case Fits(arguments=arguments, repairs=coerced):
                 return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
             case Misfit(problems=problems):
@@ -160,6 +162,9 @@ class _Judge(Struct, frozen=True, kw_only=True):
         close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
         return close[0] if close else None
 
+
+UNTYPED = frozenset({"function", "invoke", "arg_key", "tool_xml", "tool_tag"})
+"""Families whose values are text, whatever they stand for."""
 
 _MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
 """Repairs that take the end of the reply for the end of the call."""

@@ -2,7 +2,10 @@
 
 import msgspec
 import pytest
+from msgspec import Raw
 
+from stages.effect import Reply
+from stages.reading import reader
 from stages.rescue import (
     FAMILIES,
     Claim,
@@ -13,6 +16,8 @@ from stages.rescue import (
     rescuer,
     split_reasoning,
 )
+from stages.rules import Rules
+from stages.tool import ToolSpec
 from tests.rescue_corpus import Case, Meant, arguments, cases
 
 NAMES = ("get_weather", "write_file", "set_timer")
@@ -226,3 +231,38 @@ def test_arguments_are_json_objects() -> None:
         for case in cases(kind):
             for call in rescue(case.text, case.names).calls:
                 msgspec.json.decode(call.arguments, type=dict[str, object])
+
+
+REFUND = ToolSpec(
+    name="refund",
+    description="Pay back.",
+    parameters=Raw(b'{"type":"object","properties":{"order":{"type":"string"},"amount":{"type":"number"}}}'),
+    effect="read",
+)
+INVOKED = (
+    '<invoke name="refund"><parameter name="order">1.10</parameter><parameter name="amount">15.50</parameter></invoke>'
+)
+
+
+def test_a_number_in_xml_is_what_its_text_says_and_text_stays_text() -> None:
+    """JSON tells "15.50" from 15.50, XML does not."""
+    read = reader(Rules(tools=(REFUND,)), in_text=False, families=FAMILIES)
+    (call,) = read(Reply(text=INVOKED)).calls
+    assert (call.arguments, call.correction) == ('{"order":"1.10","amount":15.5}', "")
+    (refused,) = read(Reply(text='{"name": "refund", "arguments": {"amount": "15.50"}}')).calls
+    assert refused.fault == "bad_arguments"
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "rest"),
+    [
+        ("Action: search[cats and dogs]", (Meant("search", {"query": "cats and dogs"}),), ""),
+        ("Action: search[cats]\nObservation: 5 cats", (Meant("search", {"query": "cats"}),), ""),
+        ("Action: list_files[]", (Meant("list_files", {}),), ""),
+        ("Action: search[cats] or dogs", (), "Action: search[cats] or dogs"),
+    ],
+)
+def test_the_form_of_the_react_paper(text: str, calls: tuple[Meant, ...], rest: str) -> None:
+    found = rescue(text, {"search": ("query",), "list_files": ()})
+    assert tuple(Meant(call.name, arguments(call.arguments)) for call in found.calls) == calls
+    assert found.rest == rest

@@ -231,3 +231,19 @@ def test_what_is_no_schema_is_refused_with_its_place(schema: str, sentence: str)
     with pytest.raises(SchemaError) as caught:
         checker(schema.encode())
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('{"price":"15.50"}', '{"price":15.5}'),
+        ('{"price":"15.00"}', '{"price":15.0}'),
+        ('{"note":"1.50","price":"2.10"}', '{"note":"1.50","price":2.1}'),
+        ('{"price":"0150"}', None),
+        ('{"price":"1,50"}', None),
+    ],
+)
+def test_where_a_grammar_has_only_text_a_number_may_end_in_zeros(given: str, expected: str | None) -> None:
+    check = checker(b'{"type":"object","properties":{"price":{"type":"number"},"note":{"type":"string"}}}')
+    result = check(given, untyped=True)
+    assert (result.arguments if isinstance(result, Fits) else None) == expected

@@ -37,6 +37,8 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
         return True
+    if lead and _in_code_block(text, start) and not INTENT.in_(lead):
+        return True
     if lead.endswith((".", "!")) and not _POINTS.search(lead):
         # A sentence of its own is about what it says, not about the call that follows.
         return False
@@ -82,6 +84,13 @@ def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
 def _in_blockquote(text: str, start: int) -> bool:
     line = text.rfind("\n", max(0, start - 1000), start) + 1
     return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
+
+
+def _in_code_block(text: str, start: int) -> bool:
+    """Whether it begins an indented block after an empty line, which Markdown shows as code."""
+    line = text.rfind("\n", max(0, start - WINDOW), start) + 1
+    indent = text[line:start]
+    return text[line - 2 : line] == "\n\n" and not indent.strip(" \t") and indent.startswith(("    ", "\t"))
 
 
 _LOGGED = re.compile(

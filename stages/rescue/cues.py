@@ -51,7 +51,7 @@ SHOWN = _any_of(
     r"have (?:access to )?(?:\w+ ){0,3}(?:tools|functions)\b",
     r"the (?:model|assistant|llm|agent|bot|system|client|server|api|endpoint) (?:\w+ )?"
     r"(?:emit|output|writ|wrote|sen[dt]s?|generat|produc|repl|ma[kd]e|call|would|should|can|must|use|accept|expect|take"
-    r"|respond|return)",
+    r"|respond|return|answer|prints?\b|gives?\b)",
     r"say (?:yes|ok)\b|if you (?:agree|approve|confirm|consent)|as (?:documented|shown)\b",
     r"i propose\b|proposed (?:call|action)",
     r"^(?:please )?ignore\b|ignore (?:this|that|these|any) (?:\w+ )?(?:instruction|text|request|call|command|message)",
@@ -61,7 +61,10 @@ SHOWN = _any_of(
     r"^(?:schema|syntax|usage|format|draft|expected|translate|explain|describe|summari[sz]e|parse|validate)$",
     r"please confirm\b|confirm (?:that|if|whether|before)\b",
     r"(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
-    r"before i (?:continue|proceed|run|call|execute|do)\b",
+    r"(?:wait|ask|confirm|approv|agree|check with|let me know|tell me|yes or no)\w*\b[^.\n]{0,80}\bbefore i\b",
+    r"^before i (?:continue|proceed|run|call|execute|do)\b(?!.*\b(?:i['\u2019]ll|i will|i need|let me)\b)",
+    r"i (?:was|had been) (?:just )?(?:going|about) to\b|i (?:almost|nearly)\b",
+    r"(?:format|syntax|template|convention)s? (?:wraps?|puts?|encodes?|expects?|requires?|marks?|surrounds?)\b",
     r"(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$",
     r"(?:should|shall|may|can) (?:i|we)\b|would you (?:like|want)\b|do you want\b|want me to\b[^?]*\?$",
     foreign=tongues.SHOWN,
@@ -110,7 +113,7 @@ INTENT = _any_of(
 
 FETCHING = _any_of(
     r"(?:i['\u2019]ll|i will|let me|let['\u2019]s|i need to|i(?: a|['\u2019])m going to) (?:\w+ ){0,2}"
-    r"(?:search|find|look (?:up|for)|fetch|read|list|retrieve|query)\b",
+    r"(?:search|find|look (?:up|for|at)|fetch|read|list|retrieve|query|pull up|open|check (?!with\b|whether you))",
 )
 """The model says what it is about to look for, be it examples or documentation."""
 
@@ -126,6 +129,8 @@ AFTERWARDS = _any_of(
     r"(?:call|run|execut|sen[dt]|do|ma[kd]e)",
     r"(?:not|never) (?:actually |really |yet )?(?:been )?(?:called|executed|run|sent|a (?:real )?call)\b",
     r"(?:don't|do not) (?:actually )?(?:run|call|execute|do|send)\b",
+    r"^(?:wait|hmm|oh|actually)\W+(?:no|scratch|that is wrong|that['\u2019]s wrong)\b",
+    r"^(?:scratch that|never mind|on second thought)",
     r"which i (?:ignor|refus|declin|did not|didn|do not|don|will not|won)",
     r"(?:this|that|it|which) (?:returned|gave|failed|was)\b|looks? like in\b|would (?:write|look)\b",
     r"(?:is|was|shows?|illustrates?|demonstrates?|would be) (?:how|what|an?) ",

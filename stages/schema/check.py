@@ -1,13 +1,13 @@
 """The check of a tool's arguments: JSON text in; canonical JSON that fits the schema, or what is wrong, out."""
 
 import re
-from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
 from stages.schema.coerce import coerce
-from stages.schema.compiled import compiled
+from stages.schema.compiled import Compiled, compiled
 from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
 from stages.schema.value import DEEPEST, Json, cut, pairs_lost, shallow, too_deep
@@ -35,8 +35,15 @@ class Misfit(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
-Check = Callable[[str], Fits | Misfit]
-"""Judges arguments given as JSON text. Never raises, whatever the text."""
+class Check(Protocol):
+    """Judges arguments given as JSON text. Never raises, whatever the text.
+
+    `untyped`: they were written in a grammar that knows nothing but text, as XML does, so that 15.50 is a number there.
+    """
+
+    def __call__(self, text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+        """Whether the arguments fit."""
+        ...
 
 
 def checker(parameters: bytes | Raw) -> Check:
@@ -49,7 +56,7 @@ def checker(parameters: bytes | Raw) -> Check:
     schema = compiled(parameters)
     improves = any(name in bytes(parameters) for name in (b'"integer"', b'"null"'))
 
-    def check(text: str) -> Fits | Misfit:
+    def check(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
         value = _decoded(text)
         if isinstance(value, Problem):
             return Misfit(problems=(value,))
@@ -61,13 +68,28 @@ def checker(parameters: bytes | Raw) -> Check:
         fits = schema.whole.is_valid(value)
         # What fits has no coercion, but for 2.0 that is better written 2, and "null".
         if not fits or (improves and BETTER.search(text)):
-            value, coerced = coerce(value, schema, len(text))
+            value, coerced = _numbers(value, schema, len(text)) if untyped else coerce(value, schema, len(text))
             repairs += coerced
             if not schema.whole.is_valid(value):
                 return Misfit(problems=problems(value, schema, len(text)))
         return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs))
 
     return check
+
+
+_PADDED = re.compile(r"(-?\d+\.\d+?)0+")
+"""A number whose last zeros say nothing."""
+
+
+def _numbers(value: dict[str, Json], schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
+    """The value coerced, zeros at the end of numbers aside; text that stays text keeps its own."""
+    plain = {
+        name: _PADDED.sub(r"\1", v) if isinstance(v, str) and _PADDED.fullmatch(v) else v for name, v in value.items()
+    }
+    coerced, repairs = coerce(plain, schema, size)
+    if not isinstance(coerced, dict):
+        return coerced, repairs
+    return {name: value[name] if isinstance(v, str) else v for name, v in coerced.items()}, repairs
 
 
 def _decoded(text: str) -> Json | Problem:

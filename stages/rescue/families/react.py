@@ -24,6 +24,7 @@ _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"`?(?:\s*```)?")
 _OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ \t]*:")
 _PLAIN = re.compile(r"(?:(?!\n[ \t*]*(?:Observation|Thought|Action|Final Answer|Result|Question)\b)(?s:.))*+")
+_BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
 _LINE_START = re.compile(r"[ \t>*#-]{0,12}\Z")
 _NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
 
@@ -42,7 +43,8 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     if name is None or label is None or name[1].lower() in _NO_TOOL:
         return None
     if not text.startswith("{", label.end()):
-        return _no_object(text, start, label.end(), name[1], names)
+        plain = _PLAIN.match(text, label.end())
+        return _no_object(text, start, (label.end(), plain.end() if plain else len(text)), name[1], names)
     found = json_at(text, label.end())
     if not isinstance(found, Json):
         return Read(start=start, end=max(found.end, label.end()), damage=CUT if found.cut else UNREADABLE, keep="")
@@ -50,22 +52,26 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="")
 
 
-def _no_object(text: str, start: int, position: int, name: str, names: Names) -> Read | None:
+def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Names) -> Read | None:
     """An input that is no JSON object: the value of the only parameter. None at all is a call without arguments."""
-    line = text[position : position + 80].split("\n", 1)[0].strip(" `")
+    position, end = at
+    line = text[position : min(position + 80, end)].split("\n", 1)[0].strip(" `")
     if not names.knows(name):
         return None
     parameters = names.parameters(name)
     if len(parameters) == 1 and line:
-        whole = _PLAIN.match(text, position)
-        end = whole.end() if whole else len(text)
         value = quoted(_unwrapped(text[position:end].strip()))
         claim = Claim(name=name, arguments=f"{{{quoted(parameters[0])}:{value}}}", repairs=("plain_input",))
-        return Read(start=start, end=_end(text, end), claims=(claim,), keep="")
+        return Read(start=start, end=_end(text, _past(text, end)), claims=(claim,), keep="")
     if line.lower() in ("", "none", "null", "n/a"):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
-        return Read(start=start, end=_end(text, position + len(line)), claims=(claim,), keep="")
+        return Read(start=start, end=_end(text, _past(text, position + len(line))), claims=(claim,), keep="")
     return Read(start=start, end=position, damage=f"the input of {name[:60]} is not a JSON object.", keep="")
+
+
+def _past(text: str, end: int) -> int:
+    """Behind the bracket that closes the input, if one does."""
+    return end + text.startswith("]", end)
 
 
 def _unwrapped(value: str) -> str:
@@ -95,7 +101,7 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
     if brace is None:
         calls = call_list(text, position, names)
         if calls is None:
-            return None
+            return _bracketed(text, start, name, names)
         return Read(start=start, end=_end(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
     found = json_at(text, brace.end())
     if not isinstance(found, Json):
@@ -103,6 +109,12 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
     end = found.end + (text[found.end : found.end + 1] in (")", "]"))
     claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=_end(text, end), claims=(claim,), keep="")
+
+
+def _bracketed(text: str, start: int, name: re.Match[str], names: Names) -> Read | None:
+    """`search[what]`, as the ReAct paper writes it (https://arxiv.org/abs/2210.03629)."""
+    inside = _BRACKETS.match(text, name.end())
+    return _no_object(text, start, inside.span(1), name[1], names) if inside else None
 
 
 def _end(text: str, position: int) -> int:

@@ -17,7 +17,7 @@ _NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"
 _FUNCTION = re.compile(r"<function=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*/?>")
 _FUNCTION_KEY = re.compile(r"\s*<parameter=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*>")
 _FUNCTION_VALUE = re.compile(
-    r"</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|(?:</\w*+)?\Z))|"
+    r"</parameter(?:/|\w{0,3})>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|(?:</\w*+)?\Z))|"
     r"(?=\n?<parameter=[\"']?[\w.-]{1,100}[\"']?>\n)|(?=\n</function>\s*(?:\Z|</|<tool_call>|<function=))"
 )
 _FUNCTION_END = re.compile(r"\s*(?:</parameter>\s*)?</function>|(?=\s*</(?:seed:)?tool_call>)")
