@@ -1,13 +1,16 @@
 """Definition: everything that can be wrong with a workflow before it runs, a sentence a mistake."""
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 
-from stages.rules import OnText, Rules
+from stages.rules import Rules
 from stages.state import Budget
 from stages.tool import ToolSpec
+
+OnText = Literal["nudge", "accept", "respond"]
+"""What bare text means to a workflow (D3)."""
 
 
 def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
@@ -27,7 +30,9 @@ def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
         if name in rules.terminal
     ]
     if rules.on_text == "nudge" and not rules.terminal and not ends:
-        found.append("there is no terminal_tool: nothing could end the run; name one, or set on_text='accept'")
+        found.append(
+            "there is no terminal_tool: nothing could end the run; name one, or set on_text to accept or respond"
+        )
     found += [sentence for spec in rules.tools for sentence in _prerequisite_mistakes(spec, rules)]
     if rules.on_text not in get_args(OnText):
         found.append(f"on_text is {rules.on_text!r}; it must be one of {', '.join(get_args(OnText))}")

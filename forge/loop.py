@@ -6,6 +6,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +22,7 @@ from stages.rules import completed
 from stages.state import Awaiting, Completed, Done, Ending, Ready, Said, State
 
 Observer = Callable[[events.Event], None]
+T = TypeVar("T")
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -90,7 +92,7 @@ def _cancelled(state: State) -> Cancelled:
 def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finished, Halted]:
     """The end of a run without its goal, told to the observer."""
     if observer is not None:
-        _call(observer, events.Halted(halt=halt))
+        notify(observer, events.Halted(halt=halt))
     return Failure(Halted(halt=halt, state=state))
 
 
@@ -112,12 +114,12 @@ async def _unless(cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> 
 def _tell(observer: Observer | None, before: State, after: State) -> None:
     if observer is not None:
         for event in events.observe(before, after):
-            _call(observer, event)
+            notify(observer, event)
 
 
-def _call(observer: Observer, event: events.Event) -> None:
-    """Observers watch: one that fails is reported, and the run goes on as if it were not there."""
+def notify(watcher: Callable[[T], None], what: T) -> None:
+    """Call someone who watches: one that fails is reported, and the run goes on as if it were not there."""
     try:
-        observer(event)
+        watcher(what)
     except Exception:
-        logging.getLogger("forge").exception("an observer failed at the event %s", type(event).__name__)
+        logging.getLogger("forge").exception("an observer failed at the event %s", type(what).__name__)

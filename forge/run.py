@@ -1,7 +1,7 @@
 """Run a workflow on a backend: asynchronously, synchronously, from a saved state, with exceptions."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -11,22 +11,27 @@ from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
 from forge.interpreters.recorded import recording
-from forge.loop import Finished, Halted, Observer, drive, halted
+from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.workflow import Workflow
+from stages import events
 from stages.halt import BackendFailed
-from stages.message import History
-from stages.state import Budget, Prepared, Sent, State
+from stages.message import History, Message
+from stages.state import Budget, Compaction, Prepared, Sent, State
 from stages.tokens import START, Report, calibrated
 
 
 class Watching(TypedDict, total=False):
     """How a run is watched and steered from outside; all of it optional.
 
-    `observer` is called with each event. Setting `cancel` ends the run. `ask` is asked about tools that want
-    approval. `journal` is the file to record the run in.
+    `observer` is called with each event, `on_message` with each message that the history grows by (not with those of
+    an earlier conversation), `on_compact` with each compaction; one that raises is logged, and the run goes on.
+    Setting `cancel` ends the run. `ask` is asked about tools that want approval. `journal` is the file to record the
+    run in.
     """
 
     observer: Observer
+    on_message: Callable[[Message], None]
+    on_compact: Callable[[Compaction], None]
     cancel: asyncio.Event
     ask: Asker
     journal: str
@@ -48,6 +53,9 @@ async def run(
     the message continues. Raises a ForgeError only for what was defined wrongly, before anything happens.
     """
     state = workflow.start(message, prompt_vars, initial_messages)
+    if tell := _observer(watching):
+        for opening in state.history[len(initial_messages) :]:
+            notify(tell, events.MessageAdded(message=opening))
     return await resume(workflow, state, backend=backend, **watching)
 
 
@@ -60,8 +68,7 @@ async def resume(
     **watching: Unpack[Watching],
 ) -> Result[Finished, Halted]:
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero."""
-    if strangers := watching.keys() - Watching.__annotations__.keys():
-        raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
+    tell = _observer(watching)
     if budget is not None:
         state = state.note(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
@@ -75,9 +82,32 @@ async def resume(
             interpret = interpreter(connection.send, workflow.execute, watching.get("ask", nobody))
             with recording(interpret, watching.get("journal"), workflow.name, state) as recorded:
                 turn = workflow.pipeline(connection)
-                return await drive(turn, state, recorded, watching.get("observer"), watching.get("cancel"))
+                return await drive(turn, state, recorded, tell, watching.get("cancel"))
     except BackendError as error:
-        return halted(BackendFailed(fault=error.fault, attempts=1), state, watching.get("observer"))
+        return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
+
+
+def _observer(watching: Watching) -> Observer | None:
+    """One observer that tells all who watch, in the order observer, on_message, on_compact; None where nobody does."""
+    if strangers := watching.keys() - Watching.__annotations__.keys():
+        raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
+    observer, on_message = watching.get("observer"), watching.get("on_message")
+    on_compact = watching.get("on_compact")
+    if not (on_message or on_compact):
+        return observer
+
+    def tell(event: events.Event) -> None:
+        if observer:
+            notify(observer, event)
+        match event:
+            case events.MessageAdded(message=message) if on_message:
+                notify(on_message, message)
+            case events.Compacted(compaction=compaction) if on_compact:
+                notify(on_compact, compaction)
+            case _:
+                pass
+
+    return tell
 
 
 async def _counted(workflow: Workflow, state: State, connection: Connection) -> State:

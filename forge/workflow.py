@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from forge.connection import Connection
-from forge.definition import compaction_mistakes, mistakes, warning_mistakes
+from forge.definition import OnText, compaction_mistakes, mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
-from forge.tool import Tool, tool
+from forge.tool import Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
@@ -19,7 +19,7 @@ from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.recall import RECALL
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import Markers, template_family
-from stages.rules import OnText, RepairLimits, Rules
+from stages.rules import RepairLimits, Rules
 from stages.schema import checker
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, Ready, State
@@ -34,6 +34,8 @@ class Workflow:
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
+    `on_text` is what bare text means (D3): `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
+    model is given one more terminal tool, `respond`, to answer in words with.
     `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
     beside the tools and the user's request, that compaction then aims at.
     `recall` gives the model one more tool, with which it reads again what compaction cut.
@@ -88,13 +90,14 @@ class Workflow:
         self._iteration_warning = iteration_warning
         self._guards = tuple(guards)
         self._families = tuple(families)
-        made = [t if isinstance(t, Tool) else tool(t) for t in tools]
+        synthetic = (respond_tool(),) if on_text == "respond" else ()
+        made = [t if isinstance(t, Tool) else tool(t) for t in (*tools, *synthetic)]
         ends = {terminal_tool} if isinstance(terminal_tool, str) else set(terminal_tool)
         specs = tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made)
         self.rules = Rules(
             tools=(*specs, RECALL) if recall else specs,
             required=(required_steps,) if isinstance(required_steps, str) else tuple(required_steps),
-            on_text=on_text,
+            on_text="nudge" if on_text == "respond" else on_text,
             rescue=rescue_enabled,
             repair_limits=repair_limits or RepairLimits(),
             max_retries=max_retries_per_step,

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
-from stages.message import WARNINGS, History, Kind, Tool, ToolCall, User, is_nudge
+from stages.message import WARNINGS, History, Kind, Message, Tool, ToolCall, User, is_nudge
 from stages.prefix import Cause, loss
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
@@ -58,6 +58,12 @@ class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
 
     kind: Kind
     text: str
+
+
+class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
+    """The history grew by this message, whoever it is from; compaction is told of by `Compacted`."""
+
+    message: Message
 
 
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
@@ -112,6 +118,7 @@ Event = (
     | ToolsReturned
     | Nudged
     | Warned
+    | MessageAdded
     | SummaryAsked
     | SummaryFailed
     | Compacted
@@ -123,15 +130,13 @@ Event = (
 
 def observe(before: State, after: State) -> tuple[Event, ...]:
     """The events of a transition, in the order in which a person would tell them."""
-    said = (
-        Nudged(kind=m.kind, text=m.text)
-        for m in new_messages(before, after)
-        if isinstance(m, User | Tool) and is_nudge(m)
-    )
+    added = new_messages(before, after)
+    said = (Nudged(kind=m.kind, text=m.text) for m in added if isinstance(m, User | Tool) and is_nudge(m))
     shortened = after.ledger.compactions[len(before.ledger.compactions) :]
     failed = after.ledger.summary_failures[len(before.ledger.summary_failures) :]
     unsummarized = (SummaryFailed(problem=problem) for problem in failed)
-    return (*said, *unsummarized, *(Compacted(compaction=c) for c in shortened), *_arrival(before, after))
+    grown = (MessageAdded(message=message) for message in added)
+    return (*grown, *said, *unsummarized, *(Compacted(compaction=c) for c in shortened), *_arrival(before, after))
 
 
 def new_messages(before: State, after: State) -> History:

@@ -44,6 +44,8 @@ class View:
                 self._line("warning", text, "yellow")
             case events.ApprovalAsked(call=call):
                 self._line("approval", f"{call.name} {call.arguments} needs a person's yes", "magenta")
+            case events.MessageAdded():
+                pass  # replies, results and nudges are shown as they come
             case events.SummaryAsked(messages=messages):
                 self._line("summary", f"asked for, of the first {messages} messages", "magenta")
                 self._thinking.start()

@@ -150,7 +150,7 @@ def test_a_guard_that_answers_wrongly_never_lets_a_call_through(answer: object, 
 
 
 def test_a_misspelt_option_is_refused() -> None:
-    with pytest.raises(TypeError, match="there is no option 'observers'; there are: observer, cancel, ask, journal"):
+    with pytest.raises(TypeError, match="there is no option 'observers'; there are: observer, "):
         run_sync(Desk().workflow, "Go.", backend=Scripted([]), observers=print)  # type: ignore[call-arg]  # on purpose
 
 
@@ -434,3 +434,10 @@ def test_an_earlier_conversation_goes_on() -> None:
     assert len(ids) == len(set(ids)) == 4
     said = json.loads(model.requests[0])["messages"]
     assert [m["content"] for m in said if m["role"] == "user"] == ["Go.", "Again."]
+
+
+def test_with_respond_an_answer_in_words_is_a_call() -> None:
+    workflow = Workflow("chat", tools=[Desk().workflow.functions["look"]], required_steps="look", on_text="respond")
+    model = Scripted(["Hello!", call("respond", message="early"), LOOK, call("respond", message="It is 7.")])
+    assert run_sync(workflow, "What is a?", backend=model).unwrap().value == "It is 7."
+    assert b"You may call: look." in model.requests[1]

@@ -16,7 +16,8 @@ from stages import events
 from stages.effect import Approved, Ask, Rejected, Replied, Send, Undelivered
 from stages.events import Event
 from stages.halt import Cancelled
-from stages.message import Tool
+from stages.message import Message, Tool
+from stages.state import Compaction
 from stages.wire.openai import Sampling
 from tests.flows import Desk
 
@@ -28,14 +29,39 @@ def test_observers_hear_each_transition_in_order() -> None:
     heard: list[Event] = []
     run_sync(Desk().workflow, "Go.", backend=Scripted(["Hm.", LOOK, FINISH]), observer=heard.append)
     assert [type(event).__name__ for event in heard] == [
-        *["TurnStarted", "ModelReplied", "Nudged"],
-        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned"],
-        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "Finished"],
+        *["MessageAdded", "MessageAdded"],
+        *["TurnStarted", "ModelReplied", "MessageAdded", "MessageAdded", "Nudged"],
+        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "MessageAdded", "MessageAdded"],
+        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "MessageAdded", "MessageAdded", "Finished"],
     ]
-    first = heard[0]
+    first = heard[2]
     assert isinstance(first, events.TurnStarted)
     assert first.context_tokens == 8192 - 1024
     assert first.prompt_tokens > 0
+
+
+def test_on_message_hears_each_new_message_once_and_nothing_of_an_earlier_conversation() -> None:
+    heard: list[Message] = []
+    first = run_sync(Desk().workflow, "Go.", backend=Scripted(["Hm.", LOOK, FINISH]), on_message=heard.append).unwrap()
+    assert tuple(heard) == first.state.history
+    again: list[Message] = []
+    second = run_sync(
+        Desk().workflow,
+        "Again.",
+        backend=Scripted([LOOK, FINISH]),
+        initial_messages=first.state.history,
+        on_message=again.append,
+    ).unwrap()
+    assert first.state.history + tuple(again) == second.state.history
+
+
+def test_on_compact_hears_each_compaction() -> None:
+    heard: list[Compaction] = []
+    desk = Desk(max_iterations=30)
+    script = [*(call("look", what="a" * 200) for _ in range(20)), FINISH]
+    done = run_sync(desk.workflow, "Go.", backend=Scripted(script, context_tokens=2600), on_compact=heard.append)
+    assert heard
+    assert tuple(heard) == done.unwrap().state.ledger.compactions
 
 
 def test_a_halt_is_observed_too() -> None:
@@ -50,7 +76,7 @@ def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.L
 
     result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK, FINISH]), observer=broken)
     assert isinstance(result, Success)
-    assert "an observer failed at the event TurnStarted" in caplog.text
+    assert "an observer failed at the event MessageAdded" in caplog.text
 
 
 class Slow:
