@@ -12,14 +12,16 @@ import msgspec
 from msgspec import Struct
 from returns.result import Failure, Result, Success
 
+from forge.errors import ForgeError
 from forge.interpreters import Interpreter
 from stages import events
+from stages.batch import waiting
 from stages.deliver import deliver, interrupt
 from stages.effect import Outcome
 from stages.halt import Cancelled, Halt
 from stages.pipeline import Stage
 from stages.rules import completed
-from stages.state import Awaiting, Completed, Done, Ending, Ready, Said, State
+from stages.state import Awaiting, Completed, Done, Ending, Executed, Ready, Said, State
 
 Observer = Callable[[events.Event], None]
 T = TypeVar("T")
@@ -59,9 +61,8 @@ async def drive(
 ) -> Result[Finished, Halted]:
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
     while True:
-        if cancel is not None and cancel.is_set():
-            stopped = interrupt(state)
-            return halted(_cancelled(stopped), stopped, observer)
+        if cancel is not None and cancel.is_set() and not _all_back(state):
+            return _stopped(interrupt(state), observer)
         moved = turn(state)
         if not isinstance(moved, Success):
             return halted(moved.failure(), state, observer)
@@ -71,9 +72,11 @@ async def drive(
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
-                arrived = await _unless(cancel, interpret(effect))
+                if cancel is not None and cancel.is_set():
+                    return _stopped(interrupt(state, begun=False), observer)
+                arrived = await _outcome(state, cancel, interpret(effect))
                 if arrived is None:
-                    continue
+                    return _stopped(interrupt(state), observer)
                 delivered = deliver(state, arrived)
                 if not isinstance(delivered, Success):
                     return halted(delivered.failure(), state, observer)
@@ -85,8 +88,13 @@ async def drive(
                 raise TypeError(f"the pipeline leaves the run in {type(stuck).__name__}: a stage is missing")
 
 
-def _cancelled(state: State) -> Cancelled:
-    return Cancelled(turns=state.ledger.turn, completed=completed(state.ledger))
+def _all_back(state: State) -> bool:
+    """Whether every call of a batch has come back: what they did is written down first, it may have ended the run."""
+    return isinstance(state.phase, Executed) and not waiting(state.phase.batch)
+
+
+def _stopped(state: State, observer: Observer | None) -> Result[Finished, Halted]:
+    return halted(Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state, observer)
 
 
 def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finished, Halted]:
@@ -96,19 +104,32 @@ def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finish
     return Failure(Halted(halt=halt, state=state))
 
 
-async def _unless(cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | None:
-    """The outcome, or None if `cancel` is set before it comes; what was performing it is then cancelled."""
-    if cancel is None:
-        return await outcome
+async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | None:
+    """The outcome, or None where `cancel` came first.
+
+    A ForgeError on the way carries the run's state, every call answered: what was done is not lost with it.
+    """
+    try:
+        return await (outcome if cancel is None else _unless(cancel, outcome))
+    except ForgeError as error:
+        error.state = error.state or interrupt(state)
+        raise
+
+
+async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:
+    """The outcome, or None if `cancel` is set before it comes; what was performing it is then cancelled.
+
+    What comes all the same, at the same moment or while it is being stopped, is the outcome: it has happened.
+    """
     performing = asyncio.ensure_future(outcome)
     cancelled = asyncio.ensure_future(cancel.wait())
     try:
         await asyncio.wait({performing, cancelled}, return_when=asyncio.FIRST_COMPLETED)
-        return performing.result() if performing.done() and not cancel.is_set() else None
     finally:
         cancelled.cancel()
         performing.cancel()
         await asyncio.wait({performing, cancelled})
+    return None if performing.cancelled() else performing.result()
 
 
 def _tell(observer: Observer | None, before: State, after: State) -> None:

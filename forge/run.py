@@ -10,7 +10,7 @@ from returns.result import Failure, Result
 from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
-from forge.interpreters.recorded import recording
+from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.workflow import Workflow
 from stages import events

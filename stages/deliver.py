@@ -52,12 +52,16 @@ INTERRUPTED = "the run was cancelled before its result came; it may have had its
 NOT_STARTED = "the run was cancelled before it was started"
 
 
-def interrupt(state: State) -> State:
-    """The state of a run that is cut short: every accepted call is answered (D12), what succeeded is remembered."""
+def interrupt(state: State, *, begun: bool = True) -> State:
+    """The state of a run that is cut short: every accepted call is answered (D12), what succeeded is remembered.
+
+    `begun`: what the state awaits may have been begun.
+    """
     phase = state.phase
     if not isinstance(phase, Awaiting | Executed) or not phase.batch.calls:
         return state.to(Ready())
-    running = phase.effect.calls if isinstance(phase, Awaiting) and isinstance(phase.effect, Execute) else ()
+    awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
+    running = awaited.calls if isinstance(awaited, Execute) else ()
     unrun = tuple(
         NotRun(call_id=call.id, reason=f"{call.name}: {INTERRUPTED if call in running else NOT_STARTED}")
         for call in waiting(phase.batch)

@@ -1,19 +1,16 @@
 """The journal: every effect and its outcome as JSON lines; and a replay that answers from it.
 
-The first line holds the state that the run began with, so the file is all that a replay needs. Each further
-line is written before the run goes on, so a journal that ends early is a run that ended early.
+The first line holds the state that the run began with, so the file is all that a replay needs. An effect is written
+before it is performed, its outcome before the run goes on: a journal that ends early is a run that ended early, and
+an effect without outcome at its end is in doubt. An effect that is written twice was performed again after a crash.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from forge.errors import ForgeError
-from forge.interpreters import Interpreter
 from stages.effect import Effect, Outcome
 from stages.state import SCHEMA_VERSION, State
 
@@ -30,45 +27,35 @@ class Header(Struct, frozen=True, kw_only=True):
     version: int = SCHEMA_VERSION
 
 
+class Started(Struct, frozen=True, kw_only=True, tag="started"):
+    """A line: this is going to be asked of the world."""
+
+    effect: Effect
+
+
+class Done(Struct, frozen=True, kw_only=True, tag="done"):
+    """A line: what became of the effect of the line before."""
+
+    outcome: Outcome
+
+
 class Entry(Struct, frozen=True, kw_only=True):
-    """Every further line: what was asked of the world, and what became of it."""
+    """What was asked of the world, and what became of it."""
 
     effect: Effect
     outcome: Outcome
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A whole journal, read back."""
+    """A whole journal, read back. `pending` was begun, and nobody wrote down what became of it.
+
+    `size` is what its complete lines take, in bytes.
+    """
 
     header: Header
     entries: tuple[Entry, ...]
-
-
-@contextmanager
-def recording(interpret: Interpreter, path: str | Path | None, workflow: str, state: State) -> Iterator[Interpreter]:
-    """The interpreter, with all that passes through it written to the file at `path`; None: not written."""
-    if path is None:
-        yield interpret
-        return
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        file = Path(path).open("wb")  # noqa: SIM115 - closed below; opening it may fail for reasons of its own
-    except OSError as error:
-        raise JournalError(f"cannot write the journal {path}: {error.strerror}") from None
-    with file:
-        _append(file, Header(workflow=workflow, state=state))
-
-        async def perform(effect: Effect) -> Outcome:
-            outcome = await interpret(effect)
-            _append(file, Entry(effect=effect, outcome=outcome))
-            return outcome
-
-        yield perform
-
-
-def _append(file: BinaryIO, line: Header | Entry) -> None:
-    file.write(msgspec.json.encode(line) + b"\n")
-    file.flush()
+    pending: Effect | None
+    size: int
 
 
 def read_journal(path: str | Path) -> Journal:
@@ -86,14 +73,30 @@ def read_journal(path: str | Path) -> Journal:
         raise JournalError(f"{path} is no journal of this version of forge: line 1: {error}") from None
     if header.version != SCHEMA_VERSION:
         raise JournalError(f"{path} was written by another version: {header.version}, not {SCHEMA_VERSION}")
-    return Journal(header=header, entries=tuple(_entry(path, n, line) for n, line in enumerate(whole[1:], start=2)))
+    entries, pending = _entries(path, whole[1:])
+    return Journal(header=header, entries=entries, pending=pending, size=sum(len(line) + 1 for line in whole))
 
 
-def _entry(path: str | Path, number: int, line: bytes) -> Entry:
-    try:
-        return msgspec.json.decode(line, type=Entry)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise JournalError(f"{path}, line {number}: {error}") from None
+def _entries(path: str | Path, lines: list[bytes]) -> tuple[tuple[Entry, ...], Effect | None]:
+    """The pairs of effect and outcome, and the effect at the end that has no outcome."""
+    decoder = msgspec.json.Decoder(Started | Done)
+    entries: list[Entry] = []
+    pending: Effect | None = None
+    for number, line in enumerate(lines, start=2):
+        try:
+            match decoder.decode(line), pending:
+                case Started(effect=effect), None:
+                    pending = effect
+                case Started(effect=effect), known if effect == known:
+                    pass
+                case Done(outcome=outcome), known if known is not None:
+                    entries.append(Entry(effect=known, outcome=outcome))
+                    pending = None
+                case _:
+                    raise JournalError(f"{path}, line {number}: it does not follow from the line before")
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise JournalError(f"{path}, line {number}: {error}") from None
+    return tuple(entries), pending
 
 
 class Replay:

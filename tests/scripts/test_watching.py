@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from returns.result import Success
+from returns.result import Result, Success
 
-from forge import Workflow, run, run_sync, tool
+from forge import Finished, Halted, Workflow, run, run_sync, tool
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
@@ -256,3 +256,46 @@ def test_what_was_done_before_a_cancellation_is_remembered() -> None:
         assert texts == ["a is 7", "[NotRun] fail: the run was cancelled before it was started"]
 
     asyncio.run(go())
+
+
+def stopping(at: str) -> tuple[Result[Finished, Halted], list[str]]:
+    """A run that is cancelled by its tool `at`, in the middle of it; and the tools that ran."""
+
+    async def go() -> tuple[Result[Finished, Halted], list[str]]:
+        cancel, log = asyncio.Event(), list[str]()
+
+        def ran(name: str) -> str:
+            log.append(name)
+            if name == at:
+                cancel.set()
+            return name
+
+        @tool(effect="read")
+        async def look() -> str:
+            """Look."""
+            return ran("look")
+
+        @tool
+        async def finish() -> str:
+            """Finish."""
+            return ran("finish")
+
+        workflow = Workflow("stopping", tools=[look, finish], terminal_tool="finish")
+        script = Scripted([calls(("look", {}), ("look", {}), ("finish", {}))])
+        return await run(workflow, "Go.", backend=script, cancel=cancel), log
+
+    return asyncio.run(go())
+
+
+def test_what_came_at_the_moment_of_the_cancellation_is_not_thrown_away() -> None:
+    result, log = stopping("look")
+    halted = result.failure()
+    assert halted.halt == Cancelled(turns=1, completed=("look",))
+    texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
+    assert texts == ["look", "look", "[NotRun] finish: the run was cancelled before it was started"]
+    assert log == ["look", "look"]
+
+
+def test_a_run_whose_last_call_succeeded_is_finished_cancelled_or_not() -> None:
+    result, _ = stopping("finish")
+    assert result.unwrap().value == "finish"
