@@ -26,7 +26,7 @@ from stages.state import Budget, Ledger, Ready, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
-from stages.wire.prompted import Form
+from stages.wire.prompted import JSON, Form
 
 
 class Workflow:
@@ -152,22 +152,32 @@ class Workflow:
             fold(self._reasoning, self._failed_attempts),
             *self._warnings(budget),
             self._serialize(connection),
+            *self.judging(connection.markers, connection.form, in_text=mode != "native"),
+        )
+
+    def judging(self, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False) -> tuple[Stage, ...]:
+        """The stages that judge a reply and have its calls run, whoever asked the model: from `send` to `execute`.
+
+        `markers` and `form` are those of the connection; `in_text`: calls were asked for as text.
+        """
+        rules = self.rules
+        return (
             send(rules),
-            self._validate(connection, in_text=mode != "native"),
+            self._validate(markers, form, in_text=in_text),
             enforce(required_steps(rules), prerequisites(rules), *self._guards),
             execute(rules),
         )
 
-    def _validate(self, connection: Connection, *, in_text: bool) -> Stage:
+    def _validate(self, markers: Markers | None, form: Form, *, in_text: bool) -> Stage:
         """The stage that reads replies, kept from run to run: its grammars take longer to compile than a turn takes."""
-        key = (in_text, connection.markers, connection.form)
+        key = (in_text, markers, form)
         if key not in self._validates:
             self._validates[key] = validate(
                 self.rules,
                 in_text=in_text,
-                families=self._grammars(connection),
+                families=self._grammars(markers),
                 checks=self._checks,
-                form=connection.form,
+                form=form,
             )
         return self._validates[key]
 
@@ -193,9 +203,9 @@ class Workflow:
         calls = warn_of_calls(self.rules, self._iteration_warning)
         return (*((context,) if self._context_thresholds else ()), *((calls,) if self._iteration_warning else ()))
 
-    def _grammars(self, connection: Connection) -> tuple[Family, ...]:
+    def _grammars(self, markers: Markers | None) -> tuple[Family, ...]:
         """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
-        derived = (template_family(connection.markers),) if connection.markers else ()
+        derived = (template_family(markers),) if markers else ()
         return (*self._families, *derived, *FAMILIES)
 
 

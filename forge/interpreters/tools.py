@@ -42,14 +42,10 @@ class Tools:
         try:
             called = self._functions[call.name].call(call.arguments)
             if timeout is None:
-                return _succeeded(call.id, await called)
+                return succeeded(call.id, await called)
             async with asyncio.timeout(timeout):
                 value = await called
-            return _succeeded(call.id, value)
-        except ToolResolutionError as error:
-            return Unresolved(call_id=call.id, message=_words(error))
-        except ToolFailed as error:
-            return Failed(call_id=call.id, error="ToolFailed", message=_words(error), counted=False)
+            return succeeded(call.id, value)
         except TimeoutError as error:
             late = timeout is not None and not str(error)
             message = f"{call.name} took longer than its {timeout} seconds" if late else _words(error)
@@ -61,7 +57,7 @@ class Tools:
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
         # Whatever a user's tool raises is the model's to hear, never the run's end (D13).
         except Exception as error:  # noqa: BLE001
-            return Failed(call_id=call.id, error=type(error).__name__, message=_words(error))
+            return failed(call.id, error)
 
 
 class _Prepared(Struct, frozen=True):
@@ -110,7 +106,19 @@ def _is_async(function: Function) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def _succeeded(call_id: str, value: object) -> Succeeded:
+def failed(call_id: str, error: Exception) -> Unresolved | Failed:
+    """What the model is told of a tool that raised, and whether it counts (D13)."""
+    match error:
+        case ToolResolutionError():
+            return Unresolved(call_id=call_id, message=_words(error))
+        case ToolFailed():
+            return Failed(call_id=call_id, error="ToolFailed", message=_words(error), counted=False)
+        case _:
+            return Failed(call_id=call_id, error=type(error).__name__, message=_words(error))
+
+
+def succeeded(call_id: str, value: object) -> Succeeded:
+    """What the model is shown of what a tool returned, cut to size, and the same as JSON (D13)."""
     ends = value if isinstance(value, NeedsInput | HandOff) else None
     encoded = _json(value)
     return Succeeded(call_id=call_id, text=_cut(_text(encoded)), value=encoded, ends=ends)
