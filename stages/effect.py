@@ -85,7 +85,9 @@ class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
     seconds: float = 0.0
 
 
-FaultKind = Literal["unreachable", "timeout", "interrupted", "status", "malformed", "too_large"]
+FaultKind = Literal["unreachable", "tls", "timeout", "interrupted", "status", "reported", "malformed", "too_large"]
+"""What went wrong: nobody there; no trust between the two ends; no byte, or no end, in time; a connection that broke;
+a status of refusal; an error under status 200 or in the middle of a stream; an answer that is none; one too large."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):

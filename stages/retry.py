@@ -1,42 +1,97 @@
 """When to try a request again: a pure policy over transport faults (D24)."""
 
+import re
 from collections.abc import Callable
+from typing import assert_never
 
 from msgspec import Struct
 
 from stages.effect import Fault
 
-RetryPolicy = Callable[[int, Fault], float | None]
-"""From the attempt that failed (1, 2 …) and its fault to the seconds to wait, None to give up."""
+
+class Tries(Struct, frozen=True, kw_only=True):
+    """What came of a request so far: the fault of each attempt, in order; at least one.
+
+    `waited` is the seconds that were spent between attempts. `chance` is a random number from 0 to 1: the shell
+    draws it, so that the policy stays a function.
+    """
+
+    faults: tuple[Fault, ...]
+    waited: float = 0.0
+    chance: float = 0.0
+
+
+RetryPolicy = Callable[[Tries], float | None]
+"""From what came of a request so far to the seconds to wait before it is sent again, None to give up."""
 
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may be different next time."""
 
-RETRY_AFTER_LIMIT = 60.0
-"""Seconds; a server that asks for more is not waited for."""
+_LOADING = re.compile(r"loading model", re.IGNORECASE)
+_NUMBERED = re.compile(r'"code"\s{0,9}:\s{0,9}500\b')
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
-    """Wait `first` seconds, then twice as long each time up to `longest`; a server's Retry-After goes before."""
+    """Wait `first` seconds, then twice as long each time up to `longest`, shortened by chance to no less than half.
+
+    A server's own Retry-After goes before, up to `patience` seconds; one that asks for more is given up at once.
+    After `attempts` attempts, or `total` seconds of waiting, it is over. A llama.cpp that is still loading its model
+    is asked again without that counting as an attempt, for `loading` seconds more.
+    """
 
     attempts: int = 4
     first: float = 0.5
     longest: float = 8.0
+    patience: float = 60.0
+    total: float = 120.0
+    loading: float = 300.0
 
-    def __call__(self, attempt: int, fault: Fault) -> float | None:
-        if attempt >= self.attempts or not _may_pass(fault):
+    def __call__(self, tries: Tries) -> float | None:
+        fault = tries.faults[-1]
+        loads = sum(map(is_loading, tries.faults))
+        failed = len(tries.faults) - loads
+        if not is_loading(fault) and failed >= min(self.attempts, _worth(tries.faults)):
             return None
-        if fault.retry_after is not None:
-            return fault.retry_after if fault.retry_after <= RETRY_AFTER_LIMIT else None
-        return min(self.first * 2.0 ** (attempt - 1), self.longest)
+        if fault.retry_after is None:
+            step = self.first * 2.0 ** min(loads if is_loading(fault) else failed - 1, 30)
+            wait = min(step, self.longest) * (0.5 + tries.chance / 2)
+        elif fault.retry_after > self.patience:
+            return None
+        else:
+            # Clients that were told the same should not come back together, nor before their time.
+            wait = max(0.0, fault.retry_after) + self.first * tries.chance
+        return wait if tries.waited + wait <= self.total + (self.loading if loads else 0.0) else None
 
 
-def _may_pass(fault: Fault) -> bool:
+def is_loading(fault: Fault) -> bool:
+    """Whether a llama.cpp server says that it is there, but its model is not yet."""
+    return fault.status == 503 and _LOADING.search(fault.body) is not None
+
+
+def _worth(faults: tuple[Fault, ...]) -> float:
+    """How many attempts the last fault is worth by its nature; infinite where only the policy's own bound counts."""
+    fault = faults[-1]
     match fault.kind:
-        case "status":
-            # llama.cpp answers 500 for good to a history that its template cannot render; trying twice is enough.
-            return fault.status in TRANSIENT
         case "unreachable" | "interrupted":
-            return True
-        case "timeout" | "malformed" | "too_large":
-            return False
+            return float("inf")
+        case "status" | "reported" if fault.status is not None:
+            if fault.status not in TRANSIENT or _repeats(faults):
+                return 1
+            return float("inf")
+        case "malformed" | "reported" | "status":
+            # What cannot be read may be a proxy's page of this moment; if it is the same again, it is the answer.
+            return 2
+        case "timeout" | "too_large" | "tls":
+            return 1
+        case _:
+            assert_never(fault.kind)
+
+
+def _repeats(faults: tuple[Fault, ...]) -> bool:
+    """Whether a self-hosted server failed twice with the same words.
+
+    llama.cpp answers 500 for good to a history that its template cannot render, and vLLM once its engine is dead; both
+    put the number into the body. Hosted services answer 500 with one fixed text to anything, and do recover.
+    """
+    before, last = faults[-2:] if len(faults) > 1 else (None, faults[-1])
+    return before is not None and last == before and last.status == 500 and _NUMBERED.search(last.body) is not None

@@ -3,6 +3,7 @@
 Run as a script it prints its port. It is a process of its own, so that a broken connection is a real one.
 """
 
+import gzip
 import json
 import socket
 import socketserver
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 
 GOOD = json.dumps(
     {
@@ -37,14 +39,16 @@ class Handler(socketserver.StreamRequestHandler):
             headers[key.lower()] = value.strip()
         self.rfile.read(int(headers.get("content-length", 0)))
         path = line.split()[1].strip("/")
+        self.path = path
         how = path.split("/")[0]
         if path.endswith(("props", "models")):
             self.wfile.write(self._about(how, path))
             return
         if path.endswith("count"):
-            self.wfile.write(answer("200 OK", str(Handler.counts.get(how, 0)).encode()))
+            self.wfile.write(answer("200 OK", str(Handler.counts.get(path.removesuffix("/count"), 0)).encode()))
             return
-        Handler.counts[how] = count = Handler.counts.get(how, 0) + 1
+        key = path.removesuffix("/chat/completions")
+        Handler.counts[key] = count = Handler.counts.get(key, 0) + 1
         getattr(self, f"how_{how}")(count)
 
     def _about(self, how: str, path: str) -> bytes:
@@ -86,23 +90,98 @@ class Handler(socketserver.StreamRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
     def how_html(self, count: int) -> None:
-        self.wfile.write(answer("200 OK", b"<html>It works!</html>"))
+        self.wfile.write(answer("200 OK", b"<html>It works!</html>").replace(b"application/json", b"text/html"))
 
     def how_empty(self, count: int) -> None:
         self.wfile.write(answer("200 OK", b'{"choices":[]}'))
 
     def how_huge(self, count: int) -> None:
         """A body without end, as far as the client goes along."""
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
-        try:
-            for _ in range(2000):
-                self.wfile.write(b"x" * 65536)
-        except OSError:
-            pass
+        self._pour(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n", b"x" * 65536)
 
     def how_silent(self, count: int) -> None:
         """Never answers; returns when the client has gone."""
         self.rfile.read(1)
+
+    def how_flaky(self, count: int) -> None:
+        """Fails once with the status that the path names, and once more in the same words."""
+        status = self.path.split("/")[1]
+        refusal = answer(f"{status} Whatever", b'{"error":{"message":"a moment"}}')
+        self.wfile.write(refusal if count < 3 else answer("200 OK", GOOD))
+
+    def how_stuck(self, count: int) -> None:
+        """llama.cpp, about a history with damaged arguments: recorded in data/llama-server, the same for ever."""
+        message = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error"
+        body = json.dumps({"error": {"code": 500, "message": message, "type": "server_error"}}).encode()
+        self.wfile.write(answer("500 Internal Server Error", body))
+
+    def how_date(self, count: int) -> None:
+        """Asks to come back at a time of its own clock, which is an hour late: now."""
+        late = formatdate(usegmt=True, timeval=1_000_000_000)
+        busy = answer("429 Too Many Requests", b"{}", f"Date: {late}", f"Retry-After: {late}")
+        self.wfile.write(busy if count < 2 else answer("200 OK", GOOD))
+
+    def how_milliseconds(self, count: int) -> None:
+        busy = answer("503 Service Unavailable", b"{}", "retry-after-ms: 1.5", "Retry-After: 3600")
+        self.wfile.write(busy if count < 2 else answer("200 OK", GOOD))
+
+    def how_headless(self, count: int) -> None:
+        """Closes before the head, or in it, then answers."""
+        if count > 2:
+            self.wfile.write(answer("200 OK", GOOD))
+        elif count == 2:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Ty")
+
+    def how_truncated(self, count: int) -> None:
+        """A body of the promised length, and half a JSON; whole the next time."""
+        self.wfile.write(answer("200 OK", GOOD[:40] if count < 2 else GOOD))
+
+    def how_nothing(self, count: int) -> None:
+        self.wfile.write(answer("200 OK", b""))
+
+    def how_deep(self, count: int) -> None:
+        self.wfile.write(answer("200 OK", b'{"choices":' + b"[" * 100_000))
+
+    def how_reported(self, count: int) -> None:
+        self.wfile.write(answer("200 OK", b'{"error":{"message":"no memory left","type":"server_error"}}'))
+
+    def how_moved(self, count: int) -> None:
+        self.wfile.write(answer("308 Permanent Redirect", b"", "Location: https://elsewhere.example/v1"))
+
+    def how_bomb(self, count: int) -> None:
+        """A gigabyte of blanks, packed, though nobody asked for that."""
+        packed = gzip.compress(b" " * 1_000_000) * 1000
+        self.wfile.write(answer("200 OK", packed, "Content-Encoding: gzip"))
+
+    def how_headers(self, count: int) -> None:
+        """A head without end."""
+        self._pour(b"HTTP/1.1 200 OK\r\n", b"X-Filler: yes\r\n" * 100)
+
+    def how_line(self, count: int) -> None:
+        """A line of a head without end."""
+        self._pour(b"HTTP/1.1 200 OK\r\nX-Filler: ", b"x" * 10_000)
+
+    def how_drip(self, count: int) -> None:
+        """A byte now and then: never silent, never done."""
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        self.connection.settimeout(0.02)
+        while True:
+            try:
+                if not self.connection.recv(1):
+                    return  # the client has gone
+            except TimeoutError:
+                self.wfile.write(b" ")
+
+    def how_garbage(self, count: int) -> None:
+        self.wfile.write(b"\x00\xffSSH-2.0-not-http\r\n\r\n")
+
+    def _pour(self, head: bytes, filler: bytes) -> None:
+        self.wfile.write(head)
+        try:
+            for _ in range(2000):
+                self.wfile.write(filler)
+        except OSError:
+            pass
 
 
 class Server(socketserver.ThreadingTCPServer):

@@ -1,10 +1,12 @@
 """The HTTP interpreter against a real server process that misbehaves."""
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 
 import httpx
 import pytest
+import trustme
 
 from forge import run_sync
 from forge.backends import Server, named
@@ -15,7 +17,8 @@ from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.retry import Backoff
 from tests.flows import Desk
-from tests.misbehaving import misbehaving
+from tests.misbehaving import GOOD, misbehaving
+from tests.misbehaving import answer as misbehaving_answer
 
 QUICK = Backoff(first=0.001)
 
@@ -26,16 +29,16 @@ def server() -> Iterator[str]:
         yield address
 
 
-def post(url: str, timeout: float = 30.0) -> Replied | Undelivered:
+def post(url: str, timeout: float = 30.0, total: float | None = None) -> Replied | Undelivered:
     async def go() -> Replied | Undelivered:
-        async with httpx.AsyncClient(timeout=timeout) as client:
-            return await Http(client, url, QUICK)(Send(request=Request(), turn=1))
+        async with httpx.AsyncClient(timeout=timeout, verify=False) as client:  # noqa: S501 - nothing to trust here
+            return await Http(client, url, QUICK, total=total)(Send(request=Request(), turn=1))
 
     return asyncio.run(go())
 
 
-def fault(url: str, timeout: float = 30.0) -> tuple[Fault, int]:
-    outcome = post(url, timeout)
+def fault(url: str, timeout: float = 30.0, total: float | None = None) -> tuple[Fault, int]:
+    outcome = post(url, timeout, total)
     assert isinstance(outcome, Undelivered)
     return outcome.fault, outcome.attempts
 
@@ -47,7 +50,19 @@ def test_a_good_answer_is_read_with_its_usage(server: str) -> None:
     assert outcome.reply.usage == Usage(prompt=12, completion=3, cached=5)
 
 
-@pytest.mark.parametrize(("how", "requests"), [("busy", 3), ("loading", 2), ("cut", 2)])
+WITH_PATIENCE = [
+    ("busy", 3),
+    ("loading", 2),
+    ("cut", 2),
+    ("date", 2),
+    ("milliseconds", 2),
+    ("headless", 3),
+    ("truncated", 2),
+]
+TRANSIENT = [(f"flaky/{status}", 3) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)]
+
+
+@pytest.mark.parametrize(("how", "requests"), WITH_PATIENCE + TRANSIENT)
 def test_what_passes_is_tried_again(server: str, how: str, requests: int) -> None:
     assert isinstance(post(f"{server}/{how}"), Replied)
     assert httpx.get(f"{server}/{how}/count").text == str(requests)
@@ -70,18 +85,90 @@ def test_a_connection_that_keeps_breaking_is_given_up(server: str) -> None:
     assert (found.kind, attempts) == ("interrupted", 4)
 
 
-@pytest.mark.parametrize(
-    ("how", "kind", "says"),
-    [("html", "malformed", "no chat completion"), ("empty", "malformed", "no choices"), ("huge", "too_large", "bytes")],
-)
-def test_an_answer_that_is_none_is_a_fault_not_a_reply(server: str, how: str, kind: str, says: str) -> None:
-    found, attempts = fault(f"{server}/{how}")
-    assert (found.kind, attempts) == (kind, 1)
+FAULTS = [
+    ("html", "malformed", 2, "no chat completion"),
+    ("nothing", "malformed", 2, "no chat completion"),
+    ("deep", "malformed", 2, "no chat completion"),
+    ("empty", "malformed", 2, "no choices"),
+    ("bomb", "malformed", 2, "asked not to pack"),
+    ("reported", "reported", 2, "no memory left"),
+    ("stuck", "status", 2, "parse tool call arguments"),
+    ("moved", "status", 1, "it points to https://elsewhere.example/v1"),
+    ("huge", "too_large", 1, "bytes"),
+    ("headers", "interrupted", 4, "broke"),
+    ("line", "interrupted", 4, "broke"),
+    ("garbage", "interrupted", 4, "broke"),
+]
+
+
+@pytest.mark.parametrize(("how", "kind", "attempts", "says"), FAULTS)
+def test_an_answer_that_is_none_is_a_fault_not_a_reply(
+    server: str, how: str, kind: str, attempts: int, says: str
+) -> None:
+    found, tried = fault(f"{server}/{how}")
+    assert (found.kind, tried) == (kind, attempts)
     assert says in found.detail
+    assert len(found.detail) < 1000
+    assert len(found.body) <= 2000
+
+
+def test_a_page_is_said_to_be_one(server: str) -> None:
+    assert "'text/html': is a proxy, or another server, at that address?" in fault(f"{server}/html")[0].detail
 
 
 def test_silence_is_a_timeout(server: str) -> None:
     assert fault(f"{server}/silent", timeout=0.2)[0].kind == "timeout"
+
+
+def test_a_byte_now_and_then_is_not_read_for_ever(server: str) -> None:
+    found, attempts = fault(f"{server}/drip", total=0.2)
+    assert (found.kind, attempts) == ("timeout", 1)
+    assert "longer than 0.2 seconds in all" in found.detail
+
+
+def test_a_server_that_speaks_no_tls_is_said_to_speak_none(server: str) -> None:
+    found, attempts = fault(f"{server}/good".replace("http", "https"))
+    assert (found.kind, attempts) == ("tls", 1)
+    assert "does the server speak https at all?" in found.detail
+
+
+def test_a_certificate_is_trusted_only_as_the_client_says() -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(misbehaving_answer("200 OK", GOOD))
+        await writer.drain()
+        writer.close()
+
+    async def go() -> tuple[Replied | Undelivered, Replied | Undelivered]:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            trusting = ssl.create_default_context()
+            authority.configure_trust(trusting)
+            async with httpx.AsyncClient() as strange, httpx.AsyncClient(verify=trusting) as known:
+                send = Send(request=Request(), turn=1)
+                return await Http(strange, url, QUICK)(send), await Http(known, url, QUICK)(send)
+
+    strange, known = asyncio.run(go())
+    assert isinstance(strange, Undelivered)
+    assert (strange.fault.kind, strange.attempts) == ("tls", 1)
+    assert "not trusted here" in strange.fault.detail
+    assert isinstance(known, Replied)
+
+
+def test_a_name_that_nobody_has_is_said_to_be_unknown() -> None:
+    found, _ = fault("http://nowhere.invalid")
+    assert found.kind == "unreachable"
+    assert "the name is not known here" in found.detail
+
+
+def test_secrets_in_an_address_are_not_shown(server: str) -> None:
+    secret = server.replace("http://", "http://user:hush@")
+    for how in ("wrong", "html", "reset"):
+        assert "hush" not in repr(post(f"{secret}/{how}"))
 
 
 def test_nobody_there_is_unreachable() -> None:

@@ -14,7 +14,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.tool import ToolSpec
-from stages.wire.openai import Sampling, arguments_text, cut, encode_messages
+from stages.wire.faults import cut, reported
+from stages.wire.openai import Sampling, arguments_text, encode_messages
 from stages.wire.valid import repaired
 
 __all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "system_text", "tail"]
@@ -173,16 +174,11 @@ class _Usage(Struct):
     cache_read_input_tokens: int | None = None
 
 
-class _Error(Struct):
-    type: str = "error"
-    message: str = ""
-
-
 class _Answer(Struct):
     content: list[_Block] | None = None
     stop_reason: str | None = None
     usage: _Usage | None = None
-    error: _Error | None = None
+    error: Raw = Raw(b"null")
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -204,9 +200,8 @@ def decode_reply(body: bytes) -> Reply | Fault:
         answer = _answer.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut(body))
-    if answer.error is not None:
-        said = f"{answer.error.type}: {answer.error.message[:300]}"
-        return Fault(kind="malformed", detail=f"the Messages API reports an error: {said}", body=cut(body))
+    if bytes(answer.error) != b"null":
+        return reported(answer.error)
     if answer.content is None:
         return Fault(kind="malformed", detail="the server's answer has no content", body=cut(body))
     reason = answer.stop_reason or "end_turn"

@@ -11,7 +11,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.openai import Sampling, arguments_text, cut, encode_messages, encode_tools
+from stages.wire.faults import cut, reported
+from stages.wire.openai import Sampling, arguments_text, encode_messages, encode_tools
 from stages.wire.valid import repaired
 
 __all__ = ["Options", "decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "tail"]
@@ -128,7 +129,7 @@ class _Answer(Struct):
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
-    error: str | None = None
+    error: Raw = Raw(b"null")
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -140,8 +141,8 @@ def decode_reply(body: bytes) -> Reply | Fault:
         answer = _answer.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut(body))
-    if answer.error is not None:
-        return Fault(kind="malformed", detail=f"Ollama reports an error: {answer.error[:300]}", body=cut(body))
+    if bytes(answer.error) != b"null":
+        return reported(answer.error)
     if answer.message is None:
         return Fault(kind="malformed", detail="the server's answer has no message", body=cut(body))
     message = answer.message

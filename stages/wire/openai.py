@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.tool import ToolSpec
+from stages.wire.faults import cut, reported
 
 
 class WireFunction(Struct, frozen=True, kw_only=True):
@@ -143,8 +144,9 @@ class _Usage(Struct):
 
 
 class _Completion(Struct):
-    choices: list[_Choice]
+    choices: list[_Choice] = []
     usage: _Usage | None = None
+    error: Raw = Raw(b"null")
 
 
 _completion = msgspec.json.Decoder(_Completion)
@@ -156,6 +158,8 @@ def decode_reply(body: bytes) -> Reply | Fault:
         completion = _completion.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut(body))
+    if bytes(completion.error) != b"null":
+        return reported(completion.error)
     if not completion.choices:
         return Fault(kind="malformed", detail="the server's answer has no choices", body=cut(body))
     choice = completion.choices[0]
@@ -187,7 +191,3 @@ def _usage(usage: _Usage | None) -> Usage | None:
         return None
     details = usage.prompt_tokens_details or _Details()
     return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=details.cached_tokens or 0)
-
-
-def cut(body: bytes) -> str:
-    return body[:2000].decode(errors="replace")

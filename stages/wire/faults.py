@@ -1,0 +1,52 @@
+"""Faults that an answer holds: errors that a server reports under status 200 or in a stream."""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.effect import Fault
+
+KEPT = 2000
+"""Bytes of a body that are kept with a fault."""
+
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The status that stands for an error's type: https://platform.claude.com/docs/en/api/errors."""
+
+
+class _Error(Struct):
+    message: str | None = None
+    type: str | None = None
+    code: int | str | None = None
+
+
+_object = msgspec.json.Decoder(_Error)
+_text = msgspec.json.Decoder(str)
+
+
+def cut(body: bytes) -> str:
+    """The beginning of a body, as text."""
+    return body[:KEPT].decode(errors="replace")
+
+
+def reported(error: Raw) -> Fault:
+    """The fault that an error stands for: an object with message, type and code, or a bare text, as servers have it.
+
+    `status` is the error's own code, or the one that its type stands for; None where it has neither.
+    """
+    raw = bytes(error)
+    try:
+        said = _Error(message=_text.decode(raw)) if raw.startswith(b'"') else _object.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = _Error(message=cut(raw))
+    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
+    words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"
+    return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut(raw))
