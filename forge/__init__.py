@@ -2,6 +2,7 @@
 
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.loop import Finished, Halted, drive
+from forge.replay import replay, states
 from forge.run import resume, run, run_or_raise, run_sync
 from forge.tool import Tool, respond_tool, tool
 from forge.workflow import Workflow
@@ -21,10 +22,12 @@ __all__ = [
     "ToolResolutionError",
     "Workflow",
     "drive",
+    "replay",
     "respond_tool",
     "resume",
     "run",
     "run_or_raise",
     "run_sync",
+    "states",
     "tool",
 ]

@@ -10,8 +10,10 @@ from returns.result import Failure, Result
 from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, interpreter, nobody
+from forge.interpreters.recorded import Header
 from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
+from forge.setup import Setup
 from forge.workflow import Workflow
 from stages import events
 from stages.halt import BackendFailed
@@ -80,7 +82,8 @@ async def resume(
         async with model.connect() as connection:
             state = await _counted(workflow, state, connection)
             interpret = interpreter(connection.send, workflow.execute, watching.get("ask", nobody))
-            with recording(interpret, watching.get("journal"), workflow.name, state) as recorded:
+            header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection))
+            with recording(interpret, watching.get("journal"), header) as recorded:
                 turn = workflow.pipeline(connection)
                 return await drive(turn, state, recorded, tell, watching.get("cancel"))
     except BackendError as error:

@@ -133,7 +133,11 @@ class Workflow:
         return State(history=(*opening, asked), ledger=ledger)
 
     def pipeline(self, connection: Connection) -> Stage:
-        """The seven stages, set up for this workflow on that model, and the warnings that it wants."""
+        """One turn: its stages composed."""
+        return pipeline(*self.stages(connection).values())
+
+    def stages(self, connection: Connection) -> dict[str, Stage]:
+        """The stages by name, in running order, set up for this workflow on that model: the seven, and its warnings."""
         rules, mode, wire, form = self.rules, _mode(self.rules, connection), connection.wire, connection.form
         thinks = self._reasoning != "none"
         room = max(0, connection.context_tokens - connection.sampling.max_tokens)
@@ -146,14 +150,15 @@ class Workflow:
             reasoning=thinks,
             recall=recall,
         )
-        return pipeline(
-            *((summarize(self._summarize, self._compactor, budget),) if self._summarize else ()),
-            compact(self._compactor, budget),
-            fold(self._reasoning, self._failed_attempts),
-            *self._warnings(budget),
-            self._serialize(connection),
-            *self.judging(connection.markers, connection.form, in_text=mode != "native"),
-        )
+        judging = self.judging(connection.markers, connection.form, in_text=mode != "native")
+        return {
+            **({"summarize": summarize(self._summarize, self._compactor, budget)} if self._summarize else {}),
+            "compact": compact(self._compactor, budget),
+            "fold": fold(self._reasoning, self._failed_attempts),
+            **self._warnings(budget),
+            "serialize": self._serialize(connection),
+            **dict(zip(("send", "validate", "enforce", "execute"), judging, strict=True)),
+        }
 
     def judging(self, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False) -> tuple[Stage, ...]:
         """The stages that judge a reply and have its calls run, whoever asked the model: from `send` to `execute`.
@@ -197,11 +202,14 @@ class Workflow:
             alternating=connection.alternating,
         )
 
-    def _warnings(self, budget: ContextBudget) -> tuple[Stage, ...]:
+    def _warnings(self, budget: ContextBudget) -> dict[str, Stage]:
         """What the model is told of the run's own limits, where the workflow wants it."""
         context = warn_of_context(self._context_thresholds, budget, self._context_warning)
         calls = warn_of_calls(self.rules, self._iteration_warning)
-        return (*((context,) if self._context_thresholds else ()), *((calls,) if self._iteration_warning else ()))
+        return {
+            **({"warn_of_context": context} if self._context_thresholds else {}),
+            **({"warn_of_calls": calls} if self._iteration_warning else {}),
+        }
 
     def _grammars(self, markers: Markers | None) -> tuple[Family, ...]:
         """The user's own, then the model's as its template has it, then all that are known: models mix them up."""

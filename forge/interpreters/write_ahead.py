@@ -5,22 +5,24 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from forge.interpreters import Interpreter
-from forge.interpreters.recorded import Done, Header, Journal, JournalError, Started
-from stages.effect import Effect, Execute, Outcome
-from stages.state import State
+from forge.interpreters.recorded import Done, Header, Journal, JournalError, Started, shortened
+from stages.effect import Effect, Execute, Outcome, Request, Send
 
 if sys.platform != "win32":
     import fcntl
 
 
 @contextmanager
-def recording(interpret: Interpreter, path: str | Path | None, workflow: str, state: State) -> Iterator[Interpreter]:
+def recording(interpret: Interpreter, path: str | Path | None, header: Header) -> Iterator[Interpreter]:
     """The interpreter, with all that passes through it written to a new file at `path`; None: not written.
 
     JournalError if there is a file of that name already, or the disk is full.
@@ -29,8 +31,8 @@ def recording(interpret: Interpreter, path: str | Path | None, workflow: str, st
         yield interpret
         return
     with _opened(Path(path), os.O_CREAT | os.O_EXCL) as file:
-        _append(file, Header(workflow=workflow, state=state))
-        yield _writing(interpret, file)
+        _append(file, replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}"))
+        yield _writing(interpret, file, Request())
 
 
 @contextmanager
@@ -44,13 +46,15 @@ def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> It
         if Path(path).read_bytes().rfind(b"\n") + 1 != journal.size:
             raise JournalError(f"the journal {path} has changed since it was read: another run goes on with it")
         file.truncate(journal.size)
-        yield _writing(interpret, file)
+        yield _writing(interpret, file, journal.last)
 
 
-def _writing(interpret: Interpreter, file: FileIO) -> Interpreter:
+def _writing(interpret: Interpreter, file: FileIO, last: Request) -> Interpreter:
     async def perform(effect: Effect) -> Outcome:
+        nonlocal last
         # What a tool does to the world cannot be undone: that it was begun must outlive a loss of power.
-        _append(file, Started(effect=effect), durable=isinstance(effect, Execute))
+        _append(file, Started(effect=shortened(effect, last)), durable=isinstance(effect, Execute))
+        last = effect.request if isinstance(effect, Send) else last
         outcome = await interpret(effect)
         _append(file, Done(outcome=outcome))
         return outcome

@@ -1,6 +1,5 @@
 """Runs on real models: what a user relies on, whatever the model says."""
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,9 @@ import msgspec
 import pytest
 from returns.result import Result, Success
 
-from forge import Finished, Halted, drive, run_sync
+from forge import Finished, Halted, replay, run_sync
 from forge.backends import Server
 from forge.cli import demo
-from forge.connection import Connection
-from forge.interpreters.recorded import Replay, read_journal
 from forge.testing import assert_answered
 from stages.message import History
 from stages.serialize import Mode
@@ -32,20 +29,6 @@ def state_of(result: Result[Finished, Halted]) -> Finished | Halted:
     return result.unwrap() if isinstance(result, Success) else result.failure()
 
 
-def connection_to(backend: Server) -> Connection:
-    async def connect() -> Connection:
-        async with backend.connect() as connection:
-            return connection
-
-    return asyncio.run(connect())
-
-
-def replayed(path: Path, backend: Server) -> Result[Finished, Halted]:
-    journal = read_journal(path)
-    turn = demo.workflow.pipeline(connection_to(backend))
-    return asyncio.run(drive(turn, journal.header.state, Replay(journal)))
-
-
 def accepted(url: str, history: History) -> bool:
     """Whether the server takes the history as native messages: one broken call in it, and it never would again."""
     body = b'{"max_tokens":1,"messages":' + msgspec.json.encode(encode_history(history)) + b"}"
@@ -61,7 +44,7 @@ def test_a_model_that_is_never_right_ends_typed_within_its_budget(smol: str, mod
     assert run.state.ledger.turn <= 10
     assert_answered(run.state.history)
     assert accepted(smol, run.state.history)
-    assert replayed(path, backend) == result
+    assert replay(path, demo.workflow) == result
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -75,7 +58,7 @@ def test_a_small_model_ends_typed_and_its_journal_replays_to_the_same_end(
     assert run.state.ledger.turn <= 10
     assert_answered(run.state.history)
     assert accepted(qwen, run.state.history)
-    assert replayed(path, backend) == result
+    assert replay(path, demo.workflow) == result
 
 
 @pytest.mark.parametrize("seed", range(3))

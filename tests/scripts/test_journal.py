@@ -12,40 +12,35 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from forge import Finished, Halted, drive, resume, run, run_sync
-from forge.interpreters.recorded import JournalError, Replay, read_journal
+from forge import Finished, Halted, replay, resume, run, run_sync, states
+from forge.interpreters.recorded import Header, JournalError, read_journal
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.replay import DivergenceError
 from forge.testing import assert_answered
-from stages.effect import Fault
-from stages.state import State
+from stages.effect import Execute, Fault
+from stages.state import Awaiting, State
 from tests.flows import Desk
 from tests.property.strategies import replies
 
+HEADER = msgspec.json.encode(Header(workflow="w", state=State(history=()))) + b"\n"
 SCRIPT: list[Line] = ["Hm.", call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")]
-
-
-def replayed(desk: Desk, path: Path) -> Result[Finished, Halted]:
-    async def go() -> Result[Finished, Halted]:
-        journal = read_journal(path)
-        async with Scripted([]).connect() as connection:
-            return await drive(desk.workflow.pipeline(connection), journal.header.state, Replay(journal))
-
-    return asyncio.run(go())
 
 
 def test_a_replay_is_the_run_without_model_or_tools(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "run.jsonl"
     first = run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
     desk = Desk()
-    assert replayed(desk, path) == first
+    assert replay(path, desk.workflow) == first
     assert desk.log == [], "no tool ran again"
 
 
 def test_a_replay_with_another_workflow_says_where_it_parts(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
-    with pytest.raises(JournalError, match="effect 4 is not the recorded one"):
-        replayed(Desk(rescue_enabled=False, failed_attempts="collapse"), path)
+    with pytest.raises(DivergenceError) as error:
+        replay(path, Desk(failed_attempts="collapse").workflow)
+    assert "effect 4 (the model call of turn 3) is not the recorded one" in str(error.value)
+    assert error.value.found[0].path == "request.messages[2].content"
 
 
 def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
@@ -54,7 +49,7 @@ def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"\n", len(whole) // 2) + 20])
     with pytest.raises(JournalError, match="the journal ends after"):
-        replayed(Desk(), path)
+        replay(path, Desk().workflow)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +57,14 @@ def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
     [
         (b"", "no complete line"),
         (b"hello\n", "line 1"),
-        (b'{"workflow":"w","state":{"history":[]},"version":99}\n', "another version: 99"),
-        (b'{"workflow":"w","state":{"history":[]}}\n{"effect":1}\n', "line 2"),
-        (
-            b'{"workflow":"w","state":{"history":[]}}\n{"type":"done","outcome":{"type":"results","results":[]}}\n',
-            "line 2",
-        ),
+        (b'{"workflow":"w","state":{"history":[]},"version":99}\n', "another version of forge: 99"),
+        (b'{"workflow":"w","state":{"history":[]}}\n', "missing required field `version`"),
+        (b'{"workflow":"w","state":{"history":[],"version":7},"version":2}\n', "its state is of version 7"),
+        (HEADER + b'{"effect":1}\n', "line 2"),
+        (HEADER + b'{"type":"done","outcome":{"type":"replied","reply":{}}}\n', "line 2: it does not follow"),
+        (HEADER + b'{"type":"started","effect":{"type":"send","turn":1,"keep":5}}\n', "line 2: it keeps 5 messages"),
+        (b"[" * 100_000 + b"\n", "line 1"),
+        (HEADER + b'{"type":"done","outcome":' + b'{"a":' * 100_000 + b"\n", "line 2"),
     ],
 )
 def test_what_is_no_journal_is_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
@@ -145,7 +142,7 @@ def test_async_sync_and_replay_agree_on_any_script(tmp_path: Path, script: list[
     in_sync = run_sync(Desk().workflow, "Go.", backend=Scripted(script), journal=str(path))
     in_async = asyncio.run(run(Desk().workflow, "Go.", backend=Scripted(script)))
     assert _timeless(in_sync) == _timeless(in_async)
-    assert replayed(Desk(), path) == in_sync
+    assert replay(path, Desk().workflow) == in_sync
 
 
 def _timeless(result: Result[Finished, Halted]) -> object:
@@ -156,3 +153,39 @@ def _timeless(result: Result[Finished, Halted]) -> object:
             return halted.halt, halted.state.history
         case _:
             raise AssertionError(result)
+
+
+def test_a_journal_grows_with_the_run_not_with_its_square(tmp_path: Path) -> None:
+    def lines(turns: int) -> list[bytes]:
+        path = tmp_path / f"{turns}.jsonl"
+        script = [*[call("look", what="a" * 200)] * turns, call("finish", result="ok")]
+        workflow = Desk(max_iterations=200).workflow
+        run_sync(workflow, "Go.", backend=Scripted(script, context_tokens=100_000), journal=str(path))
+        return path.read_bytes().splitlines()
+
+    assert max(map(len, lines(80)[20:])) <= max(map(len, lines(20)[20:])) + 10
+
+
+def test_a_run_that_was_cut_short_ends_where_it_was(tmp_path: Path) -> None:
+    """Cut after the line that a write is begun: its outcome is in doubt, and every state up to there is known."""
+    path = tmp_path / "run.jsonl"
+    run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:10]))
+    assert isinstance(read_journal(path).pending, Execute)
+    *_, last = states(path, Desk().workflow)
+    assert isinstance(last.state.phase, Awaiting)
+    assert last.state.phase.effect == read_journal(path).pending
+    with pytest.raises(JournalError, match="and never finished: the call of write"):
+        replay(path, Desk().workflow)
+
+
+def test_what_a_run_was_set_up_for_is_in_its_journal(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    answers = ['{"tool": "look", "args": {"what": "a"}}', '{"tool": "finish", "args": {}}']
+    model = Scripted(answers, mode="constrained", context_tokens=4000)
+    first = run_sync(Desk().workflow, "Go.", backend=model, journal=str(path))
+    header = read_journal(path).header
+    assert (header.workflow, header.setup.mode, header.setup.context_tokens) == ("desk", "constrained", 4000)
+    assert header.forge
+    assert replay(path, Desk().workflow) == first

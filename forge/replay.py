@@ -1,0 +1,128 @@
+"""Replay: a recorded run again, offline, state by state: neither a model nor a tool is asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from returns.result import Failure, Result, Success
+
+from forge.difference import Difference, as_lines, differences
+from forge.interpreters.recorded import Journal, JournalError, read_journal
+from forge.loop import Finished, Halted
+from forge.workflow import Workflow
+from stages import events as happened
+from stages.deliver import deliver
+from stages.effect import Ask, Effect, Execute, Outcome, Send
+from stages.events import Event, observe
+from stages.halt import Halt
+from stages.pipeline import Stage
+from stages.state import Awaiting, Done, Ready, State
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One state of a run, counted from 0, the state that it began with; and the events on the way to it.
+
+    `outcome` is what the world answered, where the state came of that, else it came of the pipeline. `halt` says
+    that the run ended here, and why: there is no further state.
+    """
+
+    number: int
+    state: State
+    events: tuple[Event, ...] = ()
+    outcome: Outcome | None = None
+    halt: Halt | None = None
+
+
+class DivergenceError(JournalError):
+    """The run that is replayed does something else than the recorded one.
+
+    `number` is the effect, counted from 1, `step` the state that asks for it, `found` where it differs.
+    """
+
+    def __init__(self, message: str, number: int, step: Step, found: tuple[Difference, ...]) -> None:
+        super().__init__(message, step.state)
+        self.number = number
+        self.step = step
+        self.found = found
+
+
+def states(journal: str | Path | Journal, workflow: Workflow) -> Iterator[Step]:
+    """The states of a recorded run, one after the other, made anew by the workflow from what was recorded.
+
+    Ends where the run ended or was cut short. Raises DivergenceError at the first effect that is not the recorded
+    one, JournalError for a file that cannot be read.
+    """
+    record = journal if isinstance(journal, Journal) else read_journal(journal)
+    return steps(record, workflow.pipeline(record.header.setup.connection()))
+
+
+def replay(journal: str | Path | Journal, workflow: Workflow) -> Result[Finished, Halted]:
+    """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short."""
+    record = journal if isinstance(journal, Journal) else read_journal(journal)
+    for step in states(record, workflow):
+        if step.halt is not None:
+            return Failure(Halted(halt=step.halt, state=step.state))
+        if isinstance(step.state.phase, Done):
+            return Success(Finished(outcome=step.state.phase.outcome, state=step.state))
+    last = f"; begun, and never finished: {name_of(record.pending)}" if record.pending else ""
+    raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
+
+
+def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
+    """`states`, for a pipeline: the loop of `forge.loop`, with the journal in the place of the world."""
+    step = Step(number=0, state=journal.header.state)
+    yield step
+    used = 0
+    while True:
+        step = _after(step, turn(step.state))
+        if isinstance(step.state.phase, Awaiting) and step.halt is None:
+            _same(journal, used, step)
+        elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
+            entry = journal.entries[used]
+            sentence = f"the run ends after {used} effects; in the journal {name_of(entry.effect)} follows"
+            raise DivergenceError(sentence, used + 1, step, ())
+        yield step
+        match step.state.phase:
+            case Awaiting() if step.halt is None and used < len(journal.entries):
+                outcome = journal.entries[used].outcome
+                used += 1
+                step = _after(step, deliver(step.state, outcome), outcome)
+                yield step
+                if step.halt is not None:
+                    return
+            case Ready() if step.halt is None:
+                pass
+            case _:
+                return
+
+
+def _after(before: Step, moved: Result[State, Halt], outcome: Outcome | None = None) -> Step:
+    number = before.number + 1
+    if isinstance(moved, Failure):
+        halt = moved.failure()
+        told = (happened.Halted(halt=halt),)
+        return Step(number=number, state=before.state, events=told, outcome=outcome, halt=halt)
+    state = moved.unwrap()
+    return Step(number=number, state=state, events=observe(before.state, state), outcome=outcome)
+
+
+def _same(journal: Journal, used: int, step: Step) -> None:
+    """DivergenceError if the state does not ask for the effect that comes next in the journal."""
+    phase = step.state.phase
+    recorded = journal.entries[used].effect if used < len(journal.entries) else journal.pending
+    if recorded is None or not isinstance(phase, Awaiting) or recorded == phase.effect:
+        return
+    if found := differences(recorded, phase.effect):
+        which = f"effect {used + 1} ({name_of(recorded)}) is not the recorded one"
+        raise DivergenceError(f"{which}:\n{as_lines(found, ('recorded', 'now'))}", used + 1, step, found)
+
+
+def name_of(effect: Effect) -> str:
+    """The effect in a few words."""
+    match effect:
+        case Send(turn=turn):
+            return f"the model call of turn {turn}"
+        case Execute(calls=calls):
+            return f"the call of {', '.join(call.name for call in calls)}"
+        case Ask(call=call):
+            return f"the question whether {call.name} may run"
