@@ -15,7 +15,7 @@ from stages.pipeline import pipeline
 from stages.rules import Rules
 from stages.serialize import Mode, serialize
 from stages.state import Prepared, State
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
 from tests.token_runs import FOLDER, Recorded, Reports, reports, runs
 
 MODES: tuple[Mode, ...] = ("native", "prompted", "constrained")

@@ -9,8 +9,8 @@ from msgspec import Struct
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.template import Markers
 from stages.serialize import Mode
-from stages.wire.openai import Sampling
 from stages.wire.prompted import JSON, Form
+from stages.wire.sampling import Sampling
 from stages.wire.wires import OPENAI, Wire
 
 

@@ -26,6 +26,7 @@ from stages.state import Budget, Ledger, Ready, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
+from stages.wire import strict
 from stages.wire.prompted import JSON, Form
 
 
@@ -139,8 +140,9 @@ class Workflow:
     def stages(self, connection: Connection) -> dict[str, Stage]:
         """The stages by name, in running order, set up for this workflow on that model: the seven, and its warnings."""
         rules, mode, wire, form = self.rules, _mode(self.rules, connection), connection.wire, connection.form
+        _tell_what_is_loose(rules, connection)
         thinks = self._reasoning != "none"
-        room = max(0, connection.context_tokens - connection.sampling.max_tokens)
+        room = max(0, connection.context_tokens - connection.sampling.limit)
         recall = RECALL in rules.tools
         budget = ContextBudget(
             tokens=room,
@@ -223,6 +225,12 @@ def _mode(rules: Rules, connection: Connection) -> Mode:
         logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
         return "prompted"
     return connection.mode
+
+
+def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:
+    if connection.wire.dialect.constrain == "strict" and connection.mode != "prompted":
+        for sentence in strict.refused(rules.tools):
+            logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)
 
 
 def last_id(history: History) -> int:

@@ -12,11 +12,11 @@ from stages.halt import Halt
 from stages.message import Assistant, History, System, size
 from stages.pipeline import Stage, on
 from stages.rules import Rules, legal
-from stages.schema import project
+from stages.schema import Target, project
 from stages.state import Folded, Ledger, Prepared, Sent, State
 from stages.tokens import length
 from stages.wire import constrained, openai, prompted, valid
-from stages.wire.wires import OPENAI, Wire
+from stages.wire.wires import OPENAI, Wire, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
@@ -122,11 +122,13 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
 
 def _constraint(rules: Rules, wire: Wire) -> Callable[[Ledger], Raw]:
     """The request's end with the schema of the calls that are legal then, and no other (D30)."""
-    branches = {
-        tool.name: constrained.branch(tool, project(tool.parameters, "llama.cpp").schema) for tool in rules.tools
-    }
+    wire = loosened(wire, rules.tools)
+    strict = wire.dialect.constrain == "strict"
+    target: Target = "openai-strict" if strict else "llama.cpp"
+    branches = {tool.name: constrained.branch(tool, project(tool.parameters, target).schema) for tool in rules.tools}
 
     def end(ledger: Ledger) -> Raw:
-        return wire.tail(None, constrained.one_of([branches[tool.name] for tool in legal(rules, ledger)]))
+        calls = [branches[tool.name] for tool in legal(rules, ledger)]
+        return wire.tail(None, constrained.one_of(calls, wrapped=strict))
 
     return end

@@ -191,7 +191,7 @@ def test_llama_cpp_is_recognised_with_its_context(server: str) -> None:
 
 def test_a_served_model_is_found_with_its_context(server: str) -> None:
     connection = connected(Server(f"{server}/vllm"))
-    assert (connection.mode, connection.model, connection.context_tokens) == ("native", "served", 32768)
+    assert (connection.mode, connection.model, connection.context_tokens) == ("constrained", "served", 32768)
 
 
 def test_what_is_given_is_not_asked(server: str) -> None:
@@ -215,7 +215,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["ollama", "", "ftp://here", "127.0.0.1:8080"])
 def test_an_unknown_backend_is_refused_with_what_is_possible(name: str) -> None:
-    with pytest.raises(ForgeError, match=r"local .* or a server's address"):
+    with pytest.raises(ForgeError, match=r"local .* llama-server|write ollama:MODEL"):
         named(name)
 
 

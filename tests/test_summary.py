@@ -37,7 +37,7 @@ from stages.message import Assistant, History, Kind, Message, System, Tool, Tool
 from stages.serialize import Mode
 from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
 from stages.summary import PHASE, Summarize, summarize
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
 

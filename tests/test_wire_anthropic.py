@@ -10,7 +10,8 @@ from stages.effect import Fault, RawCall, Reply, Request, Usage
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire import anthropic
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
+from stages.wire.wires import ANTHROPIC
 
 TOOLS = tuple(ToolSpec(name=n, description=f"{n}.", parameters=Raw(b'{"type":"object"}')) for n in ("look", "write"))
 A = ToolCall(id="call_000000001", name="look", arguments='{"what":"a"}')
@@ -39,7 +40,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
     request = Request(
         head=anthropic.head("claude", Sampling(temperature=0.5), anthropic.system_text(history)),
         messages=anthropic.encode_messages(anthropic.encode_history(history)),
-        tail=anthropic.tail(anthropic.encode_tools(TOOLS)),
+        tail=ANTHROPIC.tail(anthropic.encode_tools(TOOLS), None),
     )
     assert json.loads(request.body) == {
         "max_tokens": 1024,

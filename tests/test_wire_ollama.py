@@ -10,7 +10,8 @@ from stages.effect import Fault, RawCall, Reply, Request, Usage
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire import ollama
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
+from stages.wire.wires import OLLAMA
 
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))
 HISTORY = (
@@ -33,9 +34,9 @@ HISTORY = (
 def test_a_request_is_what_the_protocol_says() -> None:
     """Field by field: sampling under `options`, arguments as objects, results by the name of their tool."""
     request = Request(
-        head=ollama.head("qwen3", Sampling(temperature=0.5, seed=7), ollama.Options(num_ctx=8192, think=False)),
+        head=ollama.head("qwen3", Sampling(temperature=0.5, seed=7), 8192, {"think": False}),
         messages=ollama.encode_messages(ollama.encode_history(HISTORY)),
-        tail=ollama.tail(ollama.encode_tools((LOOK,)), None),
+        tail=OLLAMA.tail(ollama.encode_tools((LOOK,)), None),
     )
     function = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
     assert json.loads(request.body) == {
@@ -68,7 +69,7 @@ def test_what_is_not_asked_for_is_not_sent() -> None:
         "stream": False,
         "options": {"num_predict": 1024},
     }
-    assert json.loads(bytes(ollama.tail(None, Raw(b'{"type":"object"}')))) == {"format": {"type": "object"}}
+    assert json.loads(bytes(OLLAMA.tail(None, Raw(b'{"type":"object"}')))) == {"format": {"type": "object"}}
 
 
 def test_two_system_prompts_are_one_message() -> None:

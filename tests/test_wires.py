@@ -1,4 +1,4 @@
-"""Whole runs over the wires of other protocols, against a strict server process."""
+"""The same three-step workflow on every profile, against a strict server process."""
 
 import json
 import subprocess
@@ -10,10 +10,17 @@ import pytest
 
 from forge import run_sync
 from forge.backends import Server
+from forge.backends.profile import Profile, named_profile, to_toml
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Scripted
+from forge.workflow import Workflow
+from stages.halt import BackendFailed
+from stages.state import State
 from stages.wire.prompted import XML
+from stages.wire.sampling import Sampling
 from tests.flows import Desk
+
+DONE = ["look a", "write a", "finish"]
 
 
 @pytest.fixture(scope="module")
@@ -27,18 +34,95 @@ def server() -> Iterator[str]:
             process.terminate()
 
 
-def test_a_run_over_ollamas_own_protocol(server: str) -> None:
-    desk = Desk()
-    backend = Server(server, wire="ollama", model="m")
-    assert run_sync(desk.workflow, "Go.", backend=backend).unwrap().value == "7"
-    assert desk.log == ["look a", "finish"]
+def finished(backend: Server, workflow: Workflow) -> State:
+    return run_sync(workflow, "Go.", backend=backend).unwrap().state
 
 
-def test_a_run_over_the_messages_api(server: str) -> None:
+@pytest.mark.parametrize(
+    ("profile", "path", "mode", "key"),
+    [
+        ("llama-server", "llama/v1", "constrained", ""),
+        ("llama-server", "llama/v1", "native", ""),
+        ("llamafile", "llama/v1", "constrained", ""),
+        ("vllm", "vllm/v1", "constrained", ""),
+        ("lm-studio", "plain/v1", "constrained", ""),
+        ("openai-compatible", "plain/v1", "native", ""),
+        ("openai-compatible", "plain/v1", "prompted", ""),
+        ("openai", "openai/v1", "native", "sk-test"),
+        ("openai", "openai/v1", "constrained", "sk-test"),
+        ("ollama", "ollama", "constrained", ""),
+        ("ollama", "ollama", "native", ""),
+        ("anthropic", "anthropic/v1", "native", "key"),
+    ],
+)
+def test_the_workflow_passes_on_every_profile(server: str, profile: str, path: str, mode: str, key: str) -> None:
     desk = Desk()
-    backend = Server(server, wire="anthropic", model="m", api_key="key")
-    assert run_sync(desk.workflow, "Go.", backend=backend).unwrap().value == "7"
-    assert desk.log == ["look a", "finish"]
+    asked = "auto" if named_profile(profile).mode == mode else mode
+    backend = Server(f"{server}/{path}", profile=profile, model="served", mode=asked, api_key=key)  # type: ignore[arg-type]  # of a table
+    state = finished(backend, desk.workflow)
+    assert desk.log == DONE
+    assert state.sent.mode == mode
+
+
+@pytest.mark.parametrize(
+    ("path", "profile", "mode"),
+    [
+        ("llama/v1", "llama-server", "constrained"),
+        ("vllm/v1", "vllm", "constrained"),
+        ("plain/v1", "openai-compatible", "native"),
+    ],
+)
+def test_a_server_is_recognised_by_what_it_says_of_itself(
+    server: str, path: str, profile: str, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "forge")
+    desk = Desk()
+    assert finished(Server(f"{server}/{path}"), desk.workflow).sent.mode == mode
+    assert desk.log == DONE
+    assert f"is taken for {profile}: mode {mode}, 4096 tokens" in caplog.text
+
+
+def test_a_template_without_tools_is_prompted_and_it_is_said(server: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Such a server ignores `tools` with status 200: the model would never hear of them."""
+    desk = Desk()
+    profile = Profile(name="mine", context="props")
+    assert finished(Server(f"{server}/toolless/v1", profile=profile), desk.workflow).sent.mode == "prompted"
+    assert desk.log == DONE
+    assert "template has no tools" in caplog.text
+
+
+@pytest.mark.parametrize("constrain", ["json_schema", "structured_outputs", "guided_json"])
+def test_vllm_is_constrained_in_each_way_that_it_has_had(server: str, constrain: str) -> None:
+    desk = Desk()
+    profile = Profile(name="mine", mode="constrained", constrain=constrain, context="models")  # type: ignore[arg-type]
+    finished(Server(f"{server}/vllm/v1", profile=profile), desk.workflow)
+    assert desk.log == DONE
+
+
+def test_adding_a_backend_is_one_file(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    own = Profile(name="gateway", url=f"{server}/vllm", mode="constrained", constrain="json_schema", context="models")
+    file.write_text(to_toml(own).replace("/vllm", "/vllm/v1"))
+    desk = Desk()
+    finished(Server(profile=file), desk.workflow)
+    assert desk.log == DONE
+
+
+def test_options_go_by_the_names_that_the_backend_has_for_them(server: str) -> None:
+    desk = Desk()
+    options = Sampling(repeat_penalty=1.1, extra={"min_tokens": 1})
+    finished(Server(f"{server}/vllm/v1", sampling=options), desk.workflow)
+    assert desk.log == DONE
+
+
+def test_an_option_that_the_backend_has_not_is_refused_before_anything_is_sent(server: str) -> None:
+    with pytest.raises(ForgeError, match="openai: it has no top_k, min_p"):
+        Server(f"{server}/openai/v1", profile="openai", model="m", sampling=Sampling(top_k=1, min_p=0.1))
+
+
+def test_ollama_says_which_model_it_has_not(server: str) -> None:
+    with pytest.raises(ForgeError, match="ollama pull missing"):
+        run_sync(Desk().workflow, "Go.", backend=Server(f"{server}/ollama", profile="ollama", model="missing"))
 
 
 def test_a_prompted_run_in_xml() -> None:
@@ -54,6 +138,25 @@ def test_a_prompted_run_in_xml() -> None:
     assert 'name="what">a</parameter>' in json.loads(model.requests[1])["messages"][2]["content"]
 
 
-def test_a_wire_that_cannot_be_asked_for_its_models_wants_one(server: str) -> None:
-    with pytest.raises(ForgeError, match="needs model="):
-        Server(server, wire="ollama")
+def test_a_profile_that_cannot_be_asked_for_its_models_wants_one(server: str) -> None:
+    with pytest.raises(ForgeError, match="write ollama:MODEL"):
+        Server(server, profile="ollama")
+
+
+@pytest.mark.parametrize(("profile", "mode"), [("openai-compatible", "constrained"), ("anthropic", "constrained")])
+def test_a_mode_that_the_backend_has_not_is_refused(server: str, profile: str, mode: str) -> None:
+    with pytest.raises(ForgeError, match="cannot constrain decoding"):
+        Server(server, profile=profile, model="m", mode=mode)  # type: ignore[arg-type]  # of a table
+
+
+def test_what_a_server_repeats_of_a_key_is_hidden(server: str) -> None:
+    halted = run_sync(
+        Desk().workflow,
+        "Go.",
+        backend=Server(
+            f"{server}/echo/v1", model="m", profile="vllm", api_key="sk-very-secret", headers={"x-team": "team-secret"}
+        ),
+    ).failure()
+    assert isinstance(halted.halt, BackendFailed)
+    assert "***" in halted.halt.fault.body
+    assert "secret" not in repr(halted)

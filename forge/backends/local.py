@@ -18,7 +18,7 @@ from forge.backends.server import Server
 from forge.connection import Connection
 from forge.errors import BackendError
 from stages.serialize import Mode
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
 
 CONTEXT = 4096
 """Tokens of context where the user does not say."""
@@ -72,6 +72,7 @@ class Local:
         try:
             backend = Server(
                 server.url,
+                profile="llama-server",
                 model=model.stem if isinstance(model, Path) else model.name,
                 mode=self._mode,
                 sampling=self._sampling,

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from forge.errors import ForgeError
 from stages.serialize import Mode
+from stages.wire.constrained import Constrain
+from stages.wire.wires import Dialect, WireName
 
-WireName = Literal["openai", "ollama", "anthropic"]
-Constrain = Literal["none", "json_schema", "strict", "format", "structured_outputs", "guided_json"]
 Context = Literal["given", "props", "models", "show"]
 
 
@@ -24,6 +24,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `key_header` is the header that a key is sent in; in `authorization` it is a bearer token.
     `headers` and `body` are sent with every request, as they are; `tools_body` with those that have tools.
 
+    `option_names` are its own names for sampling options; the empty one says that it has no such option.
+
     `wire` is the protocol. `mode` is how tool calls are asked for where the user leaves that to forge.
     `native_calls`: whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for:
     `json_schema` and `strict` as `response_format` (the latter in OpenAI's strict subset), `format` as Ollama has
@@ -33,7 +35,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
     `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.
     `alternating`: the model's template wants roles to take turns; unset, the template is asked, where it is shown.
-    `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`.
+    `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`. `prompt_cache`: it is told
+    how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     headers: dict[str, str] = {}
     body: dict[str, object] = {}
     tools_body: dict[str, object] = {}
+    option_names: dict[str, str] = {}
     mode: Mode = "native"
     native_calls: bool = True
     constrain: Constrain = "none"
@@ -52,6 +56,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     context_tokens: int | None = None
     alternating: bool | None = None
     tokenizer: bool = False
+    prompt_cache: bool = False
 
     def __post_init__(self) -> None:
         """ValueError for a mode that the profile itself says the backend cannot do."""
@@ -61,6 +66,21 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError('mode = "constrained" needs constrain = "json_schema", or another way that it has')
         if (self.wire == "ollama") != (self.constrain == "format") and self.constrain != "none":
             raise ValueError(f'constrain = "{self.constrain}" is not for the wire "{self.wire}"')
+        if self.wire == "anthropic" and self.constrain != "none":
+            raise ValueError('the wire "anthropic" has no way to constrain a reply; leave constrain out')
+
+    def dialect(self, context_tokens: int) -> Dialect:
+        """How the wire is spoken to this backend; Ollama is told the size of the context, in tokens."""
+        return Dialect(
+            wire=self.wire,
+            constrain=self.constrain,
+            body=self.body,
+            tools_body=self.tools_body,
+            option_names=self.option_names,
+            # Ollama cuts a prompt to its own default context without a word; so it is told what forge counts on.
+            context_tokens=context_tokens if self.wire == "ollama" else None,
+            cache=self.prompt_cache,
+        )
 
 
 def to_toml(profile: Profile) -> str:

@@ -1,162 +1,234 @@
-"""A server that speaks the OpenAI chat completions protocol, at an address."""
+"""A server at an address, over HTTP: what it is comes from its profile, what it has is asked of it."""
 
 import logging
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Literal, TypeVar
+from pathlib import Path
+from typing import Literal, TypedDict
 from urllib.parse import urlsplit
 
 import httpx
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 
+from forge.backends.credentials import headers_for, scrubbed, secrets
+from forge.backends.ollama import context_of
+from forge.backends.profile import Profile, load, named_profile
+from forge.backends.recognise import About, addressed, ask_about, recognised
+from forge.backends.sampling import recommended
 from forge.backends.template import alternates, markers
 from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection
-from forge.errors import BackendError, ForgeError
+from forge.errors import ForgeError
 from forge.interpreters.http import Http
-from stages.effect import Fault
+from stages.effect import Replied, Send, Undelivered
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
-from stages.wire import ollama
-from stages.wire.openai import Sampling
 from stages.wire.prompted import JSON, XML
-from stages.wire.wires import OPENAI, WIRES, Wire
+from stages.wire.sampling import Sampling
+from stages.wire.wires import Wire, wire
 
 DEFAULT_CONTEXT = 4096
-"""Tokens of context that are assumed where a server does not say how many it has."""
+"""Tokens of context that are assumed where neither the server nor its profile says how many it has."""
 
-KNOCK = 10.0
-"""Seconds in which a server must answer the first question."""
-
-
-class _Settings(Struct):
-    n_ctx: int
+log = logging.getLogger("forge")
 
 
-class _Props(Struct):
-    """What llama.cpp says of itself at /props."""
+class Options(TypedDict, total=False):
+    """What can be said of a server beside its address and its profile: see `Server`."""
 
-    default_generation_settings: _Settings
-    chat_template: str = ""
-
-
-class _Model(Struct):
-    id: str
-    max_model_len: int | None = None
-
-
-class _Models(Struct):
-    data: list[_Model]
-
-
-T = TypeVar("T", _Props, _Models)
-WireName = Literal["openai", "ollama", "anthropic"]
+    mode: Mode | Literal["auto"]
+    api_key: str
+    sampling: Sampling | None
+    model_sampling: bool
+    context_tokens: int | None
+    headers: Mapping[str, str] | None
+    timeout: float
+    retry: RetryPolicy | None
+    form: Literal["json", "xml"]
+    proxy: str | None
+    verify: bool | ssl.SSLContext
 
 
 class Server:
     """A server at `url`; what is not given is asked of it.
 
-    `wire` is the protocol that it is spoken to in: chat completions, which nearly every server knows, Ollama's own
-    (`ollama`), or the Messages API (`anthropic`); of the latter two nothing is asked, so `model` must be given.
-    `form` is how calls are written in the modes that write them as text.
-    `mode` auto: constrained on llama.cpp, which enforces a JSON Schema, else native. `context_tokens`: as the
-    server says, else 4,096. `model`: the first that it lists. `timeout`: seconds without a byte from it.
+    `profile` is what it is: a name (`forge.backends.profile.names`), a TOML file, or a Profile; without one it is
+    recognised by its own endpoints, as llama.cpp, vLLM, or any other of the chat completions protocol.
+    `mode` auto is the profile's. `model`: the first that it lists. `context_tokens`: as the server says, else as the
+    profile does, else 4,096. `sampling` are options of every reply; with `model_sampling` those that are unset are
+    as its makers recommend (`forge.backends.sampling`). `form` is how calls are written in modes that write text.
+    `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
+    read, for the profile's own address alone. `timeout`: seconds without a byte from it. `proxy` and `verify` are
+    httpx's (a client certificate goes into an ssl.SSLContext). ForgeError for what makes no sense.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str = "",
         *,
+        profile: Profile | Path | str | None = None,
         model: str = "",
         mode: Mode | Literal["auto"] = "auto",
         api_key: str = "",
         sampling: Sampling | None = None,
+        model_sampling: bool = False,
         context_tokens: int | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 300.0,
         retry: RetryPolicy | None = None,
-        wire: WireName = "openai",
         form: Literal["json", "xml"] = "json",
+        proxy: str | None = None,
+        verify: bool | ssl.SSLContext = True,
     ) -> None:
-        if wire != "openai" and not model:
-            raise ForgeError(f"the wire {wire} needs model=…: a server is not asked for its models over it")
-        self._wire = _wire(wire, context_tokens)
-        self._form = XML if form == "xml" else JSON
-        self._base = _base(url, self._wire)
+        self._base = base(url, _profile(profile))
+        self._profile = _profile(profile) or addressed(self._base)
+        if self._profile and self._profile.wire != "openai" and not model:
+            name = self._profile.name
+            raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
+        if self._profile:
+            check_mode(mode, self._profile)
         self._model = model
         self._mode: Mode | Literal["auto"] = mode
-        self._headers = {**_credentials(wire, api_key), **(headers or {})}
+        # Without a profile there is no address of its own, so no environment is read for a server that is recognised.
+        known = self._profile or named_profile("openai-compatible")
+        self._headers = headers_for(self._base, known, api_key, headers or {})
+        self._hidden = secrets(self._headers, known)
         self._sampling = sampling or Sampling()
+        _check_options(self._sampling, known)
+        self._model_sampling = model_sampling
         self._context_tokens = context_tokens
-        self._timeout = timeout
-        self._retry = retry
+        self._form = XML if form == "xml" else JSON
+        self._timeout, self._retry = timeout, retry
+        self._proxy, self._verify = proxy, verify
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Ask the server what it is. BackendError if nothing answers there."""
-        async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout) as client:
-            asked = self._wire is OPENAI
-            props = await _ask(client, self._base.removesuffix("/v1") + "/props", _Props) if asked else None
-            models = await _ask(client, self._base + "/models", _Models) if asked else None
-            first = models.data[0] if models and models.data else None
-            found = props.default_generation_settings.n_ctx if props else first.max_model_len if first else None
-            auto: Mode = "constrained" if props else "native"
+        """Ask the server what it is. BackendError if nothing answers there; ForgeError for what it cannot do."""
+        async with httpx.AsyncClient(
+            headers=self._headers, timeout=self._timeout, proxy=self._proxy, verify=self._verify
+        ) as client:
+            about = await self._about(client)
+            profile = self._profile or recognised(about)
+            check_mode(self._mode, profile)
+            mode = chosen(self._mode, profile, about)
+            model = self._model or (about.first.id if about.first else "")
+            context = await self._context(client, profile, about, model)
+            spoken = wire(profile.dialect(context))
+            log.info("%s is taken for %s: mode %s, %d tokens of context", self._base, profile.name, mode, context)
             tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
-            rate = await tokenizer.tokens_per_character() if props else None
-            if not props:
-                logging.getLogger("forge").info("%s is no llama.cpp: tokens are estimated until it replies", self._base)
+            rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
+            template = about.props.chat_template if about.props else ""
             yield Connection(
-                send=Http(client, self._base, self._retry, self._wire),
-                mode=auto if self._mode == "auto" else self._mode,
-                model=self._model or (first.id if first else ""),
-                context_tokens=self._context_tokens or found or DEFAULT_CONTEXT,
-                sampling=self._sampling,
-                markers=markers(props.chat_template) if props else None,
+                send=self._send(client, spoken),
+                mode=mode,
+                model=model,
+                context_tokens=context,
+                sampling=self._sampling.over(recommended(model)) if self._model_sampling else self._sampling,
+                markers=markers(template) if template else None,
                 tokens_per_character=rate,
                 count=None if rate is None else tokenizer.count,
-                alternating=alternates(props.chat_template) if props else False,
-                wire=self._wire,
+                alternating=alternates(template) if profile.alternating is None else profile.alternating,
+                wire=spoken,
                 form=self._form,
             )
 
+    async def _about(self, client: httpx.AsyncClient) -> About:
+        if self._profile is None:
+            return await ask_about(client, self._base, props=True)
+        if self._profile.wire != "openai" or (self._model and self._profile.context == "given"):
+            return About()
+        return await ask_about(client, self._base, props=self._profile.context == "props")
 
-def _wire(name: WireName, context_tokens: int | None) -> Wire:
-    if name != "ollama":
-        return WIRES[name]
-    # Ollama cuts a prompt to its own default context without a word; so it is told of the one that forge counts on.
-    own = ollama.Options(num_ctx=context_tokens or DEFAULT_CONTEXT)
-    return replace(WIRES[name], head=lambda model, sampling, _: ollama.head(model, sampling, own))
+    async def _context(self, client: httpx.AsyncClient, profile: Profile, about: About, model: str) -> int:
+        """Tokens: as the user says, as the server does, as the profile does."""
+        if self._context_tokens:
+            return self._context_tokens
+        default = profile.context_tokens or DEFAULT_CONTEXT
+        match profile.context:
+            case "props":
+                return about.props.default_generation_settings.n_ctx if about.props else default
+            case "models":
+                listed = about.models.data if about.models else []
+                asked = next((each for each in listed if each.id == model), about.first)
+                return (asked.max_model_len if asked else None) or default
+            case "show":
+                return await context_of(client, self._base, model, default)
+            case "given":
+                return default
+
+    def _send(self, client: httpx.AsyncClient, spoken: Wire) -> "_Scrubbing":
+        return _Scrubbing(Http(client, self._base, self._retry, spoken), self._hidden)
 
 
-def _credentials(wire: WireName, api_key: str) -> dict[str, str]:
-    if wire == "anthropic":
-        return {"anthropic-version": "2023-06-01"} | ({"x-api-key": api_key} if api_key else {})
-    return {"authorization": f"Bearer {api_key}"} if api_key else {}
+class _Scrubbing:
+    """The interpreter of `Send`, but for credentials that a server repeats in its errors."""
+
+    def __init__(self, http: Http, hidden: tuple[str, ...]) -> None:
+        self._http = http
+        self._hidden = hidden
+
+    async def __call__(self, effect: Send) -> Replied | Undelivered:
+        return scrubbed(await self._http(effect), self._hidden)
 
 
-def _base(url: str, wire: Wire) -> str:
-    """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one."""
+def _profile(given: Profile | Path | str | None) -> Profile | None:
+    match given:
+        case None | Profile():
+            return given
+        case Path():
+            return load(given)
+        case str() if given.endswith(".toml"):
+            return load(Path(given))
+        case str():
+            return named_profile(given)
+
+
+def check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
+    """ForgeError for a mode that the backend has not."""
+    if mode == "native" and not profile.native_calls:
+        raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
+    if mode == "constrained" and profile.constrain == "none":
+        raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
+
+
+def _check_options(sampling: Sampling, profile: Profile) -> None:
+    """ForgeError for an option that the backend has not."""
     try:
-        parts = urlsplit(url)
+        wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())
+    except ValueError as error:
+        raise ForgeError(f"{profile.name}: {error}") from None
+
+
+def chosen(mode: Mode | Literal["auto"], profile: Profile, about: About) -> Mode:
+    """How tool calls are asked for: as the user says, else as the profile does, where the model's template lets it."""
+    if mode != "auto":
+        return mode
+    if profile.mode == "native" and about.props and about.props.chat_template_caps.get("supports_tools") is False:
+        log.warning("the model's chat template has no tools, so the server would ignore them; the mode is prompted")
+        return "prompted"
+    return profile.mode
+
+
+def base(url: str, profile: Profile | None) -> str:
+    """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one.
+
+    ForgeError for what is no address, without showing what may be a password in it.
+    """
+    given = url or (profile.url if profile else "")
+    try:
+        parts = urlsplit(given)
         right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # brackets that don't close, a port that is no number or too large
         right = False
+        parts = urlsplit("")
+    if "@" in given:
+        raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
     if not right:
-        raise ForgeError(f"{url!r} is no server's address; write it like http://127.0.0.1:8080")
-    trimmed = url.rstrip("/").removesuffix(wire.path)
-    return trimmed if parts.path.strip("/") or wire.name == "ollama" else f"{trimmed}/v1"
-
-
-async def _ask(client: httpx.AsyncClient, url: str, form: type[T]) -> T | None:
-    """What the server says there, None if it does not know the question. BackendError if nobody answers."""
-    try:
-        response = await client.get(url, timeout=KNOCK)
-    except httpx.HTTPError as error:
-        sentence = f"cannot connect to {url}: {error or type(error).__name__}. Is the server running there?"
-        raise BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence)) from None
-    try:
-        return msgspec.json.decode(response.content, type=form) if response.is_success else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080")
+    if parts.query or parts.fragment:
+        raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
+    protocol = (
+        wire(profile.dialect(DEFAULT_CONTEXT)) if profile else wire(named_profile("openai-compatible").dialect(0))
+    )
+    trimmed = given.rstrip("/").removesuffix(protocol.path)
+    return trimmed if parts.path.strip("/") or protocol.name == "ollama" else f"{trimmed}/v1"

@@ -40,7 +40,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--order", choices=ORDERS, help="which order to report on (default: any)")
     parser.add_argument("--message", help="ask for something else instead")
-    parser.set_defaults(command=run_demo, backend="local")
+    parser.set_defaults(command=run_demo, backend="local", profile=None)
     _model_options(parser)
 
 
@@ -49,7 +49,10 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if there is only one in it")
     parser.add_argument("message", help="what the user asks")
-    parser.add_argument("--backend", required=True, help="local, or a server's address: http://127.0.0.1:8080")
+    parser.add_argument(
+        "--backend", required=True, help="local, a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md)"
+    )
+    parser.add_argument("--profile", help="what the server at the address is: a name, or a TOML file")
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="fills {NAME} in the prompt")
     parser.set_defaults(command=run_workflow)
     _model_options(parser)
@@ -62,6 +65,7 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     add("--model", default="", help=f"local: {models}, or a GGUF file; else the server's name for it")
     add("--mode", choices=modes, default="auto", help="how tool calls are asked for (default: what the server bears)")
     add("--temperature", type=float, help="of the sampling (default: the server's)")
+    add("--model-sampling", action="store_true", help="the sampling that the model's makers recommend, if it is known")
     add("--seed", type=int, help="of the sampling, to get the same run again")
     add("--max-tokens", type=_positive, default=512, help="of one reply (default: %(default)s)")
     add("--context", type=_positive, help="tokens of context (default: as the server says; local: 4096)")

@@ -17,7 +17,7 @@ from returns.result import Failure, Result
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends import Backend, Local, Server, named
+from forge.backends import Backend, Local, named
 from forge.backends.download import Progress
 from forge.cli import demo
 from forge.cli.load import load_workflow
@@ -29,7 +29,7 @@ from forge.loop import Finished, Halted
 from forge.run import Watching, run
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, Rejected
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
 
 
 def run_demo(options: argparse.Namespace) -> int:
@@ -100,16 +100,16 @@ def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) 
             port=options.port,
             progress=progress,
         )
-    if options.backend.startswith(("http://", "https://")):
-        return Server(
-            options.backend,
-            model=options.model,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            api_key=_key(options.api_key_env),
-        )
-    return named(options.backend)  # refuses every other, and says what is possible
+    return named(
+        options.backend,
+        options.model,
+        profile=options.profile,
+        mode=options.mode,
+        context_tokens=options.context,
+        sampling=sampling,
+        model_sampling=options.model_sampling,
+        api_key=_key(options.api_key_env),
+    )
 
 
 def _key(variable: str | None) -> str:

@@ -9,8 +9,8 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
-from stages.wire.openai import Sampling
 from stages.wire.prompted import JSON, Form
+from stages.wire.sampling import Sampling
 
 Line = str | Reply | Fault
 

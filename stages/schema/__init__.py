@@ -3,6 +3,6 @@
 from stages.schema.check import Check, Fits, Misfit, checker
 from stages.schema.compiled import SchemaError
 from stages.schema.problems import Problem
-from stages.schema.project import Projection, project
+from stages.schema.project import Projection, Target, project
 
-__all__ = ["Check", "Fits", "Misfit", "Problem", "Projection", "SchemaError", "checker", "project"]
+__all__ = ["Check", "Fits", "Misfit", "Problem", "Projection", "SchemaError", "Target", "checker", "project"]

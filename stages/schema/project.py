@@ -1,8 +1,9 @@
 """The projection of a schema to what a backend's grammar can bear; the rest is checked after decoding (D25).
 
-The rules are those of llama.cpp's converter (common/json-schema-to-grammar.cpp), which refuses some schemas and
-reads others more narrowly than JSON Schema does: an object is closed unless it says otherwise, `allOf` makes
-every member required, an empty schema is an object, and keywords beside `anyOf` or `enum` count for nothing.
+What OpenAI's strict mode takes is in `strict`; all that follows is about llama.cpp. The rules are those of its
+converter (common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON
+Schema does: an object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is
+an object, and keywords beside `anyOf` or `enum` count for nothing.
 """
 
 import re
@@ -18,10 +19,11 @@ from stages.schema.compiled import pointed
 from stages.schema.containers import Inner, anything, of_array, of_object
 from stages.schema.cycles import endless
 from stages.schema.merge import NOTES, merged
+from stages.schema.strict import NotStrict, strict
 from stages.schema.value import Json
 
-Target = Literal["llama.cpp"]
-"""The grammars that are known: llama.cpp's, and so llama-server's, llamafile's and Ollama's."""
+Target = Literal["llama.cpp", "openai-strict"]
+"""The grammars that are known: llama.cpp's, and so llama-server's, llamafile's and Ollama's; OpenAI's strict mode."""
 
 KEPT = ("description", "default")
 UNKNOWN = frozenset(
@@ -38,11 +40,14 @@ MOST_NAMES = 200
 class Projection(Struct, frozen=True, kw_only=True):
     """A schema that the backend bears and that accepts every value that the original accepts.
 
-    `dropped` names what it does not ask for any more (`pattern at "sku"`), in the order of the schema.
+    `dropped` names what it does not ask for any more (`pattern at "sku"`), in the order of the schema. `refused` says
+    why the target bears no such schema, where it bears none; the schema is then the one for llama.cpp.
+    In the strict mode it accepts null in place of a member that the original lets one leave out (see `coerce`).
     """
 
     schema: Raw
     dropped: tuple[str, ...] = ()
+    refused: str = ""
 
 
 def project(schema: bytes | Raw, target: Target) -> Projection:
@@ -52,9 +57,20 @@ def project(schema: bytes | Raw, target: Target) -> Projection:
     """
     match target:
         case "llama.cpp":
-            return _for_llama(msgspec.json.decode(schema))
+            part, dropped = _for_llama(msgspec.json.decode(schema))
+            return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped)
+        case "openai-strict":
+            return _for_strict(*_for_llama(msgspec.json.decode(schema)))
         case _:
             assert_never(target)
+
+
+def _for_strict(part: Part, dropped: tuple[str, ...]) -> Projection:
+    try:
+        closed, more = strict(part, dropped)
+    except NotStrict as reason:
+        return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped, refused=str(reason))
+    return Projection(schema=Raw(msgspec.json.encode(closed)), dropped=dropped + more)
 
 
 class _Work(Struct):
@@ -69,14 +85,14 @@ class _Work(Struct):
         self.dropped.append(f'{what} at "{path.removeprefix(".")}"' if path else what)
 
 
-def _for_llama(root: Json) -> Projection:
+def _for_llama(root: Json) -> tuple[Part, tuple[str, ...]]:
     work = _Work(root, {}, {}, [])
     projected = _part(root, "", work)
     for name in endless(work.definitions):
         work.definitions[name] = anything()
         work.drop("a reference that leads only to itself", name)
     whole = {**projected, "$defs": work.definitions} if work.definitions else projected
-    return Projection(schema=Raw(msgspec.json.encode(whole)), dropped=tuple(dict.fromkeys(work.dropped)))
+    return whole, tuple(dict.fromkeys(work.dropped))
 
 
 def _part(schema: Json, path: str, work: _Work) -> Part:

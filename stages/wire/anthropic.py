@@ -6,6 +6,7 @@ is blank. Thinking is read, not sent back: the API takes it only with its signat
 """
 
 import re
+from collections.abc import Mapping
 from typing import assert_never
 
 import msgspec
@@ -15,10 +16,11 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.tool import ToolSpec
 from stages.wire.faults import cut, reported
-from stages.wire.openai import Sampling, arguments_text, encode_messages
+from stages.wire.openai import arguments_text, encode_messages
+from stages.wire.sampling import Sampling, options
 from stages.wire.valid import repaired
 
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "system_text", "tail"]
+__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "system_text"]
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """Names of tools that the API takes: no dots."""
@@ -65,36 +67,25 @@ class WireTool(Struct, frozen=True, kw_only=True):
     cache_control: Cache | UnsetType = UNSET
 
 
-class _Head(Struct, frozen=True, kw_only=True):
-    max_tokens: int
-    temperature: float | UnsetType
-    top_p: float | UnsetType
-    top_k: int | UnsetType
-    model: str
-    cache_control: Cache | UnsetType
-    system: tuple[TextBlock, ...] | UnsetType
+NAMES = {
+    "stop": "stop_sequences",
+    **dict.fromkeys(("min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "seed"), ""),
+}
+"""The options that the API has another name for, or has not."""
 
 
-def head(model: str, sampling: Sampling, system: str = "", *, cache: bool = False) -> Raw:
+def head(
+    model: str, sampling: Sampling, system: str = "", *, cache: bool = False, body: Mapping[str, object] | None = None
+) -> Raw:
     """The fields of a request before its messages; `system` is `system_text` of the history.
 
-    `cache` marks the system prompt, and has the server move a mark of its own along the messages. ValueError for
-    options that the API does not have: it would refuse every request.
+    `cache` marks the system prompt, and has the server move a mark of its own along the messages. `body` are
+    further fields. ValueError for options that the API does not have: it would refuse every request.
     """
-    foreign = ("min_p", "repeat_penalty", "presence_penalty", "seed")
-    if given := [name for name in foreign if getattr(sampling, name) is not UNSET]:
-        raise ValueError(f"the Messages API has no {', '.join(given)}; leave it out of the sampling options")
-    mark = Cache() if cache else UNSET
-    text = (TextBlock(text=system, cache_control=mark),) if system.strip() else UNSET
-    fields = _Head(
-        max_tokens=sampling.max_tokens,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        model=model,
-        cache_control=mark,
-        system=text,
-    )
+    mark = {"cache_control": Cache()} if cache else {}
+    text = TextBlock(text=system, cache_control=Cache() if cache else UNSET)
+    said = {"system": [text]} if system.strip() else {}
+    fields = {**(body or {}), **options(sampling, NAMES), **sampling.extra, "model": model, **mark, **said}
     return Raw(msgspec.json.encode(fields))
 
 
@@ -116,11 +107,6 @@ def encode_tools(tools: tuple[ToolSpec, ...], *, cache: bool = False) -> Raw:
         for number, tool in enumerate(tools)
     )
     return Raw(msgspec.json.encode(list(specs)))
-
-
-def tail(tools: Raw | None) -> Raw:
-    """The fields of a request after its messages."""
-    return Raw(b"{}" if tools is None else b'{"tools":' + bytes(tools) + b"}")
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:

@@ -1,9 +1,18 @@
 """The JSON Schema of the calls that may be made now, for servers that can constrain decoding (D25, D30)."""
 
+from typing import Literal, assert_never
+
 import msgspec
 from msgspec import Raw
 
 from stages.tool import ToolSpec
+
+Constrain = Literal["none", "json_schema", "strict", "format", "structured_outputs", "guided_json"]
+"""How a backend is asked to keep a reply to a JSON Schema.
+
+`json_schema` and `strict` in `response_format`, the latter in OpenAI's strict subset; `format` is Ollama's,
+`structured_outputs` vLLM's since version 0.11, `guided_json` its older one.
+"""
 
 
 def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, object]]:
@@ -41,16 +50,35 @@ def _reference(key: str, value: object, prefix: str) -> object:
     return _moved(value, prefix)
 
 
-def one_of(branches: list[tuple[bytes, dict[str, object]]]) -> Raw:
-    """The schema of a reply that is one of these calls."""
+def one_of(branches: list[tuple[bytes, dict[str, object]]], *, wrapped: bool = False) -> Raw:
+    """The schema of a reply that is one of these calls; `wrapped`: as the only member of an object, `call`."""
     definitions = {name: value for _, defined in branches for name, value in defined.items()}
-    calls = b'{"anyOf":[' + b",".join(call for call, _ in branches) + b"]"
-    return Raw(calls + (b',"$defs":' + msgspec.json.encode(definitions) if definitions else b"") + b"}")
+    calls = b'"anyOf":[' + b",".join(call for call, _ in branches) + b"]"
+    if wrapped:
+        rest = b'},"required":["call"],"additionalProperties":false'
+        calls = b'"type":"object","properties":{"call":{' + calls + b"}" + rest
+    return Raw(b"{" + calls + (b',"$defs":' + msgspec.json.encode(definitions) if definitions else b"") + b"}")
 
 
-def response_format(schema: Raw) -> Raw:
-    """The `response_format` of a request that asks for this schema."""
-    return Raw(b'{"type":"json_schema","json_schema":{"name":"tool_call","schema":' + bytes(schema) + b"}}")
+def field(schema: Raw, constrain: Constrain) -> bytes:
+    """The field of a request that asks for a reply of this schema. ValueError where the backend has none."""
+    given = bytes(schema)
+    match constrain:
+        case "json_schema":
+            return b'"response_format":{"type":"json_schema","json_schema":{"name":"tool_call","schema":%b}}' % given
+        case "strict":
+            named = b'{"name":"tool_call","strict":true,"schema":%b}' % given
+            return b'"response_format":{"type":"json_schema","json_schema":%b}' % named
+        case "format":
+            return b'"format":%b' % given
+        case "structured_outputs":
+            return b'"structured_outputs":{"json":%b}' % given
+        case "guided_json":
+            return b'"guided_json":%b' % given
+        case "none":
+            raise ValueError("this backend takes no JSON Schema of the reply; use the mode native or prompted")
+        case other:
+            assert_never(other)
 
 
 class _Summary(msgspec.Struct, forbid_unknown_fields=True):

@@ -4,18 +4,20 @@ It differs from chat completions: arguments are objects, calls have no ids (a re
 from forge, D22), sampling stands under `options`, and a JSON Schema is the `format` itself.
 """
 
+from collections.abc import Mapping
 from typing import assert_never
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.wire.faults import cut, reported
-from stages.wire.openai import Sampling, arguments_text, encode_messages, encode_tools
+from stages.wire.openai import arguments_text, encode_messages, encode_tools
+from stages.wire.sampling import Sampling, options
 from stages.wire.valid import repaired
 
-__all__ = ["Options", "decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "tail"]
+__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head"]
 
 
 class WireFunction(Struct, frozen=True, kw_only=True, gc=False):
@@ -34,54 +36,20 @@ class WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     tool_name: str = ""
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """What Ollama alone has. Unset, the server chooses: a context of 4,096 tokens, cut silently, on many machines."""
-
-    num_ctx: int | UnsetType = UNSET
-    think: bool | str | UnsetType = UNSET
-    """Whether the model thinks first; a level (`low`, `medium`, `high`) where the model has them."""
+NAMES = {"max_tokens": "num_predict"}
+"""The options that Ollama has another name for."""
 
 
-class _Options(Struct, frozen=True, kw_only=True):
-    num_ctx: int | UnsetType
-    num_predict: int
-    temperature: float | UnsetType
-    top_p: float | UnsetType
-    top_k: int | UnsetType
-    min_p: float | UnsetType
-    repeat_penalty: float | UnsetType
-    presence_penalty: float | UnsetType
-    seed: int | UnsetType
+def head(model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None) -> Raw:
+    """The fields of a request before its messages; those of `body` and of `sampling.extra` stand at the top level.
 
-
-class _Head(Struct, frozen=True, kw_only=True):
-    model: str
-    stream: bool = False
-    think: bool | str | UnsetType
-    options: _Options
-
-
-def head(model: str, sampling: Sampling, own: Options | None = None) -> Raw:
-    """The fields of a request before its messages."""
-    own = own or Options()
-    options = _Options(
-        num_ctx=own.num_ctx,
-        num_predict=sampling.max_tokens,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        min_p=sampling.min_p,
-        repeat_penalty=sampling.repeat_penalty,
-        presence_penalty=sampling.presence_penalty,
-        seed=sampling.seed,
-    )
-    return Raw(msgspec.json.encode(_Head(model=model, think=own.think, options=options)))
-
-
-def tail(tools: Raw | None, schema: Raw | None) -> Raw:
-    """The fields of a request after its messages; `schema` is what the reply must fit, the bare JSON Schema."""
-    named = ((b'"tools":', tools), (b'"format":', schema))
-    return Raw(b"{" + b",".join(name + bytes(value) for name, value in named if value is not None) + b"}")
+    `num_ctx` is the size of the context in tokens. Unset, the server chooses: 4,096, cut silently, on many machines.
+    """
+    context = {} if num_ctx is None else {"num_ctx": num_ctx}
+    further: dict[str, object] = {**(body or {}), **sampling.extra}
+    more = further.pop("options", {})
+    asked = {**context, **options(sampling, NAMES), **(more if isinstance(more, dict) else {})}
+    return Raw(msgspec.json.encode({"model": model, "stream": False, **further, "options": asked}))
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:

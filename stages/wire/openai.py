@@ -5,7 +5,7 @@ the same values (D22). `decode_reply` reads a whole answer, and says as a Fault 
 cannot be read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 import msgspec
@@ -15,6 +15,21 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.tool import ToolSpec
 from stages.wire.faults import cut, reported
+from stages.wire.sampling import Sampling, options
+
+__all__ = [
+    "Sampling",
+    "WireMessage",
+    "WireSpec",
+    "WireTool",
+    "arguments_text",
+    "decode_reply",
+    "encode_history",
+    "encode_message",
+    "encode_messages",
+    "encode_tools",
+    "head",
+]
 
 
 class WireFunction(Struct, frozen=True, kw_only=True):
@@ -39,27 +54,12 @@ class WireSpec(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     parameters: Raw
+    strict: bool | UnsetType = UNSET
 
 
 class WireTool(Struct, frozen=True, kw_only=True):
     type: str = "function"
     function: WireSpec
-
-
-class Sampling(Struct, frozen=True, kw_only=True):
-    """Options of one request; what is unset is the server's to choose.
-
-    `max_tokens` is always sent: without it a small model may never stop.
-    """
-
-    temperature: float | UnsetType = UNSET
-    top_p: float | UnsetType = UNSET
-    top_k: int | UnsetType = UNSET
-    min_p: float | UnsetType = UNSET
-    repeat_penalty: float | UnsetType = UNSET
-    presence_penalty: float | UnsetType = UNSET
-    seed: int | UnsetType = UNSET
-    max_tokens: int = 1024
 
 
 def encode_message(message: Message) -> WireMessage:
@@ -94,21 +94,19 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
 _encode = msgspec.json.Encoder().encode
 
 
-def head(model: str, sampling: Sampling) -> Raw:
-    """The fields of a request before its messages: what never changes from turn to turn comes first (D20)."""
-    options = msgspec.json.encode(sampling)[:-1]
-    return Raw(options + b',"model":' + msgspec.json.encode(model) + b"}")
+def head(
+    model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
+) -> Raw:
+    """The fields of a request before its messages: what never changes from turn to turn comes first (D20).
+
+    `body` are fields that the backend wants in each, `names` its own for the options. ValueError: `options`.
+    """
+    return Raw(_encode({**(body or {}), **options(sampling, names or {}), **sampling.extra, "model": model}))
 
 
 def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
     """The messages of a request, each as JSON, in any wire."""
     return tuple(map(Raw, map(_encode, messages)))
-
-
-def tail(tools: Raw | None, response_format: Raw | None) -> Raw:
-    """The fields of a request after its messages."""
-    named = ((b'"tools":', tools), (b'"response_format":', response_format))
-    return Raw(b"{" + b",".join(name + bytes(value) for name, value in named if value is not None) + b"}")
 
 
 class _Function(Struct):

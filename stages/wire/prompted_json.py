@@ -26,6 +26,12 @@ class _Call(Struct, frozen=True, forbid_unknown_fields=True):
     args: Raw
 
 
+class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
+    """What OpenAI's strict mode makes of a call: its schemas cannot have alternatives at the top."""
+
+    call: _Call
+
+
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
     """The text that tells a model of its tools; made once per workflow."""
     return INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
@@ -57,5 +63,12 @@ def decode_calls(text: str) -> tuple[RawCall, ...]:
 def _is_call(text: str) -> _Call | None:
     try:
         return msgspec.json.decode(text, type=_Call)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _in_wrapping(text) if text.lstrip().startswith('{"call"') else None
+
+
+def _in_wrapping(text: str) -> _Call | None:
+    try:
+        return msgspec.json.decode(text, type=_Wrapped).call
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

@@ -1,13 +1,37 @@
 """The wires as values: what a stage or an interpreter must know of a protocol to speak it."""
 
 from collections.abc import Callable
+from typing import Literal, assert_never
 
+import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from stages.effect import Fault, Reply
 from stages.message import History
 from stages.tool import ToolSpec
-from stages.wire import anthropic, constrained, ollama, openai, valid
+from stages.wire import anthropic, constrained, ollama, openai, strict, valid
+from stages.wire.constrained import Constrain
+from stages.wire.sampling import Sampling
+
+WireName = Literal["openai", "ollama", "anthropic"]
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """How a backend speaks a protocol, as data: `wire` makes a Wire of it.
+
+    `constrain` is how a reply's JSON Schema is asked for. `body` are fields of every request, `tools_body` of those
+    with tools. `option_names` are a backend's own names for sampling options; empty: it has none.
+    `context_tokens` is what Ollama has to be told; `cache` has Anthropic keep the prompt.
+    """
+
+    wire: WireName = "openai"
+    constrain: Constrain = "none"
+    body: dict[str, object] = {}
+    tools_body: dict[str, object] = {}
+    option_names: dict[str, str] = {}
+    context_tokens: int | None = None
+    cache: bool = False
 
 
 class Wire(Struct, frozen=True, kw_only=True):
@@ -15,52 +39,93 @@ class Wire(Struct, frozen=True, kw_only=True):
 
     `head` and `tail` are the fields of a request before and after its messages; `head` is given the history, because
     some protocols keep the system prompt there. `tail` is given the tools and the bare JSON Schema of the reply.
+    ValueError from `head` for an option, from `tail` for a schema, that the backend has not.
     """
 
     name: str
     path: str
-    head: Callable[[str, openai.Sampling, History], Raw]
+    head: Callable[[str, Sampling, History], Raw]
     tools: Callable[[tuple[ToolSpec, ...]], Raw]
     messages: Callable[[History], tuple[Raw, ...]]
     tail: Callable[[Raw | None, Raw | None], Raw]
     decode: Callable[[bytes], Reply | Fault]
+    dialect: Dialect = Dialect()
 
 
-def _openai_tail(tools: Raw | None, schema: Raw | None) -> Raw:
-    return openai.tail(tools, None if schema is None else constrained.response_format(schema))
+def wire(dialect: Dialect) -> Wire:
+    """The protocol as that backend speaks it."""
+    match dialect.wire:
+        case "openai":
+            return _openai(dialect)
+        case "ollama":
+            return _ollama(dialect)
+        case "anthropic":
+            return _anthropic(dialect)
+        case other:
+            assert_never(other)
 
 
-def _anthropic_tail(tools: Raw | None, schema: Raw | None) -> Raw:
-    if schema is not None:
-        raise ValueError("the Messages API takes no JSON Schema of the reply; use the mode native or prompted")
-    return anthropic.tail(tools)
+def _openai(dialect: Dialect) -> Wire:
+    return Wire(
+        name="openai",
+        path="/chat/completions",
+        head=lambda model, sampling, _: openai.head(model, sampling, dialect.body, dialect.option_names),
+        tools=strict.encode_tools if dialect.constrain == "strict" else openai.encode_tools,
+        messages=lambda history: openai.encode_messages(openai.encode_history(valid.repaired(history))),
+        tail=_tail(dialect),
+        decode=openai.decode_reply,
+        dialect=dialect,
+    )
 
 
-OPENAI = Wire(
-    name="openai",
-    path="/chat/completions",
-    head=lambda model, sampling, _: openai.head(model, sampling),
-    tools=openai.encode_tools,
-    messages=lambda history: openai.encode_messages(openai.encode_history(valid.repaired(history))),
-    tail=_openai_tail,
-    decode=openai.decode_reply,
-)
-OLLAMA = Wire(
-    name="ollama",
-    path="/api/chat",
-    head=lambda model, sampling, _: ollama.head(model, sampling),
-    tools=ollama.encode_tools,
-    messages=lambda history: ollama.encode_messages(ollama.encode_history(history)),
-    tail=ollama.tail,
-    decode=ollama.decode_reply,
-)
-ANTHROPIC = Wire(
-    name="anthropic",
-    path="/messages",
-    head=lambda model, sampling, history: anthropic.head(model, sampling, anthropic.system_text(history)),
-    tools=anthropic.encode_tools,
-    messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
-    tail=_anthropic_tail,
-    decode=anthropic.decode_reply,
-)
-WIRES = {wire.name: wire for wire in (OPENAI, OLLAMA, ANTHROPIC)}
+def _ollama(dialect: Dialect) -> Wire:
+    return Wire(
+        name="ollama",
+        path="/api/chat",
+        head=lambda model, sampling, _: ollama.head(model, sampling, dialect.context_tokens, dialect.body),
+        tools=ollama.encode_tools,
+        messages=lambda history: ollama.encode_messages(ollama.encode_history(history)),
+        tail=_tail(dialect),
+        decode=ollama.decode_reply,
+        dialect=dialect,
+    )
+
+
+def _anthropic(dialect: Dialect) -> Wire:
+    return Wire(
+        name="anthropic",
+        path="/messages",
+        head=lambda model, sampling, history: anthropic.head(
+            model, sampling, anthropic.system_text(history), cache=dialect.cache, body=dialect.body
+        ),
+        tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.cache),
+        messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
+        tail=_tail(dialect),
+        decode=anthropic.decode_reply,
+        dialect=dialect,
+    )
+
+
+def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
+    """The tools with what goes along with them, then the schema in the backend's own field for it."""
+    along = msgspec.json.encode(dialect.tools_body)[1:-1]
+
+    def tail(tools: Raw | None, schema: Raw | None) -> Raw:
+        asked = b"" if tools is None else b'"tools":' + bytes(tools)
+        bound = b"" if schema is None else constrained.field(schema, dialect.constrain)
+        return Raw(b"{" + b",".join(filter(None, (asked, along if asked else b"", bound))) + b"}")
+
+    return tail
+
+
+def loosened(strictly: Wire, tools: tuple[ToolSpec, ...]) -> Wire:
+    """The wire, with a schema that is not strict where one of the tools cannot be: strict is a whole reply, or none."""
+    if strictly.dialect.constrain != "strict" or not strict.refused(tools):
+        return strictly
+    return wire(replace(strictly.dialect, constrain="json_schema"))
+
+
+OPENAI = wire(Dialect(constrain="json_schema"))
+OLLAMA = wire(Dialect(wire="ollama", constrain="format"))
+ANTHROPIC = wire(Dialect(wire="anthropic"))
+WIRES = {each.name: each for each in (OPENAI, OLLAMA, ANTHROPIC)}

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker, project
+from stages.schema.compiled import pointed
 from stages.schema.value import Json
 from tests.property.schemas import Specimen, mistaken, specimens
 
@@ -103,3 +104,72 @@ def test_a_projection_of_a_projection_is_itself(specimen: Specimen) -> None:
     once = project(encoded(specimen.schema).encode(), "llama.cpp")
     twice = project(once.schema, "llama.cpp")
     assert (bytes(twice.schema), twice.dropped) == (bytes(once.schema), ())
+
+
+def strict_parts(schema: Json) -> list[dict[str, Json]]:
+    """All schemas within, the whole first."""
+    match schema:
+        case dict():
+            within = [
+                *(members.values() if isinstance(members := schema.get("properties"), dict) else ()),
+                *(members.values() if isinstance(members := schema.get("$defs"), dict) else ()),
+                *(branches if isinstance(branches := schema.get("anyOf"), list) else ()),
+                *([schema["items"]] if "items" in schema else ()),
+            ]
+            return [schema, *(part for child in within for part in strict_parts(child))]
+        case _:
+            return []
+
+
+def as_strict(value: Json, schema: Json, root: dict[str, Json]) -> Json:
+    """The value as a strict decoder writes it: null for each member that it leaves out."""
+    assert isinstance(schema, dict)
+    if isinstance(reference := schema.get("$ref"), str):
+        return as_strict(value, pointed(root, reference), root)
+    if isinstance(branches := schema.get("anyOf"), list):
+        tried = [as_strict(value, branch, root) for branch in branches]
+        kept = ({**branch, "$defs": root.get("$defs", {})} for branch in branches if isinstance(branch, dict))
+        return next((each for each, branch in zip(tried, kept, strict=True) if valid(branch, each)), value)
+    match value, schema.get("properties"), schema.get("items"):
+        case dict(), dict() as members, _:
+            return {name: as_strict(value.get(name), child, root) for name, child in members.items()}
+        case list(), _, dict() as items:
+            return [as_strict(item, items, root) for item in value]
+        case _:
+            return value
+
+
+@given(specimens())
+def test_a_strict_projection_accepts_what_the_original_accepts_null_for_what_is_left_out(specimen: Specimen) -> None:
+    projected = project(encoded(specimen.schema).encode(), "openai-strict")
+    schema = json.loads(bytes(projected.schema))
+    if projected.refused:
+        return
+    written = as_strict(specimen.value, schema, schema)
+    assert valid(schema, written)
+    result = checker(encoded(specimen.schema).encode())(encoded(written))
+    assert isinstance(result, Fits), result
+    assert said(json.loads(result.arguments)) == said(specimen.value)
+
+
+@given(specimens())
+def test_a_strict_projection_is_in_the_subset(specimen: Specimen) -> None:
+    """https://platform.openai.com/docs/guides/structured-outputs#supported-schemas."""
+    projected = project(encoded(specimen.schema).encode(), "openai-strict")
+    if projected.refused:
+        return
+    for part in strict_parts(json.loads(bytes(projected.schema))):
+        assert not part.keys() & {
+            "allOf",
+            "oneOf",
+            "not",
+            "if",
+            "patternProperties",
+            "default",
+            "minLength",
+            "prefixItems",
+        }
+        assert part.keys() & {"type", "anyOf", "$ref"}
+        if part.get("type") == "object":
+            assert part["additionalProperties"] is False
+            assert part["required"] == [*part["properties"]]  # type: ignore[misc]  # strict_parts has seen it

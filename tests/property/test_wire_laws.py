@@ -16,8 +16,9 @@ from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.rescue import rescue
 from stages.wire import anthropic, ollama, openai, prompted
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.valid import alternating, is_object, repaired
+from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI
 from tests.property import servers
 
 
@@ -250,9 +251,9 @@ def test_heads_and_tails_are_objects(options: Sampling) -> None:
         openai.head("m", options),
         ollama.head("m", options),
         anthropic.head("m", options, "Do it."),
-        openai.tail(tools, None),
-        ollama.tail(tools, Raw(b"{}")),
-        anthropic.tail(tools),
-        anthropic.tail(None),
+        OPENAI.tail(tools, None),
+        OLLAMA.tail(tools, Raw(b"{}")),
+        ANTHROPIC.tail(tools, None),
+        ANTHROPIC.tail(None, None),
     ):
         assert isinstance(json.loads(bytes(part)), dict)

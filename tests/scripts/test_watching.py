@@ -18,7 +18,7 @@ from stages.events import Event
 from stages.halt import Cancelled
 from stages.message import Message, Tool
 from stages.state import Compaction
-from stages.wire.openai import Sampling
+from stages.wire.sampling import Sampling
 from tests.flows import Desk
 
 LOOK = call("look", what="a")

@@ -1,0 +1,71 @@
+"""Questions to a server about itself, over HTTP: bounded in size and in time; one that is loading is waited for."""
+
+import asyncio
+import time
+from typing import TypeVar
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from forge.errors import BackendError
+from stages.effect import Fault
+
+KNOCK = 10.0
+"""Seconds in which a server must answer a question about itself."""
+
+LOADING = 300.0
+"""Seconds that a server may take to load its model."""
+
+POLL = 0.5
+"""Seconds between two questions to a server that is loading."""
+
+MOST = 4 * 1024 * 1024
+"""Bytes of an answer that are read; a chat template may have some 100,000."""
+
+T = TypeVar("T")
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a server said: `content` is empty where it said more than `MOST` bytes."""
+
+    status: int
+    content: bytes
+
+    def read(self, form: type[T]) -> T | None:
+        """The answer in that form; None for a refusal, and for one in another form."""
+        if not httpx.codes.is_success(self.status):
+            return None
+        try:
+            return msgspec.json.decode(self.content, type=form)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+
+async def ask(client: httpx.AsyncClient, url: str, question: bytes | None = None) -> Answer:
+    """The answer to a GET, or to a POST of that question. BackendError if nobody answers."""
+    deadline = time.monotonic() + LOADING
+    answer = await _once(client, url, question)
+    while answer.status == httpx.codes.SERVICE_UNAVAILABLE and b"Loading model" in answer.content:
+        if time.monotonic() > deadline:
+            sentence = f"the server at {url} has been loading its model for {LOADING:.0f} seconds; look at its log"
+            raise BackendError(sentence, fault=Fault(kind="timeout", detail=sentence))
+        await asyncio.sleep(POLL)
+        answer = await _once(client, url, question)
+    return answer
+
+
+async def _once(client: httpx.AsyncClient, url: str, question: bytes | None) -> Answer:
+    method = "GET" if question is None else "POST"
+    kind = {"content-type": "application/json"}
+    try:
+        async with asyncio.timeout(KNOCK), client.stream(method, url, content=question, headers=kind) as response:
+            content = bytearray()
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > MOST:
+                    return Answer(status=response.status_code, content=b"")
+    except (httpx.HTTPError, TimeoutError) as error:
+        sentence = f"cannot connect to {url}: {error or type(error).__name__}. Is the server running there?"
+        raise BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence)) from None
+    return Answer(status=response.status_code, content=bytes(content))

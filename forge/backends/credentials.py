@@ -1,0 +1,95 @@
+"""Credentials: at most one, sent to the address that it is meant for, and shown nowhere (D28)."""
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from forge.backends.profile import Profile
+from forge.errors import ForgeError
+from stages.effect import Replied, Undelivered
+
+HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
+"""The headers that carry a credential."""
+
+SHORTEST = 6
+"""Characters of a value that is hidden; a shorter one would be found in every other text."""
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_VALUE = re.compile(r"[\x20-\x7e\t]*")
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def headers_for(url: str, profile: Profile, api_key: str, own: Mapping[str, str]) -> dict[str, str]:
+    """The headers of every request to `url`: the profile's, the key if there is one, and the user's own.
+
+    Without `api_key`, and without a header of the user's that carries one, the profile's `key_env` is read, if `url`
+    is the profile's own address: a key for one host is never sent to another. ForgeError for two credentials, for a
+    key or a header that cannot be sent; none of them shows it.
+    """
+    wrong = [name for name, value in own.items() if not (_NAME.fullmatch(name) and _VALUE.fullmatch(value))]
+    if wrong:
+        raise ForgeError(f"the header {wrong[0]!r} cannot be sent: it or its value holds characters that none can")
+    carried = [name for name, value in own.items() if _carries(name, value, profile)]
+    if len(carried) + bool(api_key.strip()) > 1:
+        given = [*(["api_key"] if api_key.strip() else []), *(f"the header {name}" for name in carried)]
+        raise ForgeError(f"there are two credentials for {_host(url)}: {' and '.join(given)}; leave one out")
+    key = api_key.strip() or ("" if carried else _ambient(url, profile))
+    if key and not _TOKEN.fullmatch(key):
+        raise ForgeError("the API key holds spaces or characters that no header can carry; copy it once more")
+    # A blank header would be a credential that is none; most servers refuse it.
+    kept = {n.lower(): v for n, v in own.items() if n.lower() not in HEADERS or n in carried}
+    return {**profile.headers, **_of_key(profile.key_header, key), **kept}
+
+
+def _carries(name: str, value: str, profile: Profile) -> bool:
+    token = re.sub(r"^(bearer|basic)\b", "", value.strip(), flags=re.IGNORECASE)
+    return name.lower() in HEADERS | {profile.key_header} and bool(token.strip())
+
+
+def _of_key(header: str, key: str) -> dict[str, str]:
+    if not key:
+        return {}
+    return {header: f"Bearer {key}" if header == "authorization" else key}
+
+
+def _ambient(url: str, profile: Profile) -> str:
+    """The key in the profile's environment variable, for the profile's own address alone."""
+    if not profile.key_env or not profile.url or origin(url) != origin(profile.url):
+        return ""
+    return os.environ.get(profile.key_env, "").strip()
+
+
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """What decides who gets a request: scheme, host and port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or "the server"
+
+
+def secrets(headers: Mapping[str, str], profile: Profile) -> tuple[str, ...]:
+    """What must show nowhere: each value of the headers that the profile itself does not give, and its last word."""
+    own = [value for name, value in headers.items() if profile.headers.get(name) != value]
+    words = {part for value in own for part in (value, value.rsplit(" ", 1)[-1]) if len(part) >= SHORTEST}
+    return tuple(sorted(words, key=len, reverse=True))
+
+
+def scrubbed(outcome: Replied | Undelivered, hidden: tuple[str, ...]) -> Replied | Undelivered:
+    """The outcome without the credentials that a server may have repeated in the body of an error."""
+    if not isinstance(outcome, Undelivered) or not hidden:
+        return outcome
+    fault = outcome.fault
+    return replace(
+        outcome, fault=replace(fault, detail=_without(fault.detail, hidden), body=_without(fault.body, hidden))
+    )
+
+
+def _without(text: str, hidden: tuple[str, ...]) -> str:
+    for secret in hidden:
+        text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,62 @@
+"""Sampling that the makers of a model recommend: a table, looked up by the model's name, never guessed."""
+
+import difflib
+import re
+import tomllib
+from importlib import resources
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from forge.errors import ForgeError
+from stages.wire.sampling import Sampling
+
+
+class _Row(Struct, forbid_unknown_fields=True):
+    """Models with the same recommendation; `thinking` is what their template is told of how to think."""
+
+    names: tuple[str, ...]
+    temperature: float
+    top_p: float | UnsetType = UNSET
+    top_k: int | UnsetType = UNSET
+    min_p: float | UnsetType = UNSET
+    repeat_penalty: float | UnsetType = UNSET
+    presence_penalty: float | UnsetType = UNSET
+    thinking: dict[str, str | bool] = {}
+
+    def sampling(self) -> Sampling:
+        return Sampling(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            min_p=self.min_p,
+            repeat_penalty=self.repeat_penalty,
+            presence_penalty=self.presence_penalty,
+            extra={"chat_template_kwargs": self.thinking} if self.thinking else {},
+        )
+
+
+class _Table(Struct):
+    model: list[_Row]
+
+
+def recommended(model: str) -> Sampling:
+    """What is recommended for the model of that name: an Ollama tag, or the name or path of a GGUF file.
+
+    ForgeError, with the nearest names, for a model that is not in the table (`forge/backends/sampling.toml`).
+    """
+    text = (resources.files("forge.backends") / "sampling.toml").read_text(encoding="utf-8")
+    rows = msgspec.convert(tomllib.loads(text), _Table).model
+    known = {_plain(name): row for row in rows for name in row.names}
+    if (row := known.get(_plain(model))) is not None:
+        return row.sampling()
+    spelling = {_plain(name): name for row in rows for name in row.names}
+    near = difflib.get_close_matches(_plain(model), spelling, n=3, cutoff=0.5)
+    instead = f"; the nearest names are {', '.join(spelling[name] for name in near)}" if near else ""
+    raise ForgeError(f"no sampling is recommended for the model {model!r}{instead}. Give the options yourself.")
+
+
+def _plain(name: str) -> str:
+    """The name without folder, extension, shard number, and upper case; Ollama's tags have no folder but an owner."""
+    stem = re.sub(r"\.(gguf|llamafile)$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower())
+    return re.sub(r"-\d{5}-of-\d{5}$", "", stem)

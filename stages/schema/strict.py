@@ -1,0 +1,147 @@
+"""The projection to the subset that OpenAI's strict mode takes: closed objects, every member required (D25).
+
+https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. A member that may be left out becomes
+one that may be null: `coerce` leaves such a null out again. It begins where the projection to llama.cpp ends.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from stages.schema.bounds import Part
+from stages.schema.value import Json, kinds
+
+DEEPEST = 8
+"""Objects within objects; the limit is 10, and two are around the arguments."""
+
+MOST_MEMBERS = 5000
+MOST_VALUES = 1000
+MOST_TEXT = 120_000
+"""Characters of names and listed values."""
+
+FORBIDDEN = ("default", "minLength", "maxLength")
+"""What llama.cpp bears and the strict subset has not; `default` counts for nothing anyway."""
+
+
+class NotStrict(ValueError):  # noqa: N818 - it is a verdict
+    """The subset has no schema that accepts what this one accepts; the text says why."""
+
+
+class _Count(Struct):
+    """What the limits are about."""
+
+    members: int = 0
+    values: int = 0
+    text: int = 0
+
+
+def strict(schema: Part, before: tuple[str, ...]) -> tuple[Part, tuple[str, ...]]:
+    """The schema in the strict subset, and what it does not ask for any more. NotStrict says why there is none.
+
+    `before` is what the projection to llama.cpp dropped.
+    """
+    if opened := [what for what in before if what.startswith("additionalProperties")]:
+        raise NotStrict(f"further members may stand beside those declared: {opened[0]}")
+    count, dropped = _Count(), list[str]()
+    definitions = schema.get("$defs")
+    named = definitions.items() if isinstance(definitions, dict) else ()
+    whole = _part({key: value for key, value in schema.items() if key != "$defs"}, "", 0, count, dropped)
+    defined: Part = {name: _part(part, f".{name}", 0, count, dropped) for name, part in named}
+    if whole.get("type") != "object":
+        raise NotStrict("the whole is no object with declared members")
+    if count.members > MOST_MEMBERS or count.values > MOST_VALUES or count.text > MOST_TEXT:
+        raise NotStrict(f"it has {count.members} members and {count.values} listed values, {count.text} characters")
+    return ({**whole, "$defs": defined} if defined else whole), tuple(dict.fromkeys(dropped))
+
+
+def _part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+    if not isinstance(schema, dict):
+        raise NotStrict(f"anything may stand at {_named(path)}")
+    if depth > DEEPEST:
+        raise NotStrict(f"it is nested deeper than {DEEPEST} objects at {_named(path)}")
+    dropped += [f"{rule} at {_named(path)}" for rule in FORBIDDEN[1:] if rule in schema]
+    notes: Part = {"description": schema["description"]} if "description" in schema else {}
+    if "$ref" in schema:
+        # The subset takes nothing beside a reference.
+        return {"anyOf": [{"$ref": schema["$ref"]}], **notes} if notes else {"$ref": schema["$ref"]}
+    if "const" in schema or "enum" in schema:
+        return {**notes, **_listed([schema["const"]] if "const" in schema else schema["enum"], path, count)}
+    if "anyOf" in schema:
+        branches = schema["anyOf"]
+        parts = branches if isinstance(branches, list) else []
+        return {**notes, "anyOf": [_part(branch, path, depth, count, dropped) for branch in parts]}
+    return {**notes, **_typed(schema, path, depth, count, dropped)}
+
+
+def _listed(values: Json, path: str, count: _Count) -> Part:
+    listed = values if isinstance(values, list) else []
+    if any(isinstance(value, dict | list) for value in listed):
+        raise NotStrict(f"an object or a list is among the values at {_named(path)}")
+    count.values += len(listed)
+    count.text += sum(len(value) for value in listed if isinstance(value, str))
+    types = sorted({_scalar(value) for value in listed})
+    given: Json = types[0] if len(types) == 1 else [*types]
+    return {"type": given, "enum": listed}
+
+
+def _scalar(value: Json) -> str:
+    return "integer" if isinstance(value, int) and not isinstance(value, bool) else min(kinds(value) - {"integer"})
+
+
+def _typed(schema: Part, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+    given = schema.get("type")
+    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+    # A rule tells the type where none is named; where that fails, anything may stand there.
+    types = types or set(_told(schema))
+    if not types:
+        raise NotStrict(f"anything may stand at {_named(path)}")
+    left: Part = {key: schema[key] for key in schema if key not in (*FORBIDDEN, "description", "type")}
+    named: list[Json] = [*sorted(types)]
+    left["type"] = named[0] if len(named) == 1 else named
+    if "object" in types:
+        left |= _object(schema, path, depth, count, dropped)
+    if "array" in types:
+        left |= {"items": _items(schema, path, depth, count, dropped)}
+        left.pop("prefixItems", None)
+    return left
+
+
+def _told(schema: Part) -> Iterator[str]:
+    if "properties" in schema:
+        yield "object"
+    if "items" in schema or "prefixItems" in schema:
+        yield "array"
+    if "pattern" in schema or "format" in schema:
+        yield "string"
+
+
+def _object(schema: Part, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+    declared = schema.get("properties")
+    if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
+        raise NotStrict(f"members of any name may stand at {_named(path)}")
+    required = schema.get("required")
+    always = required if isinstance(required, list) else []
+    count.members += len(declared)
+    count.text += sum(map(len, declared))
+    members: Part = {
+        name: _member(_part(child, f"{path}.{name}", depth + 1, count, dropped), always=name in always)
+        for name, child in declared.items()
+    }
+    return {"properties": members, "required": [*members], "additionalProperties": False}
+
+
+def _member(part: Part, *, always: bool) -> Part:
+    """The part, or null in its place where it may be left out."""
+    return part if always else {"anyOf": [part, {"type": "null"}]}
+
+
+def _items(schema: Part, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+    places = schema.get("prefixItems")
+    if isinstance(places, list):
+        dropped.append(f"prefixItems at {_named(path)}")
+        return {"anyOf": [_part(place, f"{path}[{i}]", depth, count, dropped) for i, place in enumerate(places)]}
+    return _part(schema.get("items"), f"{path}[]", depth, count, dropped)
+
+
+def _named(path: str) -> str:
+    return f'"{path.removeprefix(".")}"' if path else "the top"
