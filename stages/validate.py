@@ -77,10 +77,15 @@ def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
     return nudges.bare_text(allowed, reading.damage)
 
 
+def call_id(number: int) -> str:
+    """Forge's own id of a run's n-th call, from 1 (seed)."""
+    return f"call_{number:09d}"
+
+
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
     """The calls under forge's own ids, counted up, so that equal runs give equal bytes (D22)."""
     return tuple(
-        ToolCall(id=f"call_{number:09d}", name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
+        ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
         for number, c in enumerate(calls, start=used + 1)
     )
 
