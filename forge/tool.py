@@ -50,6 +50,7 @@ def tool(
     prerequisites: str | Sequence[str | Prerequisite] = (),
     timeout: float | None = None,
     approval: bool = False,
+    repeatable: bool = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -63,11 +64,13 @@ def tool(
     prerequisites: str | Sequence[str | Prerequisite] = (),
     timeout: float | None = None,
     approval: bool = False,
+    repeatable: bool = False,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
     `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
     tools that must have succeeded before. `timeout`: seconds for one call. `approval`: ask a person first.
+    `repeatable`: the same call may be answered differently the next time, so that repeating it is no mistake.
     """
     needed = (prerequisites,) if isinstance(prerequisites, str) else prerequisites
 
@@ -83,6 +86,7 @@ def tool(
             prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
             timeout=timeout,
             approval=approval,
+            repeatable=repeatable,
         )
         problems = () if isinstance(described, Signature) else described
         return Tool(function, spec, (*problems, *_mistakes(spec)))

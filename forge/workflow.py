@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from forge.connection import Connection
-from forge.definition import OnText, compaction_mistakes, mistakes, warning_mistakes
+from forge.definition import OnText, compaction_mistakes, guard_mistakes, mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.tool import Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import prerequisites, required_steps
+from stages.guards import guards_of
 from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.recall import RECALL
 from stages.rescue import FAMILIES, Family
 from stages.rescue.template import Markers, template_family
-from stages.rules import RepairLimits, Rules
+from stages.rules import Ladder, RepairLimits, Rules
 from stages.schema import checker
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, Ready, State
@@ -43,6 +43,8 @@ class Workflow:
     `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
+    `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
+    `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
     Attributes: `rules` (the core's form of it), `functions` (by tool name), `execute` (the
@@ -76,6 +78,8 @@ class Workflow:
         on_context_threshold: ContextWarning | None = None,
         iteration_warning: int = 0,
         guards: Sequence[Guard] = (),
+        ladder: Ladder | None = None,
+        max_repeats: int | None = 2,
         families: Sequence[Family] = (),
     ) -> None:
         self.name = name
@@ -103,6 +107,8 @@ class Workflow:
             repair_limits=repair_limits or RepairLimits(),
             max_retries=max_retries_per_step,
             max_tool_errors=max_tool_errors,
+            max_repeats=max_repeats,
+            ladder=ladder or Ladder(),
         )
         wrong = (problem for t in made for problem in t.problems)
         if problems := (
@@ -110,6 +116,7 @@ class Workflow:
             *mistakes(self.rules, self.budget, ends),
             *warning_mistakes(context_thresholds, iteration_warning),
             *compaction_mistakes(compact_at, compact_to),
+            *guard_mistakes(self.rules),
         ):
             raise DefinitionError(problems)
         self.functions = {t.name: t.function for t in made}
@@ -125,7 +132,7 @@ class Workflow:
         Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
         """
         turn = max(map(turn_of, initial_messages), default=0)
-        ledger = Ledger(budget=self.budget, turn=turn, ids=last_id(initial_messages))
+        ledger = Ledger(budget=self.budget, turn=turn, progress=turn, ids=last_id(initial_messages))
         asked = User(text=sound(message), turn=ledger.turn)
         if initial_messages:
             return State(history=(*initial_messages, asked), ledger=ledger)
@@ -171,7 +178,7 @@ class Workflow:
         return (
             send(rules),
             self._validate(markers, form, in_text=in_text),
-            enforce(required_steps(rules), prerequisites(rules), *self._guards),
+            enforce(*guards_of(rules), *self._guards),
             execute(rules),
         )
 

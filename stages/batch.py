@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
 from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
-from stages.state import Batch, Success
+from stages.progress import answered
+from stages.state import Attempt, Batch, Success
 from stages.tool import ToolEffect
 
 READS_AT_ONCE = 4
@@ -65,11 +66,26 @@ def finished(batch: Batch, effects: Effects) -> tuple[str, Succeeded] | None:
     return None
 
 
-def successes(batch: Batch) -> tuple[Success, ...]:
-    """What the ledger remembers of the batch."""
+def successes(batch: Batch, turn: int) -> tuple[Success, ...]:
+    """What the ledger remembers of the calls that succeeded in that model call."""
     calls = {call.id: call for call in batch.calls}
-    good = (calls[result.call_id] for result in batch.results if isinstance(result, Succeeded))
-    return tuple(Success(name=call.name, arguments=call.arguments) for call in good)
+    good = ((calls[result.call_id], result.text) for result in batch.results if isinstance(result, Succeeded))
+    return tuple(
+        Success(name=c.name, arguments=c.arguments, answer=answered(c.name, c.arguments, text), turn=turn)
+        for c, text in good
+    )
+
+
+def vain(batch: Batch, turn: int) -> tuple[Attempt, ...]:
+    """What it remembers of those that did not. What raised gave no answer: the next try may."""
+    calls = {call.id: call for call in batch.calls}
+    return tuple(_attempt(calls[r.call_id], r, turn) for r in batch.results if isinstance(r, Failed | Unresolved))
+
+
+def _attempt(call: ToolCall, result: Failed | Unresolved, turn: int) -> Attempt:
+    raised = isinstance(result, Failed) and result.counted
+    answer = "" if raised else answered(call.name, call.arguments, shown(result))
+    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 
 def messages(batch: Batch, turn: int) -> tuple[Message, ...]:

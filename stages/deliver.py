@@ -67,7 +67,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
         for call in waiting(phase.batch)
     )
     batch = replace(phase.batch, results=phase.batch.results + unrun)
-    done = state.ledger.successes + successes(batch)
+    done = state.ledger.successes + successes(batch, state.ledger.turn)
     return state.say(*messages(batch, state.ledger.turn)).note(successes=done).to(Ready())
 
 

@@ -6,7 +6,7 @@ from stages.batch import noticed
 from stages.halt import Halt
 from stages.message import Assistant, Tool
 from stages.pipeline import Stage, on
-from stages.state import Ready, State, Vetted
+from stages.state import Attempt, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop
 
 
@@ -41,4 +41,6 @@ def _refused(state: State, phase: Vetted, block: Block) -> State:
         for c in block.corrections
     )
     count: int = getattr(state.ledger, block.counter)
-    return state.say(said, *answers, *noticed(phase.notice, turn)).note(**{block.counter: count + 1}).to(Ready())
+    refused = tuple(Attempt(name=call.name, arguments=call.arguments, turn=turn) for call in phase.calls)
+    noted = {block.counter: count + 1, "attempts": state.ledger.attempts + refused}
+    return state.say(said, *answers, *noticed(phase.notice, turn)).note(**noted).to(Ready())

@@ -1,12 +1,14 @@
 """The stage `execute`: have the calls run, group by group, then write down what came of them."""
 
+from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import Effects, digest, finished, messages, next_group, successes, waiting, without_terminal
+from stages.batch import Effects, digest, finished, messages, next_group, successes, vain, waiting, without_terminal
 from stages.effect import Ask, Execute, Failed
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
+from stages.progress import advanced
 from stages.recall import recalled
 from stages.rules import Rules
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
@@ -19,6 +21,7 @@ def execute(rules: Rules) -> Stage:
     """
     effects = {tool.name: tool.effect for tool in rules.tools}
     on_approval = frozenset(tool.name for tool in rules.tools if tool.approval)
+    repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
 
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
@@ -33,7 +36,10 @@ def execute(rules: Rules) -> Stage:
         batch = without_terminal(recalled(state, batch, rules), effects)
         if waiting(batch):
             return Success(state.to(_awaiting(batch, next_group(batch, effects), on_approval)))
-        return _settled(state.say(*messages(batch, state.ledger.turn)), batch, effects, rules.max_tool_errors)
+        turn = state.ledger.turn
+        state = state.say(*messages(batch, turn))
+        ledger = advanced(state.ledger, successes(batch, turn), vain(batch, turn), repeatable)
+        return _settled(replace(state, ledger=ledger), batch, effects, rules.max_tool_errors)
 
     return pipeline(begin, resume)
 
@@ -46,11 +52,11 @@ def _awaiting(batch: Batch, group: tuple[ToolCall, ...], on_approval: frozenset[
 
 
 def _settled(state: State, batch: Batch, effects: Effects, max_errors: int) -> Result[State, Halt]:
-    """Count what went wrong, remember what succeeded, and end the run if a terminal tool did."""
+    """Count what went wrong, and end the run if a terminal tool succeeded."""
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
     errors = state.ledger.tool_errors + 1 if wrong else 0
     clean = {} if wrong else {"premature": 0, "prerequisite_violations": 0}
-    state = state.note(successes=state.ledger.successes + successes(batch), tool_errors=errors, **clean)
+    state = state.note(tool_errors=errors, **clean)
     if ended := finished(batch, effects):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))

@@ -116,6 +116,16 @@ def prerequisite(name: str, missing: Sequence[str], match: Sequence[str]) -> str
     return f"[PrereqError] You cannot call {name} yet. First call {listed(missing)}{same}; call {missing[0]} now."
 
 
+def repeated(name: str, times: int, others: Sequence[str]) -> str:
+    """For a call that was answered the same so many times; `others` are what may be called instead."""
+    instead = [other for other in others if other != name]
+    then = f"call one of: {listed(instead)}" if instead else "call it with other arguments"
+    return (
+        f"[Repeated] {name} was not run: you have made this very call {times} times, and its answer stays the same. "
+        f"Use that answer; then {then}."
+    )
+
+
 def unresolved(message: str) -> str:
     """For a tool that found no data for good arguments."""
     return f"[ToolResolutionError] {message}"

@@ -36,6 +36,19 @@ class RepairLimits(Struct, frozen=True, kw_only=True):
                 assert_never(effect)
 
 
+Rung = Literal["open", "narrow", "pin"]
+"""`open`: every tool that is legal. `narrow`: without those that are called in circles. `pin`: the next step only."""
+
+
+class Ladder(Struct, frozen=True, kw_only=True):
+    """What each reply in a row that brought nothing new leads to; after the last it begins again (D25).
+
+    Without any rung, every reply may be any legal call. `stages.ladder` reads it.
+    """
+
+    rungs: tuple[Rung, ...] = ("narrow", "narrow", "pin", "open")
+
+
 class Rules(Struct, frozen=True, kw_only=True):
     """What a workflow demands of the model, and how much patience it has.
 
@@ -51,6 +64,9 @@ class Rules(Struct, frozen=True, kw_only=True):
     max_tool_errors: int = 2
     max_premature: int = 3
     max_prerequisite_violations: int = 2
+    max_repeats: int | None = 2
+    """So often a call may be answered the same, with nothing new in between; None: any number of times (D6)."""
+    ladder: Ladder = Ladder()
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

@@ -9,9 +9,10 @@ from returns.result import Result, Success
 
 from stages.effect import Request
 from stages.halt import Halt
+from stages.ladder import offered
 from stages.message import Assistant, History, System, size
 from stages.pipeline import Stage, on
-from stages.rules import Rules, legal
+from stages.rules import Rules
 from stages.schema import Target, project
 from stages.state import Folded, Ledger, Prepared, Sent, State
 from stages.tokens import length
@@ -121,14 +122,14 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
 
 
 def _constraint(rules: Rules, wire: Wire) -> Callable[[Ledger], Raw]:
-    """The request's end with the schema of the calls that are legal then, and no other (D30)."""
+    """The request's end with the schema of the calls that are offered then, and no other (D30)."""
     wire = loosened(wire, rules.tools)
     strict = wire.dialect.constrain == "strict"
     target: Target = "openai-strict" if strict else "llama.cpp"
     branches = {tool.name: constrained.branch(tool, project(tool.parameters, target).schema) for tool in rules.tools}
 
     def end(ledger: Ledger) -> Raw:
-        calls = [branches[tool.name] for tool in legal(rules, ledger)]
+        calls = [branches[tool.name] for tool in offered(rules, ledger)]
         return wire.tail(None, constrained.one_of(calls, wrapped=strict))
 
     return end

@@ -39,10 +39,24 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 
 class Success(Struct, frozen=True, kw_only=True):
-    """A call that succeeded: what steps and prerequisites are judged by."""
+    """A call that succeeded: what steps and prerequisites are judged by.
+
+    `answer` is the digest of what the model was told of it, `turn` the model call that made it.
+    """
 
     name: str
     arguments: str
+    answer: str = ""
+    turn: int = 0
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """A call that brought nothing new. `answer` is the digest of what it was answered; empty: refused, or it raised."""
+
+    name: str
+    arguments: str
+    answer: str = ""
+    turn: int = 0
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
@@ -79,6 +93,14 @@ class Ledger(Struct, frozen=True, kw_only=True):
     tool_errors: int = 0
     premature: int = 0
     prerequisite_violations: int = 0
+    repetitions: int = 0
+    """Batches refused because they repeat what was answered, over the whole run."""
+    refusals: int = 0
+    """Batches refused by guards that count nowhere else, over the whole run."""
+    progress: int = 0
+    """The last model call that brought something new (`stages.progress`)."""
+    attempts: tuple[Attempt, ...] = ()
+    """The calls that were in vain, over the whole run."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     model: str = ""

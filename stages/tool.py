@@ -27,3 +27,5 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     """Seconds that one call may take; None: as long as it takes."""
     approval: bool = False
     """Ask a person before each call (D15)."""
+    repeatable: bool = False
+    """The same call may be answered differently the next time: a state, a queue. Repeating it is no mistake (D6)."""

@@ -9,23 +9,27 @@ from stages.halt import Halt
 from stages.message import Kind, ToolCall
 from stages.state import State
 
+Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
+"""The fields of the ledger in which a `Block` may count. `repetitions` and `refusals` have no maximum."""
+
 
 class Allow(Struct, frozen=True, tag="allow"):
     """Nothing against these calls."""
 
 
 class Correction(Struct, frozen=True, kw_only=True):
-    """What is said in answer to one refused call."""
+    """What is said in answer to one call of a blocked batch. `beside`: there is nothing against this call by itself."""
 
     call_id: str
     text: str
+    beside: bool = False
 
 
 class Block(Struct, frozen=True, kw_only=True, tag="block"):
     """Run none of the calls; answer each with its own text (D4, D7) and count one more mistake in `counter`."""
 
     kind: Kind
-    counter: Literal["premature", "prerequisite_violations", "retries", "tool_errors"]
+    counter: Counter
     corrections: tuple[Correction, ...]
 
 

@@ -15,9 +15,9 @@ from forge.testing.states import states
 from stages.halt import Halt
 from stages.message import NUDGES, ToolCall
 from stages.state import State
-from stages.verdict import Allow, Block, Guard, Stop, Verdict
+from stages.verdict import Allow, Block, Counter, Guard, Stop, Verdict
 
-COUNTERS = ("premature", "prerequisite_violations", "retries", "tool_errors")
+COUNTERS = get_args(Counter)
 """The fields of the ledger in which a `Block` may count."""
 
 

@@ -39,6 +39,6 @@ def prerequisites(rules: Rules) -> Guard:
 
 def _correction(dependent: Mapping[str, ToolSpec], call: ToolCall, unmet: tuple[str, ...]) -> Correction:
     if not unmet:
-        return Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name))
+        return Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
     match = [p.match_arg for p in dependent[call.name].prerequisites if p.match_arg and p.tool in unmet]
     return Correction(call_id=call.id, text=nudges.prerequisite(call.name, unmet, match))

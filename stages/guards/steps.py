@@ -25,11 +25,10 @@ def required_steps(rules: Rules) -> Guard:
             kind=Kind.STEP_NUDGE,
             counter="premature",
             corrections=tuple(
-                Correction(
-                    call_id=call.id,
-                    text=nudges.step(call.name, steps, tier)
-                    if call in early
-                    else nudges.beside_a_skipped_step(call.name, early[0].name),
+                Correction(call_id=call.id, text=nudges.step(call.name, steps, tier))
+                if call in early
+                else Correction(
+                    call_id=call.id, text=nudges.beside_a_skipped_step(call.name, early[0].name), beside=True
                 )
                 for call in calls
             ),

@@ -291,7 +291,8 @@ def test_a_clean_batch_sets_the_count_of_errors_back() -> None:
 
 
 def test_data_that_is_not_there_is_not_counted_and_not_a_step() -> None:
-    run = finished(Desk(), [*[call("look", what="nothing")] * 4, FINISH, LOOK, FINISH])
+    desk = Desk(max_repeats=None)
+    run = finished(desk, [*[call("look", what="nothing")] * 4, FINISH, LOOK, FINISH])
     assert results(run)[0].startswith("[ToolResolutionError] There is nothing")
     assert [kind for kind, _ in nudges(run)] == [Kind.STEP_NUDGE]
 

@@ -1,0 +1,36 @@
+"""Repetition: no call a third time that was answered the same twice, with nothing new in between (D6)."""
+
+from stages import nudges
+from stages.ladder import offered
+from stages.message import Kind, ToolCall
+from stages.progress import times
+from stages.rules import Rules
+from stages.state import State
+from stages.verdict import Allow, Block, Correction, Guard, Verdict
+
+
+def repetition(rules: Rules) -> Guard:
+    """Block a batch with a call that was answered `max_repeats` times already, and in vain the last time.
+
+    Tools that are `repeatable` may be called again and again. It never ends a run: the ladder moves on.
+    """
+    most = rules.max_repeats
+    free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        ledger = state.ledger
+        if most is None or not ledger.attempts:
+            return Allow()
+        again = {call.id: times(ledger, call.name, call.arguments) for call in calls if call.name not in free}
+        if all(count < most for count in again.values()):
+            return Allow()
+        others = [tool.name for tool in offered(rules, ledger)]
+        corrections = (
+            Correction(call_id=call.id, text=nudges.repeated(call.name, again[call.id], others))
+            if again.get(call.id, 0) >= most
+            else Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
+            for call in calls
+        )
+        return Block(kind=Kind.RETRY_NUDGE, counter="repetitions", corrections=tuple(corrections))
+
+    return guard

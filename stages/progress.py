@@ -1,0 +1,88 @@
+"""Progress: whether a reply brought anything new, and which calls go round in circles (D6).
+
+New is a success that the model has not seen yet: of this tool, with these arguments, answered like this. What is seen
+of earlier answers ends with a compaction, which may have cut them. Repeats, alternating pairs, monologues and the same
+error again and again are all one thing then: replies in a row without progress.
+"""
+
+import hashlib
+
+import msgspec
+from msgspec.structs import replace
+
+from stages.state import Attempt, Ledger, Success
+
+
+def answered(name: str, arguments: str, text: str) -> str:
+    """What stands in the ledger for a call and its answer: 16 hexadecimal digits."""
+    whole = f"{name}\0{canonical(arguments)}\0{text}"
+    return hashlib.blake2b(whole.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def stalled(ledger: Ledger) -> int:
+    """How many replies in a row have brought nothing new. One that was asked for as a summary is none of them."""
+    summary = ledger.summary_turn > ledger.progress
+    return max(0, ledger.turn - ledger.progress - summary)
+
+
+def advanced(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], free: frozenset[str]) -> Ledger:
+    """The ledger after calls that succeeded and others that did not. `free` are the tools that may repeat themselves.
+
+    All that succeeded is kept in `successes`; what steps are judged by does not depend on what is new.
+    """
+    since = _forgotten(ledger)
+    seen = {success.answer for success in ledger.successes if success.turn > since}
+    again = tuple(s for s in done if s.answer in seen and s.name not in free)
+    repeats = tuple(Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again)
+    return replace(
+        ledger,
+        successes=ledger.successes + done,
+        attempts=ledger.attempts + repeats + vain,
+        progress=ledger.turn if len(again) < len(done) else ledger.progress,
+    )
+
+
+def in_vain(ledger: Ledger) -> tuple[Attempt, ...]:
+    """The calls since the last progress."""
+    return tuple(attempt for attempt in ledger.attempts if attempt.turn > ledger.progress)
+
+
+def circling(ledger: Ledger) -> frozenset[str]:
+    """The tools that were called, since the last progress, in a way that had already been answered or refused."""
+    recent = in_vain(ledger)
+    if not recent:
+        return frozenset()
+    seen, found = _answered_before(ledger), set()
+    for attempt in recent:
+        key = (attempt.name, canonical(attempt.arguments))
+        if key in seen:
+            found.add(attempt.name)
+        seen.add(key)
+    return frozenset(found)
+
+
+def times(ledger: Ledger, name: str, arguments: str) -> int:
+    """How often this very call was answered, the last time in vain; 0 where it was not since the last progress."""
+    key = (name, canonical(arguments))
+    vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in in_vain(ledger))
+    return vain + (key in _answered_before(ledger)) if vain else 0
+
+
+def _answered_before(ledger: Ledger) -> set[tuple[str, str]]:
+    """The calls that were answered by the last progress, and whose answers no compaction can have cut."""
+    since, progress = _forgotten(ledger), ledger.progress
+    done = ((s.name, s.arguments) for s in ledger.successes if since < s.turn <= progress)
+    vain = ((a.name, a.arguments) for a in ledger.attempts if a.answer and since < a.turn <= progress)
+    return {(name, canonical(arguments)) for name, arguments in (*done, *vain)}
+
+
+def _forgotten(ledger: Ledger) -> int:
+    """The turn up to which answers may have been cut."""
+    return ledger.compactions[-1].turn if ledger.compactions else -1
+
+
+def canonical(arguments: str) -> str:
+    """The arguments with the names of every object in order, so that the same arguments are the same text."""
+    if len(arguments) <= len("{}"):
+        return arguments
+    return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted").decode()

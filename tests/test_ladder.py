@@ -1,0 +1,185 @@
+"""The ladder: what is offered, the longer a run goes round in circles; what counts as progress."""
+
+import pytest
+from msgspec.structs import replace
+
+from forge import Workflow, run_sync, tool
+from forge.errors import DefinitionError
+from forge.interpreters.scripted import Scripted, call
+from forge.testing import assert_guard_laws
+from stages.guards import repetition
+from stages.ladder import offered
+from stages.message import ToolCall
+from stages.progress import advanced, answered, circling, stalled, times
+from stages.rules import Ladder
+from stages.state import Attempt, Compaction, Ledger, State, Success
+from stages.verdict import Allow, Block
+from tests.flows import Desk
+
+RULES = Desk().workflow.rules
+NONE: frozenset[str] = frozenset()
+
+
+def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
+    return Success(name=name, arguments=arguments, answer=answered(name, arguments, text), turn=turn)
+
+
+def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
+    return Attempt(name=name, arguments=arguments, answer=answered(name, arguments, text), turn=turn)
+
+
+def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
+    return Attempt(name=name, arguments=arguments, turn=turn)
+
+
+@pytest.mark.parametrize(
+    ("second", "free", "new"),
+    [
+        (success("look", turn=2), NONE, False),
+        (success("look", '{ "what": "a" }', turn=2), NONE, False),
+        (success("look", '{"what":"b"}', turn=2), NONE, True),
+        (success("look", text="a is 8", turn=2), NONE, True),
+        (success("look", turn=2), frozenset({"look"}), True),
+    ],
+    ids=["the same", "the same, spaced", "other arguments", "another answer", "a repeatable tool"],
+)
+def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, free: frozenset[str], *, new: bool) -> None:
+    before = Ledger(turn=2, progress=1, successes=(success("look"),))
+    after = advanced(before, (second,), (), free)
+    assert (after.progress == 2) is new
+    assert (stalled(after) == 0) is new
+    assert after.successes == (*before.successes, second), "steps are judged by all that succeeded"
+
+
+def test_what_a_compaction_cut_may_be_read_again() -> None:
+    cut = Compaction(
+        turn=2, phase=3, tokens_before=9, tokens_after=5, budget_tokens=9, messages_before=9, messages_after=5
+    )
+    before = Ledger(turn=3, progress=1, successes=(success("look"),), compactions=(cut,))
+    assert advanced(before, (success("look", turn=3),), (), NONE).progress == 3
+
+
+def test_a_reply_that_was_asked_for_as_a_summary_is_no_reply_without_progress() -> None:
+    assert stalled(Ledger(turn=3, progress=2, summary_turn=3)) == 0
+    assert stalled(Ledger(turn=3, progress=2)) == 1
+
+
+FOUND = (success("look"),)
+CASES: list[tuple[str, Ledger, set[str]]] = [
+    ("at the start", Ledger(), {"look", "fail"}),
+    ("under way", Ledger(turn=1, progress=1, successes=FOUND), {"look", "write", "fail", "finish"}),
+    (
+        "one answer in vain: other arguments may help",
+        Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("fail", turn=2),)),
+        {"look", "write", "fail", "finish"},
+    ),
+    (
+        "the same success again",
+        Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),)),
+        {"write", "fail", "finish"},
+    ),
+    (
+        "the same failure again",
+        Ledger(turn=2, attempts=(attempt("fail"), attempt("fail", turn=2))),
+        {"look"},
+    ),
+    (
+        "an alternating pair",
+        Ledger(
+            turn=4,
+            progress=2,
+            successes=(*FOUND, success("write", turn=2)),
+            attempts=(attempt("look", turn=3), attempt("write", turn=4)),
+        ),
+        {"fail", "finish"},
+    ),
+    (
+        "a failure of before the last progress",
+        Ledger(
+            turn=3,
+            progress=2,
+            successes=(success("look", turn=2),),
+            attempts=(attempt("fail"), attempt("fail", turn=3)),
+        ),
+        {"look", "write", "finish"},
+    ),
+    (
+        "everything in circles: all of it again",
+        Ledger(turn=2, attempts=(attempt("look"), attempt("fail"), attempt("look", turn=2), attempt("fail", turn=2))),
+        {"look", "fail"},
+    ),
+    ("the same call refused twice", Ledger(turn=2, attempts=(refused("fail"), refused("fail", turn=2))), {"look"}),
+    ("three in vain: the pending step", Ledger(turn=3), {"look"}),
+    ("three in vain, nothing pending: the end", Ledger(turn=4, progress=1, successes=FOUND), {"finish"}),
+    ("four: everything again", Ledger(turn=5, progress=1, successes=FOUND), {"look", "write", "fail", "finish"}),
+]
+
+
+@pytest.mark.parametrize(("ledger", "names"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
+    assert {spec.name for spec in offered(RULES, ledger)} == names
+
+
+def test_a_ladder_of_one_s_own_and_none_at_all() -> None:
+    circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
+    assert len(offered(replace(RULES, ladder=Ladder(rungs=())), circles)) == 4
+    pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
+    assert [spec.name for spec in offered(pinned, circles)] == ["finish"]
+
+
+def test_a_call_that_was_answered_twice_the_same_is_not_run_again() -> None:
+    desk = Desk()
+    look = call("look", what="a")
+    run_sync(desk.workflow, "Go.", backend=Scripted([look, look, look, look, call("finish", result="ok")])).unwrap()
+    assert desk.log == ["look a", "look a", "finish"]
+
+
+def test_what_brought_something_new_in_between_may_be_called_again() -> None:
+    desk = Desk()
+    look, write = call("look", what="a"), call("write", what="a", text="t")
+    run_sync(desk.workflow, "Go.", backend=Scripted([look, look, write, look, call("finish", result="ok")])).unwrap()
+    assert desk.log == ["look a", "look a", "write a", "look a", "finish"]
+
+
+def test_a_repeatable_tool_may_be_asked_again_and_again() -> None:
+    asked: list[str] = []
+
+    @tool(repeatable=True)
+    def state() -> str:
+        """Is it ready?"""
+        asked.append("state")
+        return "not yet"
+
+    @tool
+    def done() -> None:
+        """End."""
+
+    workflow = Workflow("wait", tools=[state, done], terminal_tool="done")
+    run_sync(workflow, "Wait.", backend=Scripted([call("state")] * 5 + [call("done")])).unwrap()
+    assert len(asked) == 5
+
+
+def test_the_correction_says_what_to_do_instead() -> None:
+    ledger = Ledger(turn=3, progress=1, successes=FOUND, attempts=(attempt("look", turn=2), attempt("look", turn=3)))
+    again = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')
+    beside = ToolCall(id="call_2", name="fail", arguments="{}")
+    verdict = repetition(RULES)(State(history=(), ledger=ledger), (again, beside))
+    assert isinstance(verdict, Block)
+    assert [c.beside for c in verdict.corrections] == [False, True]
+    assert "you have made this very call 3 times" in verdict.corrections[0].text
+    assert "call one of: write, fail, finish" in verdict.corrections[0].text
+    moved_on = replace(ledger, turn=4, progress=4)
+    assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == Allow()
+    assert times(moved_on, "look", '{"what":"a"}') == 0
+    assert circling(moved_on) == frozenset()
+
+
+def test_the_laws_of_guards() -> None:
+    assert_guard_laws(repetition(replace(RULES, max_repeats=1)), max_examples=60)
+
+
+def test_a_wrong_ladder_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="'up' is no rung; the rungs are: open, narrow, pin"):
+        Desk(ladder=Ladder(rungs=("up",)))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(DefinitionError, match="max_repeats is 0"):
+        Desk(max_repeats=0)
