@@ -11,13 +11,13 @@ from forge.definition import OnText, compaction_mistakes, guard_mistakes, mistak
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.tool import Tool, respond_tool, tool
-from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
+from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import guards_of
 from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.recall import RECALL
-from stages.rescue import FAMILIES, Family
+from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
 from stages.rules import Ladder, RepairLimits, Rules
 from stages.schema import checker
@@ -223,7 +223,7 @@ class Workflow:
     def _grammars(self, markers: Markers | None) -> tuple[Family, ...]:
         """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
         derived = (template_family(markers),) if markers else ()
-        return (*self._families, *derived, *FAMILIES)
+        return (*self._families, *derived, *rescue.FAMILIES)
 
 
 def _mode(rules: Rules, connection: Connection) -> Mode:

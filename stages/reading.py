@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages import nudges
+from stages import nudges, rescue
 from stages.effect import RawCall, Reply
-from stages.rescue import Family, FoundCall, Names, Rescued, rescuer, split_reasoning
+from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.jsontext import Json, json_at
 from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem, checker
@@ -67,10 +67,10 @@ def reader(
         parameters={tool.name: _parameters(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )
-    rescue = rescuer(families)
+    found_in = rescue.rescuer(families)
 
     def read(reply: Reply) -> Reading:
-        thought, text = split_reasoning(reply.text)
+        thought, text = rescue.split_reasoning(reply.text)
         reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
         cut = reply.finish == "length"
         if reply.calls:
@@ -81,7 +81,7 @@ def reader(
             return Reading(text="", reasoning=reasoning, calls=calls)
         if not rules.rescue:
             return Reading(text=text, reasoning=reasoning)
-        found = rescue(text, judge.parameters)
+        found = found_in(text, judge.parameters)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)

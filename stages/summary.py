@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages import nudges
+from stages import nudges, rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.compaction.exchange import Span, exchanges, protected, recent_from, without
 from stages.effect import Reply
@@ -15,7 +15,6 @@ from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
 from stages.pipeline import Stage, on
 from stages.recall import clear
-from stages.rescue import rescue, split_reasoning
 from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
 from stages.wire import constrained
@@ -105,7 +104,7 @@ def _taken(old: History) -> History:
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     """The state with the reply in the place of what it sums up, or, where it cannot be used, with the reason noted."""
-    text = constrained.decode_summary(split_reasoning(reply.text)[1].strip()).strip()
+    text = constrained.decode_summary(rescue.split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
     if problem := _problem(reply, text, gone, order):
@@ -125,7 +124,7 @@ def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str
     """Why the reply is no summary, None if it is one."""
     if not gone:
         return "there is nothing that it could replace"
-    found = rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
+    found = rescue.rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
     if reply.calls or found.calls or found.unknown or found.damage:
         return "the model called a tool instead"
     if any(order.text[at : at + ECHO] in text for at in range(0, len(order.text) - ECHO, ECHO // 2)):

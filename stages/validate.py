@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import msgspec
 from returns.result import Failure, Result, Success
 
-from stages import nudges
+from stages import nudges, rescue
 from stages.effect import Reply
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User
 from stages.pipeline import Stage, on
 from stages.reading import Judged, Reading, reader
-from stages.rescue import FAMILIES, Family
+from stages.rescue import Family
 from stages.rules import Rules, legal, pending
 from stages.schema import Check
 from stages.state import Answered, Done, Ready, Said, State, Vetted
@@ -23,7 +23,7 @@ def validate(
     rules: Rules,
     *,
     in_text: bool = False,
-    families: tuple[Family, ...] = FAMILIES,
+    families: tuple[Family, ...] | None = None,
     checks: Mapping[str, Check] | None = None,
     form: prompted.Form = prompted.JSON,
 ) -> Stage:
@@ -31,11 +31,12 @@ def validate(
 
     Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
-    is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families`
-    are the grammars in which calls are looked for. `checks` are those of the tools' arguments, where they are
-    compiled already; `form` is the one in which calls as text were asked for.
+    is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
+    grammars in which calls are looked for, None: all that forge knows. `checks` are those of the tools' arguments,
+    where they are compiled already; `form` is the one in which calls as text were asked for.
     """
-    read = reader(rules, in_text=in_text, families=families, checks=checks, form=form)
+    known = rescue.FAMILIES if families is None else families
+    read = reader(rules, in_text=in_text, families=known, checks=checks, form=form)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> Result[State, Halt]:

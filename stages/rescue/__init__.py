@@ -5,12 +5,18 @@ took; it never raises, never evaluates, and takes time linear in the length of t
 docs/rescue.md.
 """
 
-from stages.rescue.driver import Rescue, Rescued, rescuer
-from stages.rescue.families import FAMILIES
-from stages.rescue.found import Claim, Family, FoundCall, Read
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
-from stages.rescue.pieces import Split
-from stages.rescue.reasoning import Delta, advance, finish, gather, split_reasoning
+
+if TYPE_CHECKING:
+    from stages.rescue.driver import rescuer
+    from stages.rescue.families import FAMILIES
+    from stages.rescue.known import rescue
+    from stages.rescue.pieces import Split
+    from stages.rescue.reasoning import Delta, advance, finish, gather, split_reasoning
 
 __all__ = [
     "FAMILIES",
@@ -31,5 +37,17 @@ __all__ = [
     "split_reasoning",
 ]
 
-rescue: Rescue = rescuer(FAMILIES)
-"""`rescue(text, names) -> Rescued`, with all families that forge knows."""
+_LATER = {
+    "FAMILIES": "families",
+    "Split": "pieces",
+    "rescue": "known",
+    "rescuer": "driver",
+    **dict.fromkeys(("Delta", "advance", "finish", "gather", "split_reasoning"), "reasoning"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """What holds grammars, when it is first asked for: they take as long to compile as all the rest of forge."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

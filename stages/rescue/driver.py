@@ -1,13 +1,11 @@
 """One pass over a text: each family is asked where its opener stands, and what it read is never read again."""
 
 import re
-from collections.abc import Callable, Collection
-
-from msgspec import Struct
+from collections.abc import Collection
 
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import WINDOW, is_joined, is_shown
-from stages.rescue.found import Claim, Family, FoundCall, Read
+from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
 from stages.rescue.openers import Openers, openers
 from stages.rescue.reasoning import without_reasoning
@@ -22,23 +20,6 @@ _STRAY = re.compile(
 )
 """Markup of calls, closing or empty, that is left between them."""
 
-
-class Rescued(Struct, frozen=True, kw_only=True):
-    """The tool calls that a text holds.
-
-    `calls` in order of appearance, all of known names. `unknown`: names that were called but are not known.
-    `damage`: what is wrong with text that was clearly meant as a call, as a sentence for the model;
-    `damaged_at`: where that text begins. `rest`: the text outside the calls, their markup stripped.
-    """
-
-    calls: tuple[FoundCall, ...] = ()
-    unknown: tuple[str, ...] = ()
-    damage: str | None = None
-    damaged_at: int = -1
-    rest: str = ""
-
-
-Rescue = Callable[[str, Collection[str]], Rescued]
 
 _PATIENCE = 8_000
 """What reading one text may cost: a place where a call may begin is 1. No model that means to act writes as many."""

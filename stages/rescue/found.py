@@ -1,6 +1,6 @@
 """What a family of grammar is, and what it makes of a text: the nouns of rescue."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
@@ -58,3 +58,22 @@ class Family(Struct, frozen=True, kw_only=True):
     first: str
     opener: str
     read: Callable[[str, int, Names], Read | None]
+
+
+class Rescued(Struct, frozen=True, kw_only=True):
+    """The tool calls that a text holds.
+
+    `calls` in order of appearance, all of known names. `unknown`: names that were called but are not known.
+    `damage`: what is wrong with text that was clearly meant as a call, as a sentence for the model;
+    `damaged_at`: where that text begins. `rest`: the text outside the calls, their markup stripped.
+    """
+
+    calls: tuple[FoundCall, ...] = ()
+    unknown: tuple[str, ...] = ()
+    damage: str | None = None
+    damaged_at: int = -1
+    rest: str = ""
+
+
+Rescue = Callable[[str, Collection[str]], Rescued]
+"""From a text and the names of the tools to the calls in it."""
