@@ -13,6 +13,7 @@ examples:
   forge demo
   forge run examples/orders.py "Report on order A-17" --backend local
   forge run flow.py:support "The invoice is wrong" --backend http://127.0.0.1:8080 --var tone=friendly
+  forge doctor http://127.0.0.1:8080 --write server.toml
 
 exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use
 """
@@ -25,6 +26,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
     _demo(commands.add_parser("demo", help="run a three-step workflow on a real model in this process"))
     _run(commands.add_parser("run", help="run a workflow of yours"))
+    _doctor(commands.add_parser("doctor", help="find out what a server can and cannot do"))
     return parser.parse_args(arguments)
 
 
@@ -58,6 +60,28 @@ def _run(parser: argparse.ArgumentParser) -> None:
     _model_options(parser)
 
 
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Asks a running server some twenty short questions, says what each answer means, and prints the profile that "
+        "forge run --profile takes (docs/doctor.md)."
+    )
+    parser.epilog = "exit codes: 0 it can be used, 1 it cannot (the reason is printed), 2 wrong use"
+    add = parser.add_argument
+    add("url", help="the server's address, such as http://127.0.0.1:8080")
+    add("--model", default="", help="the model to ask (default: the first that the server lists)")
+    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+    add("--timeout", type=_seconds, default=60.0, help="seconds for one answer (default: %(default)g)")
+    add("--write", type=Path, metavar="FILE", help="write the profile to this TOML file too")
+    add("--json", action="store_true", help="print all of it as JSON, and what is going on on standard error")
+    parser.set_defaults(command=_run_doctor)
+
+
+def _run_doctor(options: argparse.Namespace) -> int:
+    from forge.cli.doctor import run_doctor  # noqa: PLC0415 - its probes are of no use to the other commands
+
+    return run_doctor(options)
+
+
 def _model_options(parser: argparse.ArgumentParser) -> None:
     models = ", ".join(KNOWN)
     modes = ["auto", "native", "prompted", "constrained"]
@@ -78,6 +102,13 @@ def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 86400:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
     return number
 
 

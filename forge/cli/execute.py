@@ -108,11 +108,12 @@ def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) 
         context_tokens=options.context,
         sampling=sampling,
         model_sampling=options.model_sampling,
-        api_key=_key(options.api_key_env),
+        api_key=key_of(options.api_key_env),
     )
 
 
-def _key(variable: str | None) -> str:
+def key_of(variable: str | None) -> str:
+    """The key in that environment variable; ForgeError if it is not set."""
     if variable is None:
         return ""
     if not os.environ.get(variable):

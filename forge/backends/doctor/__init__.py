@@ -1,0 +1,50 @@
+"""The doctor: what a server can and cannot do, found by asking it, and the profile that follows from it (D29)."""
+
+import httpx
+
+from forge.backends.doctor.about import about
+from forge.backends.doctor.basics import BASICS
+from forge.backends.doctor.choose import choose, reason
+from forge.backends.doctor.constraints import CONSTRAINTS
+from forge.backends.doctor.examine import Address, Visit, Watch, address, examine, unwatched
+from forge.backends.doctor.facts import Facts, Finding, Probe
+from forge.backends.doctor.identify import IDENTIFY
+from forge.backends.doctor.limits import LIMITS
+from forge.backends.doctor.streams import STREAM
+from forge.backends.doctor.toolcalls import TOOLCALLS
+from forge.backends.profile import Profile, named_profile
+
+__all__ = [
+    "PROBES",
+    "Address",
+    "Facts",
+    "Finding",
+    "Probe",
+    "Visit",
+    "Watch",
+    "address",
+    "choose",
+    "consult",
+    "profile_of",
+    "reason",
+]
+
+PROBES = (*BASICS, *TOOLCALLS, STREAM, *CONSTRAINTS, *LIMITS)
+"""What is asked of the model, in this order, after IDENTIFY."""
+
+
+async def consult(client: httpx.AsyncClient, where: Address, model: str = "", watch: Watch = unwatched) -> Visit:
+    """All that can be found out about a server and one of its models: the first that it lists, unless named."""
+    first = await examine(client, where, IDENTIFY, Facts(model=model), watch)
+    if first.facts.fatal:
+        return first
+    told = tuple(about(first.facts))
+    for finding in told:
+        watch(finding)
+    rest = await examine(client, where, PROBES, first.facts, watch)
+    return Visit(facts=rest.facts, findings=(*first.findings, *told, *rest.findings))
+
+
+def profile_of(visit: Visit) -> Profile:
+    """The profile that a visit leads to."""
+    return choose(visit.facts, named_profile(visit.facts.kind))

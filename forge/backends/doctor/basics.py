@@ -1,0 +1,137 @@
+"""Probes of what every run needs: a reply, its usage, an honest end, and the roles that the template takes."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.backends.doctor.chat import ASKED, question, reply, system
+from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, decoded, is_page, told
+from stages.effect import Reply
+from stages.message import User
+from stages.rescue import split_reasoning
+
+
+class _Thought(Struct):
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    thinking: str | None = None
+
+
+class _Choice(Struct):
+    message: _Thought
+
+
+class _Thinking(Struct):
+    choices: list[_Choice] = []
+    message: _Thought | None = None
+
+
+def _thinks(answer: Answer, said: Reply) -> str:
+    """Where the model's reasoning comes: the name of a field, `text`, or nowhere."""
+    found = decoded(answer.body, _Thinking)
+    thought = found and (found.message or (found.choices[0].message if found.choices else None))
+    for name in _Thought.__struct_fields__:
+        if thought and getattr(thought, name):
+            return name
+    return "text" if split_reasoning(said.text)[0] else ""
+
+
+def _read_reply(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    said = reply(facts, answer)
+    if said is None:
+        fatal = _no_reply(facts, answer)
+        came = "a web page" if is_page(answer) else told(answer)
+        return replace(facts, answers=False, fatal=fatal), Finding(topic="reply", verdict="no", came=came, means=fatal)
+    counted = said.usage is not None and said.usage.prompt > 0
+    known = replace(
+        facts,
+        answers=True,
+        usage=counted,
+        prompt_tokens=said.usage.prompt if said.usage and counted else None,
+        thinks=_thinks(answer, said),
+        says_cut=True if said.finish == "length" else None,
+    )
+    return known, _of_reply(known, said)
+
+
+def _of_reply(known: Facts, said: Reply) -> Finding:
+    usage = f"{known.prompt_tokens} prompt tokens" if known.usage else "no usage"
+    thought = {"": "", "text": ", reasoning in the text"}.get(known.thinks, f", reasoning in `{known.thinks}`")
+    return Finding(
+        topic="reply",
+        verdict="yes",
+        came=f"{usage}, finish_reason {said.finish}{thought}",
+        means="" if known.usage else "how full the context is can only be estimated",
+        does="keeps reasoning out of the text" if known.thinks else "",
+    )
+
+
+def _no_reply(facts: Facts, answer: Answer) -> str:
+    """What is wrong where nothing replies, and what to do."""
+    if is_page(answer):
+        return "that address is of a web page, no API: give the API's own, which often ends in /v1"
+    if answer.status in {401, 403}:
+        return "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
+    if answer.status == 404 and b"model" in answer.body:
+        others = f": it has {', '.join(facts.models[:5])}" if facts.models else ""
+        return f"it does not know the model {facts.model!r}{others}; choose with --model"
+    if answer.status in {404, 405}:
+        return "it has no chat completions there: give the address that /chat/completions stands below"
+    if answer.status == 429:
+        return "it is too busy, or its quota is spent: try again later"
+    if answer.good:
+        return "what it answers is no chat completion: it speaks another protocol, or something between garbles it"
+    return f"it refuses a plain question ({told(answer)}): mend that first"
+
+
+REPLY = Probe(
+    topic="reply",
+    asks="a plain question, 8 tokens",
+    ask=lambda facts: question(facts, tokens=8),
+    read=_read_reply,
+    tokens=8,
+)
+
+
+def _read_system(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    if answer.good:
+        return replace(facts, system=True), Finding(topic="system prompt", verdict="yes", came="accepted")
+    means = "its template has no place for a system prompt"
+    does = "nothing about it yet: write the instructions into the user's message"
+    return replace(facts, system=False), Finding(
+        topic="system prompt", verdict="no", came=told(answer), means=means, does=does
+    )
+
+
+SYSTEM = Probe(
+    topic="system prompt",
+    asks="a system prompt, 1 token",
+    ask=lambda facts: question(facts, system("Be brief.", *ASKED), tokens=1),
+    read=_read_system,
+    tokens=1,
+)
+
+
+def _ask_two(facts: Facts) -> Question | str:
+    return question(facts, (User(text="Hello."), *ASKED), tokens=1)
+
+
+def _read_two(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    if answer.good:
+        found = Finding(
+            topic="two messages in a row", verdict="yes", came="accepted", means="roles need not take turns"
+        )
+        return replace(facts, alternating=False), found
+    return replace(facts, alternating=True), Finding(
+        topic="two messages in a row",
+        verdict="no",
+        came=told(answer),
+        means="its template wants user and assistant to take turns",
+        does="joins neighbours of one role",
+    )
+
+
+TWO = Probe(
+    topic="two messages in a row", asks="two messages of the user, 1 token", ask=_ask_two, read=_read_two, tokens=1
+)
+
+BASICS = (REPLY, SYSTEM, TWO)

@@ -1,0 +1,163 @@
+"""Probes of constrained decoding: replies that no model would give by itself prove that a constraint is obeyed."""
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge.backends.doctor.chat import TOOLS, json_of, question, reply
+from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Verdict, shown, told
+from stages.message import User
+from stages.schema import project
+from stages.tool import ToolSpec
+from stages.wire import constrained
+from stages.wire.constrained import Constrain
+
+CAPITAL = (User(text="What is the capital of France?"),)
+WORDS = ("vlorp-73", "kwint-19")
+"""Words of which the model is not told, so that it can only be led to them."""
+
+NONSENSE = tuple(
+    ToolSpec(
+        name=name,
+        description="",
+        parameters=Raw(
+            b'{"type":"object","properties":{"zub":{"enum":["vlorp-73","kwint-19"]}},'
+            b'"required":["zub"],"additionalProperties":false}'
+        ),
+    )
+    for name in ("brask", "drimmel")
+)
+"""Two tools that no prompt mentions; a run constrains replies to one of its tools in the same way."""
+
+
+def _schema(constrain: Constrain) -> Raw:
+    strict = constrain == "strict"
+    branches = [
+        constrained.branch(t, project(t.parameters, "openai-strict" if strict else "llama.cpp").schema)
+        for t in NONSENSE
+    ]
+    return constrained.one_of(branches, wrapped=strict)
+
+
+def obeyed(text: str) -> bool:
+    """Whether a reply is one of the calls that only the schema knows."""
+    value = json_of(text)
+    if isinstance(value, dict) and isinstance(value.get("call"), dict):
+        value = value["call"]
+    if not isinstance(value, dict) or value.get("tool") not in {tool.name for tool in NONSENSE}:
+        return False
+    arguments = value.get("args")
+    return isinstance(arguments, dict) and arguments.get("zub") in WORDS
+
+
+def _probe(constrain: Constrain, topic: str) -> Probe:
+    """A probe of one way to ask for a JSON Schema; only the ways before it having failed is it worth asking."""
+    field = {"json_schema": "schema"}.get(constrain, constrain)
+
+    def ask(facts: Facts) -> Question | str:
+        if constrain != "json_schema" and (facts.schema or facts.strict or facts.structured_outputs):
+            return ""
+        if constrain != "json_schema" and facts.kind not in {"vllm", "openai-compatible"}:
+            return ""
+        return question(facts, CAPITAL, schema=_schema(constrain), constrain=constrain, tokens=96)
+
+    def read(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+        verdict, came, means = _verdict(facts, answer)
+        does = "constrains replies to the calls that are legal" if verdict == "yes" else ""
+        known = replace(facts, **{field: None if verdict == "unclear" else verdict == "yes"})
+        return known, Finding(topic=topic, verdict=verdict, came=came, means=means, does=does)
+
+    return Probe(topic=topic, asks="a capital, under a schema of nonsense, 96 tokens", ask=ask, read=read, tokens=96)
+
+
+def _verdict(facts: Facts, answer: Answer) -> tuple[Verdict, str, str]:
+    """What the answer to a schema of nonsense shows: the verdict, what came, what it means."""
+    said = reply(facts, answer)
+    if said is None:
+        return "no", told(answer), "it refuses the schema"
+    came = shown(said.text, 80) or "no text"
+    if obeyed(said.text):
+        return "yes", came, "enforced: the model could not have guessed this"
+    if said.finish == "length" and not said.text.strip():
+        return "unclear", "it thought until the limit", "the reply was cut before it began"
+    return "no", came, "accepted and ignored"
+
+
+SCHEMA = _probe("json_schema", "JSON Schema")
+STRICT = _probe("strict", "strict JSON Schema")
+STRUCTURED = _probe("structured_outputs", "structured_outputs")
+GUIDED = _probe("guided_json", "guided_json")
+
+
+def _read_object(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    topic = "json_object"
+    if (said := reply(facts, answer)) is None:
+        found = Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it")
+        return replace(facts, json_object=False), found
+    kept = isinstance(json_of(said.text), dict) or (said.finish == "length" and said.text.lstrip().startswith("{"))
+    means = "enforced, against the request" if kept else "accepted and ignored"
+    found = Finding(topic=topic, verdict="yes" if kept else "no", came=shown(said.text, 80) or "no text", means=means)
+    return replace(facts, json_object=kept), replace(found, does="does not use it: a schema says more")
+
+
+def _ask_object(facts: Facts) -> Question | str:
+    if facts.kind == "ollama":
+        return ""
+    asked = (User(text="Do not answer in JSON. Say hello in plain words."),)
+    return question(facts, asked, tokens=48, fields={"response_format": {"type": "json_object"}})
+
+
+OBJECT = Probe(
+    topic="json_object", asks="plain words, under json_object, 48 tokens", ask=_ask_object, read=_read_object, tokens=48
+)
+
+GRAMMAR_TEXT = 'root ::= "vlorp-73"'
+
+
+def _ask_grammar(facts: Facts) -> Question | str:
+    if facts.kind not in {"llama-server", "openai-compatible"}:
+        return ""
+    return question(facts, CAPITAL, tokens=16, fields={"grammar": GRAMMAR_TEXT})
+
+
+def _read_grammar(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    topic, does = "GBNF grammar", "does not use it: a schema says the same"
+    if (said := reply(facts, answer)) is None:
+        found = Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it", does=does)
+        return replace(facts, grammar=False), found
+    kept = said.text.strip() == WORDS[0]
+    means = "enforced" if kept else "accepted and ignored"
+    came = shown(said.text, 80) or "no text"
+    found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, means=means, does=does)
+    return replace(facts, grammar=kept), found
+
+
+GRAMMAR = Probe(
+    topic="GBNF grammar",
+    asks="a capital, under a grammar of nonsense, 16 tokens",
+    ask=_ask_grammar,
+    read=_read_grammar,
+    tokens=16,
+)
+
+
+def _ask_both(facts: Facts) -> Question | str:
+    if not facts.grammar:
+        return ""
+    return question(facts, CAPITAL, tools=TOOLS, tokens=16, fields={"grammar": GRAMMAR_TEXT})
+
+
+def _read_both(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    topic = "grammar with tools"
+    said = reply(facts, answer)
+    kept = said is not None and said.text.strip() == WORDS[0]
+    came = told(answer) if said is None else shown(said.text, 80) or "no text"
+    found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, does="never sends both")
+    return replace(facts, grammar_with_tools=kept), found
+
+
+BOTH = Probe(topic="grammar with tools", asks="both at once, 16 tokens", ask=_ask_both, read=_read_both, tokens=16)
+
+WAYS = (SCHEMA, STRICT, STRUCTURED, GUIDED)
+"""The ways to ask for a JSON Schema; each is tried only where those before it failed."""
+
+CONSTRAINTS = (*WAYS, OBJECT, GRAMMAR, BOTH)

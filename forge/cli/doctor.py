@@ -1,0 +1,133 @@
+"""`forge doctor`: ask a server what it can do, show what was found as it comes, write the profile."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Self, assert_never
+
+import httpx
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+from rich.text import Text
+
+from forge.backends.credentials import headers_for
+from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, address, consult, profile_of, reason
+from forge.backends.doctor.facts import Verdict
+from forge.backends.profile import Profile, named_profile, to_toml
+from forge.cli.execute import key_of
+from forge.cli.view import printable
+from forge.errors import ForgeError
+
+STYLES: dict[Verdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What `--json` prints. `profile` is None where the server cannot be used; `problem` then says why."""
+
+    url: str
+    model: str
+    usable: bool
+    problem: str
+    reason: str
+    findings: tuple[Finding, ...]
+    profile: Profile | None
+
+    @classmethod
+    def of(cls, visit: Visit, where: Address, key_env: str) -> Self:
+        """What is told of a visit. The profile is for that address, and for the key in that environment variable."""
+        problem = visit.facts.fatal
+        profile = None if problem else at(profile_of(visit), where, key_env)
+        return cls(
+            url=where.base,
+            model=visit.facts.model,
+            usable=not problem,
+            problem=problem,
+            reason=reason(visit.facts, profile) if profile else "",
+            findings=visit.findings,
+            profile=profile,
+        )
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Examine a server; 0: it can be used, 1: it cannot."""
+    console = Console(highlight=False, stderr=options.json)
+    where = address(options.url)
+    if options.write is not None and not options.write.parent.is_dir():
+        raise ForgeError(f"--write {options.write}: there is no folder {options.write.parent}")
+    headers = headers_for(where.base, named_profile("openai-compatible"), key_of(options.api_key_env), {})
+    console.print(Text(plan(where.base)), soft_wrap=True)
+    view = View(console)
+
+    async def visit() -> Visit:
+        async with httpx.AsyncClient(headers=headers, timeout=options.timeout) as client:
+            return await consult(client, where, options.model, view)
+
+    try:
+        found = asyncio.run(visit())
+    finally:
+        view.stop()
+    return _tell(Told.of(found, where, options.api_key_env or ""), options.write, console)
+
+
+def plan(url: str) -> str:
+    """What is going to be asked, in numbers."""
+    asked = [probe for probe in PROBES if probe.tokens]
+    most = sum(probe.tokens for probe in asked)
+    return (
+        f"{url}: at most {len(asked)} short questions to the model, one after the other, for at most {most} tokens "
+        "of replies (more from a model that thinks first). Nothing is changed there."
+    )
+
+
+class View:
+    """Prints each finding as it comes; in a terminal also what is being asked."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = console.status(Text(""))
+
+    def __call__(self, told: Probe | Finding) -> None:
+        """Show one thing."""
+        match told:
+            case Probe():
+                self._status.update(Text(f"{told.topic}: {told.asks} …", style="dim"))
+                if self._console.is_terminal:
+                    self._status.start()
+            case Finding():
+                self._finding(told)
+            case _:
+                assert_never(told)
+
+    def stop(self) -> None:
+        """Take away what shows that something is being asked."""
+        self._status.stop()
+
+    def _finding(self, found: Finding) -> None:
+        line = Text(f"{found.verdict:>8}  ", style=STYLES[found.verdict]).append(f"{found.topic}: ", style="bold")
+        self._console.print(line.append(printable(found.came), style="none"), soft_wrap=True)
+        forge = f"forge {found.does}" if found.does else ""
+        if rest := "; ".join(filter(None, (printable(found.means), printable(forge)))):
+            self._console.print(Text(f"{'':10}{rest}", style="dim"), soft_wrap=True)
+
+
+def at(profile: Profile, where: Address, key_env: str) -> Profile:
+    """The profile of the server at that address, whose key is in that environment variable."""
+    url = where.root if profile.wire == "ollama" else where.base
+    return replace(profile, url=url, key_env=key_env)
+
+
+def _tell(told: Told, write: Path | None, console: Console) -> int:
+    if console.stderr:
+        print(msgspec.json.format(msgspec.json.encode(told)).decode())
+    if told.profile is None:
+        console.print(Text(f"\nnot usable: {printable(told.problem)}", style="bold red"), soft_wrap=True)
+        return 1
+    console.print(Text(f"\nmode {told.reason}", style="bold"), soft_wrap=True)
+    if not console.stderr:
+        console.print(Text(f"\n{to_toml(told.profile)}"), soft_wrap=True)
+    if write is not None:
+        write.write_text(to_toml(told.profile), encoding="utf-8")
+        console.print(Text(f"written to {write}", style="dim"), soft_wrap=True)
+    return 0

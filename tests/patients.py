@@ -1,0 +1,328 @@
+"""A real server process with many characters, for the doctor: the first segment of the path says which.
+
+What llama.cpp says is from recordings; the others' shapes come from their documentation.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Json = dict[str, object]
+Told = tuple[int, str, bytes]
+
+FENCED = (
+    '```json\n{\n  "name": "get_weather",\n  "arguments": {\n    "city": "Paris",\n    "unit": "celsius"\n  }\n}\n```'
+)
+REPLAY = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1"
+OVERFLOW = "request (4190 tokens) exceeds the available context size (4096 tokens), try increasing it"
+
+
+def told(value: object, status: int = 200) -> Told:
+    return status, "application/json", json.dumps(value).encode()
+
+
+def refused(message: str, status: int = 400, **more: object) -> Told:
+    return told({"error": {"code": status, "message": message, **more}}, status)
+
+
+def completion(text: str, *calls: Json, prompt: int = 40, finish: str = "stop", **message: object) -> Told:
+    """A chat completion; `calls` are functions."""
+    made = [{"id": f"c{n}", "type": "function", "function": call} for n, call in enumerate(calls)]
+    said = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {}), **message}
+    usage = {"prompt_tokens": prompt, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": prompt - 1}}
+    return told({"choices": [{"index": 0, "message": said, "finish_reason": finish}], "usage": usage})
+
+
+def weather(city: str = "Paris") -> Json:
+    return {"name": "get_weather", "arguments": json.dumps({"city": city, "unit": "celsius"})}
+
+
+def stream(*deltas: Json, end: bool = True) -> Told:
+    """Server-sent events with one delta each, then the usage."""
+    events: list[object] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    lines = [f"data: {json.dumps(event)}\n\n" for event in (*events, {"choices": [], "usage": {"prompt_tokens": 40}})]
+    return 200, "text/event-stream", "".join(lines + (["data: [DONE]\n\n"] if end else [])).encode()
+
+
+def instance(schema: Json) -> object:
+    """The first value that the schema of forge's own constraint allows."""
+    match schema:
+        case {"const": value} | {"enum": [value, *_]}:
+            return value
+        case {"anyOf": [first, *_]}:
+            return instance(first) if isinstance(first, dict) else None
+        case {"properties": dict(members)}:
+            return {name: instance(member) for name, member in members.items()}
+    return None
+
+
+def words(body: Json) -> int:
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    return sum(len(message.get("content") or "") for message in messages) // 5
+
+
+def wanted(body: Json) -> Json | None:
+    """The schema that a request asks its reply to fit."""
+    match body:
+        case {"response_format": {"json_schema": {"schema": dict(schema)}}} | {"format": dict(schema)}:
+            return schema
+    return None
+
+
+def llama(path: str, body: Json) -> Told:
+    """llama.cpp with a model whose calls its template does not fit: recorded with Qwen2.5-Coder 0.5B."""
+    match path:
+        case "/v1/models":
+            return told({"data": [{"id": "tm05.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}]})
+        case "/props":
+            return told(
+                {
+                    "default_generation_settings": {"n_ctx": 4096},
+                    "total_slots": 1,
+                    "build_info": "b1-7e4c0a9",
+                    "chat_template": "{% if tools %}{{ tools }}{% endif %}{{ messages }}",
+                    "chat_template_caps": {"supports_tools": True},
+                }
+            )
+        case "/tokenize":
+            return told({"tokens": [14990, 1879]})
+    if words(body) > 4096:
+        return refused(OVERFLOW, type="exceed_context_size_error", n_prompt_tokens=4190, n_ctx=4096)
+    if "unit" in json.dumps(body["messages"]) and "tool_calls" in json.dumps(body["messages"]):
+        return refused(REPLAY, 500)
+    if "grammar" in body:
+        return (
+            refused("Cannot use custom grammar constraints with tools.") if "tools" in body else completion("vlorp-73")
+        )
+    if schema := wanted(body):
+        return completion(json.dumps(instance(schema)))
+    if body.get("stream"):
+        return stream({"content": "```json"}, {"content": "{}"})
+    if body["max_tokens"] in {3, 8}:
+        return completion("The weather in", finish="length")
+    return completion(FENCED, prompt=264) if "tools" in body else completion("Hello!")
+
+
+def native(path: str, body: Json) -> Told:
+    """A server that does all that it is asked, as vLLM says of itself."""
+    match path:
+        case "/v1/models":
+            return told({"data": [{"id": "served", "owned_by": "vllm", "max_model_len": 8192}]})
+        case "/version":
+            return told({"version": "0.11.0"})
+        case "/tokenize":
+            return told({"count": 2, "max_model_len": 8192, "tokens": [1, 2]})
+    if schema := wanted(body):
+        return completion(json.dumps(instance(schema)))
+    if "response_format" in body:
+        return completion("{}")
+    if "tools" not in body or body.get("tool_choice") == "none":
+        return completion("It is", finish="length" if body["max_tokens"] in {3, 8} else "stop")
+    if body.get("stream"):
+        first = {"index": 0, "id": "c0", "function": {"name": "get_weather", "arguments": '{"city":'}}
+        rest = {"index": 0, "function": {"arguments": '"Paris","unit":"celsius"}'}}
+        return stream({"tool_calls": [first]}, {"tool_calls": [rest]})
+    if body["max_tokens"] == 12:
+        return completion("", {"name": "get_weather", "arguments": "{"}, finish="length")
+    if isinstance(body.get("tool_choice"), dict):
+        return completion("", {"name": "search_docs", "arguments": '{"query":"weather"}'})
+    both = "Oslo" in json.dumps(body["messages"])
+    return completion("", *(weather(c) for c in (("Paris", "Oslo") if both else ("Paris",))), prompt=200)
+
+
+def unbound(path: str, body: Json) -> Told:
+    """Makes native calls, and ignores every constraint; of no known kind."""
+    if path == "/v1/models":
+        return told({"data": [{"id": "some"}]})
+    if path != "/v1/chat/completions":
+        return refused("no such page", 404)
+    return native(path, {key: value for key, value in body.items() if key not in {"response_format", "tool_choice"}})
+
+
+def deaf(path: str, body: Json) -> Told:
+    """Ignores tools, schemas and streams without a word."""
+    if path == "/v1/models":
+        return told({"data": [{"id": "some"}]})
+    return completion("It is sunny.") if path == "/v1/chat/completions" else refused("no such page", 404)
+
+
+def strict(path: str, body: Json) -> Told:
+    """Refuses a schema that is not strict, and every tool."""
+    if path == "/v1/models":
+        return told({"data": [{"id": "some"}]})
+    if path != "/v1/chat/completions":
+        return refused("no such page", 404)
+    if "tools" in body:
+        return refused("some does not support tools")
+    match body:
+        case {"response_format": {"json_schema": {"strict": True, "schema": dict(schema)}}}:
+            return completion(json.dumps(instance(schema)))
+        case {"response_format": _}:
+            return refused("strict must be true")
+    return completion("Hello!")
+
+
+def liar(path: str, body: Json) -> Told:
+    """Makes calls that its tools do not allow, and keeps to no schema."""
+    return completion("", {"name": "get_weather", "arguments": '{"city":7}'}) if "tools" in body else deaf(path, body)
+
+
+def fussy(path: str, body: Json) -> Told:
+    """A template without a system prompt, whose roles take turns."""
+    messages = body.get("messages", [])
+    assert isinstance(messages, list)
+    roles = [message["role"] for message in messages]
+    if "system" in roles:
+        return refused("System role not supported", 500)
+    if roles == ["user", "user"]:
+        return refused("Conversation roles must alternate user/assistant/user/assistant/...", 500)
+    return deaf(path, body)
+
+
+def thinker(path: str, body: Json) -> Told:
+    """Thinks in a field of its own, and needs room for it."""
+    limit = body.get("max_tokens", 0)
+    assert isinstance(limit, int)
+    if (schema := wanted(body)) and limit >= 500:
+        return completion(json.dumps(instance(schema)), reasoning_content="Hm.")
+    if path == "/v1/chat/completions":
+        return completion("", finish="length", reasoning_content="Hm.")
+    return deaf(path, body)
+
+
+def ollama(path: str, body: Json) -> Told:
+    match path:
+        case "/v1/models":
+            return told({"data": [{"id": "qwen2.5:0.5b", "owned_by": "library"}]})
+        case "/api/version":
+            return told({"version": "0.12.3"})
+        case "/api/show":
+            return told({"model_info": {"qwen2.context_length": 32768}, "capabilities": ["completion", "tools"]})
+        case "/api/chat":
+            return _chat(body)
+    return refused("no such page", 404)
+
+
+def _chat(body: Json) -> Told:
+    calls = [{"function": {"name": "get_weather", "arguments": {"city": "Paris", "unit": "celsius"}}}]
+    said: Json = {"role": "assistant", "content": "", **({"tool_calls": calls} if "tools" in body else {})}
+    if schema := wanted(body):
+        said["content"] = json.dumps(instance(schema))
+    end = {"done": True, "done_reason": "stop", "prompt_eval_count": 50 + 100 * ("tools" in body), "eval_count": 5}
+    return told({"message": said, **end})
+
+
+def studio(path: str, body: Json) -> Told:
+    if path == "/api/v0/models":
+        known = {"id": "some", "state": "loaded", "max_context_length": 131072, "loaded_context_length": 8192}
+        return told({"data": [known]})
+    return deaf(path, body)
+
+
+def strangers(path: str, body: Json) -> Told:
+    """Does not know the model."""
+    if path == "/v1/models":
+        return told({"data": [{"id": "one"}, {"id": "two"}]})
+    return refused("The model `other` does not exist", 404)
+
+
+def garbled(path: str, body: Json) -> Told:
+    return 200, "application/json", b"\xff\xfe{" + b"[" * 5000
+
+
+def broken_stream(path: str, body: Json) -> Told:
+    if body.get("stream"):
+        return 200, "text/event-stream", b"data: {nonsense\n\ndata: \xff\xff\n\nevent: what\n\n"
+    return deaf(path, body)
+
+
+def quota(path: str, body: Json) -> Told:
+    return deaf(path, body) if path == "/v1/models" else refused("n: 1 is too much", 422)
+
+
+def silent(path: str, body: Json) -> Told:
+    """Says what it is, and never replies."""
+    if path == "/v1/chat/completions":
+        time.sleep(3600)
+    return deaf(path, body)
+
+
+PAGE: Told = (200, "text/html", b"<!doctype html><title>It works!</title>")
+PATIENTS: dict[str, Callable[[str, Json], Told]] = {
+    "llama": llama,
+    "native": native,
+    "unbound": unbound,
+    "deaf": deaf,
+    "strict": strict,
+    "liar": liar,
+    "fussy": fussy,
+    "thinker": thinker,
+    "ollama": ollama,
+    "studio": studio,
+    "strangers": strangers,
+    "garbled": garbled,
+    "broken_stream": broken_stream,
+    "quota": quota,
+    "silent": silent,
+    "page": lambda *_: PAGE,
+    "moved": lambda *_: (308, "text/plain", b""),
+    "locked": lambda *_: refused("Invalid API Key", 401),
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the patient does that the path names; `loading` is one that is not ready at once."""
+
+    asked: dict[str, int] = {}  # noqa: RUF012 - one server a process
+
+    def do_GET(self) -> None:
+        _, name, rest = self.path.split("/", 2)
+        Handler.asked[name] = count = Handler.asked.get(name, 0) + 1
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        if rest == "count":
+            self._tell(told(count - 1))
+        elif name == "loading" and count == 1:
+            self._tell(refused("Loading model", 503))
+        elif name == "leaky":
+            self._tell(refused(f"{self.headers['authorization']} has spent its quota", 402))
+        else:
+            self._tell(PATIENTS[{"loading": "deaf"}.get(name, name)](f"/{rest}", body))
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def _tell(self, answer: Told) -> None:
+        status, kind, body = answer
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        if status == 308:
+            self.send_header("location", "https://elsewhere.example/v1")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the standard library's
+        """Nothing: the test says what is wrong."""
+
+
+@contextmanager
+def patients() -> Iterator[str]:
+    """The address of a fresh server process."""
+    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    ThreadingHTTPServer.daemon_threads = True
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        print(server.server_address[1], flush=True)
+        server.serve_forever()

@@ -1,0 +1,284 @@
+"""The doctor, on real server processes of many characters: each is diagnosed in a sentence that says what to do."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge.backends.doctor import PROBES, Probe, Visit, address, choose, consult, profile_of, reason
+from forge.backends.doctor.examine import examine
+from forge.backends.doctor.facts import Answer, Facts, Finding, Question
+from forge.backends.doctor.identify import IDENTIFY
+from forge.backends.doctor.streams import read_stream
+from forge.backends.profile import from_toml, named_profile
+from forge.errors import ForgeError
+from tests.misbehaving import misbehaving
+from tests.patients import patients
+
+
+@pytest.fixture(scope="module")
+def ward() -> Iterator[str]:
+    with patients() as url:
+        yield url
+
+
+def visited(url: str, model: str = "", timeout: float = 20.0) -> Visit:
+    async def go() -> Visit:
+        async with httpx.AsyncClient(timeout=timeout) as client:
+            return await consult(client, address(url), model)
+
+    return asyncio.run(go())
+
+
+def told(visit: Visit, topic: str) -> Finding:
+    return next(finding for finding in visit.findings if finding.topic == topic)
+
+
+def test_llama_cpp_whose_calls_come_as_text_is_seen_through(ward: str) -> None:
+    """The recorded case: native calls look supported, and nothing about them holds."""
+    visit = visited(f"{ward}/llama/v1")
+    facts = visit.facts
+    assert (facts.kind, facts.build, facts.context_tokens, facts.slots) == ("llama-server", "b1-7e4c0a9", 4096, 1)
+    assert (facts.calls, facts.call_format) == ("text", "fenced")
+    assert (facts.required, facts.named, facts.none) == (False, False, False)
+    assert (facts.schema, facts.grammar, facts.grammar_with_tools) == (True, True, False)
+    assert (facts.replays_damage, facts.refuses_overflow, facts.says_cut, facts.caches) == (False, True, True, True)
+    assert "exceed_context_size_error" in told(visit, "prompt over the context").came
+    assert profile_of(visit).mode == "constrained"
+
+
+def test_a_server_that_does_everything(ward: str) -> None:
+    visit = visited(f"{ward}/native/v1")
+    facts = visit.facts
+    assert (facts.kind, facts.build, facts.context_source) == ("vllm", "0.11.0", "max_model_len of /v1/models")
+    assert (facts.calls, facts.valid_arguments, facts.parallel) == ("native", True, True)
+    assert (facts.required, facts.named, facts.none, facts.json_object) == (True, True, True, True)
+    assert (facts.streams, facts.stream_arguments, facts.stream_usage) == (True, True, True)
+    assert "a call with { arguments" in told(visit, "cut replies").came
+    assert facts.tokenizer is False  # it has one, of another form than forge reads
+    assert "llama.cpp's answers only" in told(visit, "tokenizer").does
+
+
+CASES = [
+    # who, what about them is found, what its finding says, the mode that follows
+    (
+        "unbound",
+        {"calls": "native", "schema": False, "required": True},
+        ("JSON Schema", "accepted and ignored"),
+        "native",
+    ),
+    ("deaf", {"calls": "ignored", "schema": False}, ("tool calls", "it ignores `tools` without a word"), "prompted"),
+    (
+        "strict",
+        {"calls": "refused", "schema": False, "strict": True},
+        ("tool calls", "refuses requests"),
+        "constrained",
+    ),
+    (
+        "liar",
+        {"calls": "native", "valid_arguments": False},
+        ("tool calls", "that its schema does not allow"),
+        "prompted",
+    ),
+    ("fussy", {"system": False, "alternating": True}, ("system prompt", "no place for a system prompt"), "prompted"),
+    ("thinker", {"thinks": "reasoning_content", "schema": True}, ("JSON Schema", "enforced"), "constrained"),
+    ("ollama", {"kind": "ollama", "context_tokens": 32768, "schema": True}, ("JSON Schema", "enforced"), "constrained"),
+    ("studio", {"kind": "lm-studio", "context_tokens": 8192}, ("context", "loaded_context_length"), "prompted"),
+    ("broken_stream", {"streams": False}, ("stream", "streams cannot be read"), "prompted"),
+    ("loading", {"answers": True}, ("reply", "tokens"), "prompted"),
+]
+
+
+@pytest.mark.parametrize(("who", "facts", "says", "mode"), CASES, ids=[case[0] for case in CASES])
+def test_each_character_is_found_out(
+    ward: str, who: str, facts: dict[str, object], says: tuple[str, str], mode: str
+) -> None:
+    visit = visited(f"{ward}/{who}/v1")
+    assert {name: getattr(visit.facts, name) for name in facts} == facts
+    topic, words = says
+    finding = told(visit, topic)
+    assert words in f"{finding.came} {finding.means}"
+    assert finding.asked or topic == "context"
+    profile = profile_of(visit)
+    assert profile.mode == mode
+    assert mode in reason(visit.facts, profile)
+
+
+@pytest.mark.parametrize(
+    ("who", "says"),
+    [
+        ("page", "that address is of a web page, no API: give the API's own"),
+        ("moved", "it sends to another address (https://elsewhere.example/v1): give that one"),
+        ("locked", "name the environment variable that holds it with --api-key-env"),
+        ("garbled", "what it answers is no chat completion"),
+        ("quota", "it refuses a plain question (status 422: n: 1 is too much)"),
+    ],
+)
+def test_what_cannot_be_used_is_said_with_what_to_do(ward: str, who: str, says: str) -> None:
+    visit = visited(f"{ward}/{who}/v1")
+    assert says in visit.facts.fatal
+    assert visit.findings[-1].verdict == "no"
+
+
+def test_an_unknown_model_is_told_with_those_that_there_are(ward: str) -> None:
+    visit = visited(f"{ward}/strangers/v1", "other")
+    assert "it does not know the model 'other': it has one, two; choose with --model" in visit.facts.fatal
+
+
+def test_nobody_there() -> None:
+    visit = visited("http://127.0.0.1:9/v1")
+    assert "start the server there, or look at the host and the port" in visit.facts.fatal
+
+
+def test_one_that_hangs_is_left_after_two_questions(ward: str) -> None:
+    visit = visited(f"{ward}/silent/v1", timeout=0.4)
+    assert "it stopped answering" in visit.facts.fatal
+    assert "no answer from" in told(visit, "system prompt").came
+    assert int(httpx.get(f"{ward}/silent/count").text) <= len(IDENTIFY) + 2
+
+
+def test_the_number_of_requests_is_bounded(ward: str) -> None:
+    visited(f"{ward}/unbound/v1")
+    before = int(httpx.get(f"{ward}/unbound/count").text)
+    visited(f"{ward}/unbound/v1")
+    assert int(httpx.get(f"{ward}/unbound/count").text) - before - 1 <= len(IDENTIFY) + len(PROBES)
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
+    with pytest.raises(ForgeError) as refused:
+        address("http://me:secret@127.0.0.1/v1")
+    assert "secret" not in str(refused.value)
+
+
+def test_bytes_without_end_are_cut_off(ward: str) -> None:
+    """The misbehaving server of the other tests sends a body of 131 MB."""
+    with misbehaving() as server:
+        visit = visited(f"{server}/huge/v1")
+    assert visit.facts.fatal
+
+
+ANSWERS = st.builds(
+    Answer,
+    status=st.sampled_from([200, 204, 302, 400, 401, 404, 429, 500, 503, 599]),
+    body=st.one_of(
+        st.binary(max_size=200),
+        st.sampled_from(
+            [b"[", b"null", b"{}", b'{"choices":[]}', b'{"error":"x"}', b'{"error":{"message":7}}', b"[" * 9000]
+        ),
+        st.recursive(
+            st.one_of(st.none(), st.integers(), st.text(max_size=9)),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(
+                        ["choices", "message", "content", "tool_calls", "data", "id", "error", "tokens", "usage"]
+                    ),
+                    inner,
+                    max_size=4,
+                )
+            ),
+        ).map(lambda value: json.dumps(value).encode()),
+    ),
+)
+
+
+BEFORE = [Facts(), Facts(kind="ollama", thinks="text"), Facts(kind="llama-server", prompt_tokens=3)]
+
+
+@given(ANSWERS, st.sampled_from([*IDENTIFY, *PROBES]), st.sampled_from(BEFORE))
+def test_no_answer_is_too_strange_to_be_read(answer: Answer, probe: Probe, before: Facts) -> None:
+    """Whatever a server sends, a probe reads it to facts, from which there is a profile."""
+    facts, _ = probe.read(before, answer)
+    assert choose(facts, named_profile(facts.kind)).name == facts.kind
+
+
+@given(st.binary(max_size=300))
+def test_no_stream_is_too_strange_to_be_read(body: bytes) -> None:
+    assert read_stream(body).argument_pieces >= 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "mode", "constrain"),
+    [
+        (Facts(schema=True, calls="native", valid_arguments=True), "constrained", "json_schema"),
+        (Facts(schema=False, strict=True, calls="text"), "constrained", "strict"),
+        (Facts(schema=False, strict=False, structured_outputs=True), "constrained", "structured_outputs"),
+        (Facts(schema=False, strict=False, structured_outputs=False, guided_json=True), "constrained", "guided_json"),
+        (Facts(schema=False, calls="native", valid_arguments=True), "native", "none"),
+        (Facts(schema=False, calls="native", valid_arguments=False), "prompted", "none"),
+        (Facts(schema=False, calls="text"), "prompted", "none"),
+        (Facts(schema=False, calls="unused"), "prompted", "none"),
+        (Facts(schema=False, calls="ignored"), "prompted", "none"),
+        (Facts(schema=False, calls="refused"), "prompted", "none"),
+        (Facts(kind="ollama", schema=True, calls="refused"), "constrained", "format"),
+        (Facts(kind="ollama", schema=False, calls="refused"), "prompted", "none"),
+        (Facts(kind="llama-server", schema=False, calls="native", valid_arguments=True), "native", "none"),
+        # What was not asked stays as it is known of the kind.
+        (Facts(kind="llama-server"), "constrained", "json_schema"),
+        (Facts(kind="vllm", calls="native", valid_arguments=True), "constrained", "json_schema"),
+        (Facts(), "native", "none"),
+    ],
+)
+def test_the_strongest_mode_that_is_enforced_is_chosen(facts: Facts, mode: str, constrain: str) -> None:
+    chosen = choose(facts, named_profile(facts.kind))
+    assert (chosen.mode, chosen.constrain) == (mode, constrain)
+
+
+def forge(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "forge", "doctor", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+
+
+def test_the_command_prints_what_it_found_and_a_profile_that_can_be_used(ward: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    done = forge(f"{ward}/unbound/v1", "--write", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "short questions to the model" in done.stdout.splitlines()[0]
+    assert "mode native: no schema is enforced" in done.stdout
+    profile = from_toml(file.read_text())
+    assert (profile.url, profile.mode) == (f"{ward}/unbound/v1", "native")
+    assert file.read_text().strip() in done.stdout
+
+
+def test_json_is_for_programs(ward: str) -> None:
+    done = forge(f"{ward}/deaf/v1", "--json")
+    found = json.loads(done.stdout)
+    assert (found["usable"], found["profile"]["mode"]) == (True, "prompted")
+    assert {"topic", "verdict", "asked", "came", "means", "does"} == found["findings"][0].keys()
+
+
+def test_exit_codes(ward: str, tmp_path: Path) -> None:
+    assert forge(f"{ward}/locked/v1").returncode == 1
+    for wrong in (["nonsense"], [f"{ward}/deaf/v1", "--write", str(tmp_path / "no" / "x.toml")], ["--timeout", "0"]):
+        assert forge(*wrong).returncode == 2
+
+
+def test_a_key_is_shown_nowhere(ward: str, tmp_path: Path) -> None:
+    """This server repeats the credentials in its errors, as some do."""
+    done = forge(
+        f"{ward}/leaky/v1", "--json", "--api-key-env", "DOOR", env={"DOOR": "sk-verysecret", "HOME": str(tmp_path)}
+    )
+    assert done.returncode == 1
+    assert "has spent its quota" in done.stdout
+    assert "verysecret" not in done.stdout + done.stderr
+
+
+def test_questions_that_make_no_sense_are_not_asked() -> None:
+    skipped = [p.topic for p in PROBES if not isinstance(p.ask(Facts(kind="ollama", calls="ignored")), Question)]
+    assert "tool_choice required" in skipped
+    assert "GBNF grammar" in skipped
+
+
+def test_nothing_more_is_asked_once_it_cannot_be_used() -> None:
+    async def go() -> Visit:
+        async with httpx.AsyncClient() as client:
+            return await examine(client, address("http://127.0.0.1:9/v1"), PROBES, Facts(fatal="it is closed"))
+
+    assert asyncio.run(go()).findings == ()
