@@ -20,6 +20,7 @@ from stages.halt import BackendFailed
 from stages.message import History, Message
 from stages.state import Budget, Compaction, Prepared, Sent, State
 from stages.tokens import START, Report, calibrated
+from stages.wire.sampling import Sampling
 
 
 class Watching(TypedDict, total=False):
@@ -28,7 +29,7 @@ class Watching(TypedDict, total=False):
     `observer` is called with each event, `on_message` with each message that the history grows by (not with those of
     an earlier conversation), `on_compact` with each compaction; one that raises is logged, and the run goes on.
     Setting `cancel` ends the run. `ask` is asked about tools that want approval. `journal` is the file to record the
-    run in.
+    run in. `sampling` are the options of this run's replies, over those of the backend.
     """
 
     observer: Observer
@@ -37,6 +38,7 @@ class Watching(TypedDict, total=False):
     cancel: asyncio.Event
     ask: Asker
     journal: str
+    sampling: Sampling
 
 
 async def run(
@@ -79,7 +81,8 @@ async def resume(
     state = replace(state, sent=Sent())
     model = _named(backend) if isinstance(backend, str) else backend
     try:
-        async with model.connect() as connection:
+        async with model.connect() as reached:
+            connection = _with_sampling(reached, watching.get("sampling"))
             state = await _counted(workflow, state, connection)
             interpret = interpreter(connection.send, workflow.execute, watching.get("ask", nobody))
             header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection))
@@ -111,6 +114,17 @@ def _observer(watching: Watching) -> Observer | None:
                 pass
 
     return tell
+
+
+def _with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:
+    """The connection with a run's own options over the backend's. ForgeError for one that the backend has not."""
+    if sampling is None:
+        return connection
+    try:
+        connection.wire.head(connection.model, sampling, ())
+    except ValueError as error:
+        raise ForgeError(f"sampling: {error}") from None
+    return replace(connection, sampling=sampling.over(connection.sampling))
 
 
 async def _counted(workflow: Workflow, state: State, connection: Connection) -> State:

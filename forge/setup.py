@@ -26,6 +26,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     dialect: Dialect = OPENAI.dialect
     form: str = "json"
     alternating: bool = False
+    falls_back: bool = False
     markers: Markers | None = None
 
     @classmethod
@@ -39,6 +40,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             dialect=connection.wire.dialect,
             form=connection.form.name,
             alternating=connection.alternating,
+            falls_back=connection.falls_back,
             markers=connection.markers,
         )
 
@@ -55,6 +57,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             wire=wire(self.dialect),
             form=FORMS[self.form],
             alternating=self.alternating,
+            falls_back=self.falls_back,
             markers=self.markers,
         )
 

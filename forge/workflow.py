@@ -16,6 +16,7 @@ from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import guards_of
 from stages.message import Assistant, History, System, User, sound, turn_of
+from stages.pipeline import falling_back
 from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
@@ -159,7 +160,7 @@ class Workflow:
             reasoning=thinks,
             recall=recall,
         )
-        judging = self.judging(connection.markers, connection.form, in_text=mode != "native")
+        judging = self.judging(connection.markers, connection.form, in_text=mode != "native" or connection.falls_back)
         return {
             **({"summarize": summarize(self._summarize, self._compactor, budget)} if self._summarize else {}),
             "compact": compact(self._compactor, budget),
@@ -201,15 +202,19 @@ class Workflow:
         return write(state.to(Ready())).unwrap()
 
     def _serialize(self, connection: Connection) -> Stage:
-        return serialize(
-            self.rules,
-            _mode(self.rules, connection),
-            connection.model,
-            connection.sampling,
-            wire=connection.wire,
-            form=connection.form,
-            alternating=connection.alternating,
-        )
+        def write(mode: Mode) -> Stage:
+            return serialize(
+                self.rules,
+                mode,
+                connection.model,
+                connection.sampling,
+                wire=connection.wire,
+                form=connection.form,
+                alternating=connection.alternating,
+            )
+
+        written = write(_mode(self.rules, connection))
+        return falling_back(written, write("prompted")) if connection.falls_back else written
 
     def _warnings(self, budget: ContextBudget) -> dict[str, Stage]:
         """What the model is told of the run's own limits, where the workflow wants it."""

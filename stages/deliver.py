@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages.batch import messages, successes, waiting
-from stages.effect import Approved, Ask, Execute, NotRun, Outcome, Rejected, Replied, Results, Send, Undelivered
+from stages.effect import Approved, Ask, Execute, Fault, NotRun, Outcome, Rejected, Replied, Results, Send, Undelivered
 from stages.halt import BackendFailed, Halt
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
 from stages.summary import summarized, unsummarized
@@ -14,6 +14,8 @@ from stages.tokens import Report, calibrated
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
     """The state after the outcome, ready for the pipeline. `Undelivered` is the Halt `BackendFailed`, or no summary.
+
+    A refusal of tools is a turn in which the model was not reached: the next one writes them into the prompt.
 
     An outcome that does not belong to what the state awaits is a mistake of the driver: ValueError.
     """
@@ -34,6 +36,8 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Send(), Replied():
             charged = replace(state, ledger=_charged(state.ledger, outcome, state.sent.size))
             return Success(charged.to(Answered(reply=outcome.reply)))
+        case Send(), Undelivered(fault=Fault(kind="no_tools", detail=detail)) if not state.ledger.fallback:
+            return Success(state.note(fallback=detail).to(Ready()))
         case Send(), Undelivered(fault=fault, attempts=attempts):
             return Failure(BackendFailed(fault=fault, attempts=attempts))
         case Execute(calls=calls), Results(results=results) if [c.id for c in calls] == [r.call_id for r in results]:

@@ -85,9 +85,12 @@ class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
     seconds: float = 0.0
 
 
-FaultKind = Literal["unreachable", "tls", "timeout", "interrupted", "status", "reported", "malformed", "too_large"]
+FaultKind = Literal[
+    "unreachable", "tls", "timeout", "interrupted", "status", "reported", "malformed", "too_large", "no_tools"
+]
 """What went wrong: nobody there; no trust between the two ends; no byte, or no end, in time; a connection that broke;
-a status of refusal; an error under status 200 or in the middle of a stream; an answer that is none; one too large."""
+a status of refusal; an error under status 200 or in the middle of a stream; an answer that is none; one too large;
+a model or a server that takes no tools, where the tools can be written into the prompt instead."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):

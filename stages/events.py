@@ -80,6 +80,12 @@ class SummaryFailed(Struct, frozen=True, kw_only=True, tag="summary_failed"):
     problem: str
 
 
+class FellBack(Struct, frozen=True, kw_only=True, tag="fell_back"):
+    """The server refused tools, in these words: from now on they are written into the prompt."""
+
+    reason: str
+
+
 class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
     """The history was shortened."""
 
@@ -121,6 +127,7 @@ Event = (
     | MessageAdded
     | SummaryAsked
     | SummaryFailed
+    | FellBack
     | Compacted
     | PrefixLost
     | Finished
@@ -136,7 +143,15 @@ def observe(before: State, after: State) -> tuple[Event, ...]:
     failed = after.ledger.summary_failures[len(before.ledger.summary_failures) :]
     unsummarized = (SummaryFailed(problem=problem) for problem in failed)
     grown = (MessageAdded(message=message) for message in added)
-    return (*grown, *said, *unsummarized, *(Compacted(compaction=c) for c in shortened), *_arrival(before, after))
+    fallen = (FellBack(reason=after.ledger.fallback),) if after.ledger.fallback != before.ledger.fallback else ()
+    return (
+        *grown,
+        *said,
+        *fallen,
+        *unsummarized,
+        *(Compacted(compaction=c) for c in shortened),
+        *_arrival(before, after),
+    )
 
 
 def new_messages(before: State, after: State) -> History:

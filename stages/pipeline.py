@@ -33,6 +33,11 @@ def on(phase: type[P]) -> Callable[[Callable[[State, P], Result[State, Halt]]], 
     return lambda act: Acting(phase, act)
 
 
+def falling_back(stage: Stage, other: Stage) -> Stage:
+    """The stage, and the other instead of it once the server has refused tools (`Ledger.fallback`)."""
+    return lambda state: (other if state.ledger.fallback else stage)(state)
+
+
 def pipeline(*stages: Stage) -> Stage:
     """Compose stages in running order; the first Halt ends the composition."""
     composed: Stage = compose_left(

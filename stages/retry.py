@@ -81,7 +81,7 @@ def _worth(faults: tuple[Fault, ...]) -> float:
         case "malformed" | "reported" | "status":
             # What cannot be read may be a proxy's page of this moment; if it is the same again, it is the answer.
             return 2
-        case "timeout" | "too_large" | "tls":
+        case "timeout" | "too_large" | "tls" | "no_tools":
             return 1
         case _:
             assert_never(fault.kind)

@@ -103,6 +103,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """The calls that were in vain, over the whole run."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
+    fallback: str = ""
+    """Why the tools stand in the prompt where they should be in the request: what the server refused them with."""
     model: str = ""
     """The model that the rate and the report are of."""
     tokens_per_character: float = START

@@ -5,8 +5,10 @@ were recorded from a real one; all others come from the documentation of the ser
 """
 
 import json
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -132,6 +134,12 @@ def plain(headers: dict[str, str], body: Any) -> object:
 def in_words(messages: list[Any]) -> dict[str, object]:
     name, arguments = step_of(messages)
     return {"content": json.dumps({"tool": name, "args": arguments})}
+
+
+def wordy(headers: dict[str, str], body: Any) -> object:
+    """A router in front of a model that has no tools."""
+    demand("tools" not in body, "No endpoints found that support tool use. Try another model.")
+    return plain(headers, body)
 
 
 def openai(headers: dict[str, str], body: Any) -> object:
@@ -268,6 +276,8 @@ PATHS: dict[str, Callable[[dict[str, str], Any], object]] = {
     "/vllm/v1/chat/completions": vllm,
     "/plain/v1/models": listed(id="hosted"),
     "/plain/v1/chat/completions": plain,
+    "/wordy/v1/models": listed(id="hosted"),
+    "/wordy/v1/chat/completions": wordy,
     "/openai/v1/chat/completions": openai,
     "/openai/v1/models": listed(id="gpt-x", owned_by="openai"),
     "/ollama/api/chat": ollama,
@@ -307,6 +317,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the standard library's
         """Nothing: the test says what is wrong."""
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The address of a fresh process of this file."""
+    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.terminate()
 
 
 if __name__ == "__main__":

@@ -1,37 +1,32 @@
 """The same three-step workflow on every profile, against a strict server process."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from forge import run_sync
+from forge import replay, run_sync
 from forge.backends import Server
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Scripted
 from forge.workflow import Workflow
+from stages.events import Event, FellBack
 from stages.halt import BackendFailed
 from stages.state import State
 from stages.wire.prompted import XML
 from stages.wire.sampling import Sampling
 from tests.flows import Desk
+from tests.foreign import serving
 
 DONE = ["look a", "write a", "finish"]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    script = str(Path(__file__).with_name("foreign.py"))
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.terminate()
+    with serving() as address:
+        yield address
 
 
 def finished(backend: Server, workflow: Workflow) -> State:
@@ -91,6 +86,26 @@ def test_a_template_without_tools_is_prompted_and_it_is_said(server: str, caplog
     assert "template has no tools" in caplog.text
 
 
+def test_a_refusal_of_tools_is_fallen_back_from_once_and_it_is_said(
+    server: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk, seen, journal = Desk(), list[Event](), tmp_path / "run.jsonl"
+    backend = Server(f"{server}/wordy/v1")
+    state = run_sync(desk.workflow, "Go.", backend=backend, observer=seen.append, journal=str(journal)).unwrap().state
+    assert desk.log == DONE
+    assert state.sent.mode == "prompted"
+    assert "support tool use" in state.ledger.fallback
+    assert len([event for event in seen if isinstance(event, FellBack)]) == 1
+    assert "tools are refused" in caplog.text
+    assert replay(journal, Desk().workflow).unwrap().state == state
+
+
+def test_a_mode_that_was_asked_for_is_kept(server: str) -> None:
+    halt = run_sync(Desk().workflow, "Go.", backend=Server(f"{server}/wordy/v1", mode="native")).failure().halt
+    assert isinstance(halt, BackendFailed)
+    assert halt.fault.status == 400
+
+
 @pytest.mark.parametrize("constrain", ["json_schema", "structured_outputs", "guided_json"])
 def test_vllm_is_constrained_in_each_way_that_it_has_had(server: str, constrain: str) -> None:
     desk = Desk()
@@ -113,6 +128,19 @@ def test_options_go_by_the_names_that_the_backend_has_for_them(server: str) -> N
     options = Sampling(repeat_penalty=1.1, extra={"min_tokens": 1})
     finished(Server(f"{server}/vllm/v1", sampling=options), desk.workflow)
     assert desk.log == DONE
+
+
+def test_a_runs_own_options_go_before_those_of_the_backend(server: str, tmp_path: Path) -> None:
+    backend = Server(f"{server}/plain/v1", profile="lm-studio", model="m", sampling=Sampling(temperature=0.9, seed=1))
+    result = run_sync(Desk().workflow, "Go.", backend=backend, sampling=Sampling(temperature=0.1, max_tokens=64))
+    head = json.loads(bytes(result.unwrap().state.sent.request.head))
+    assert (head["temperature"], head["seed"], head["max_tokens"]) == (0.1, 1, 64)
+
+
+def test_a_runs_own_option_that_the_backend_has_not_is_refused(server: str) -> None:
+    backend = Server(f"{server}/openai/v1", profile="openai", model="m", api_key="sk-test")
+    with pytest.raises(ForgeError, match="sampling: it has no top_k"):
+        run_sync(Desk().workflow, "Go.", backend=backend, sampling=Sampling(top_k=1))
 
 
 def test_an_option_that_the_backend_has_not_is_refused_before_anything_is_sent(server: str) -> None:
@@ -147,16 +175,3 @@ def test_a_profile_that_cannot_be_asked_for_its_models_wants_one(server: str) ->
 def test_a_mode_that_the_backend_has_not_is_refused(server: str, profile: str, mode: str) -> None:
     with pytest.raises(ForgeError, match="cannot constrain decoding"):
         Server(server, profile=profile, model="m", mode=mode)  # type: ignore[arg-type]  # of a table
-
-
-def test_what_a_server_repeats_of_a_key_is_hidden(server: str) -> None:
-    halted = run_sync(
-        Desk().workflow,
-        "Go.",
-        backend=Server(
-            f"{server}/echo/v1", model="m", profile="vllm", api_key="sk-very-secret", headers={"x-team": "team-secret"}
-        ),
-    ).failure()
-    assert isinstance(halted.halt, BackendFailed)
-    assert "***" in halted.halt.fault.body
-    assert "secret" not in repr(halted)

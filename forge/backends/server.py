@@ -9,6 +9,7 @@ from typing import Literal, TypedDict
 from urllib.parse import urlsplit
 
 import httpx
+from msgspec.structs import replace
 
 from forge.backends.credentials import headers_for, scrubbed, secrets
 from forge.backends.ollama import context_of
@@ -20,12 +21,12 @@ from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http
-from stages.effect import Replied, Send, Undelivered
+from stages.effect import Fault, Replied, Send, Undelivered
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
 from stages.wire.prompted import JSON, XML
 from stages.wire.sampling import Sampling
-from stages.wire.wires import Wire, wire
+from stages.wire.wires import wire
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context that are assumed where neither the server nor its profile says how many it has."""
@@ -114,13 +115,15 @@ class Server:
             model = self._model or (about.first.id if about.first else "")
             context = await self._context(client, profile, about, model)
             spoken = wire(profile.dialect(context))
+            refusals = profile.tools_refused if self._mode == "auto" and mode == "native" else ()
             log.info("%s is taken for %s: mode %s, %d tokens of context", self._base, profile.name, mode, context)
             tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             template = about.props.chat_template if about.props else ""
             yield Connection(
-                send=self._send(client, spoken),
+                send=_Sending(Http(client, self._base, self._retry, spoken), self._hidden, refusals),
                 mode=mode,
+                falls_back=bool(refusals),
                 model=model,
                 context_tokens=context,
                 sampling=self._sampling.over(recommended(model)) if self._model_sampling else self._sampling,
@@ -156,19 +159,28 @@ class Server:
             case "given":
                 return default
 
-    def _send(self, client: httpx.AsyncClient, spoken: Wire) -> "_Scrubbing":
-        return _Scrubbing(Http(client, self._base, self._retry, spoken), self._hidden)
 
+class _Sending:
+    """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
 
-class _Scrubbing:
-    """The interpreter of `Send`, but for credentials that a server repeats in its errors."""
-
-    def __init__(self, http: Http, hidden: tuple[str, ...]) -> None:
+    def __init__(self, http: Http, hidden: tuple[str, ...], refusals: tuple[str, ...]) -> None:
         self._http = http
         self._hidden = hidden
+        self._refusals = refusals
 
     async def __call__(self, effect: Send) -> Replied | Undelivered:
-        return scrubbed(await self._http(effect), self._hidden)
+        outcome = scrubbed(await self._http(effect), self._hidden)
+        if not isinstance(outcome, Undelivered) or not refuses_tools(outcome.fault, self._refusals):
+            return outcome
+        log.warning("tools are refused, so they are written into the prompt from now on: %s", outcome.fault.detail)
+        return replace(outcome, fault=replace(outcome.fault, kind="no_tools"))
+
+
+def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
+    """Whether the fault is the server's refusal of tools, by the words that its profile knows."""
+    refused = fault.kind == "status" and fault.status is not None and 400 <= fault.status < 600
+    said = fault.body.lower()
+    return refused and any(words.lower() in said for words in refusals)
 
 
 def _profile(given: Profile | Path | str | None) -> Profile | None:

@@ -52,6 +52,9 @@ class View:
             case events.SummaryFailed(problem=problem):
                 self._thinking.stop()
                 self._line("summary", f"not used: {problem}", "yellow")
+            case events.FellBack(reason=reason):
+                self._thinking.stop()
+                self._line("mode", f"prompted from now on: {reason}", "yellow")
             case events.Compacted(compaction=cut):
                 self._thinking.stop()
                 self._line("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
