@@ -1,8 +1,10 @@
 """Workflow: from functions and rules to the state that a run begins with and the pipeline that drives it."""
 
+import copy
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -21,7 +23,7 @@ from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
 from stages.rules import Ladder, RepairLimits, Rules
-from stages.schema import checker
+from stages.schema import Check, checker
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, Ready, State
 from stages.summary import Summarize, summarize
@@ -48,8 +50,8 @@ class Workflow:
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
-    Attributes: `rules` (the core's form of it), `functions` (by tool name), `execute` (the
-    interpreter that runs them), `name`.
+    Attributes: `rules` (the core's form of it), `functions` and `checks` of arguments (both by tool name), `execute`
+    (the interpreter that runs the functions), `name`.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Workflow:
         self._context_warning = on_context_threshold
         self._iteration_warning = iteration_warning
         self._guards = tuple(guards)
+        self._without: frozenset[str] = frozenset()
         self._families = tuple(families)
         synthetic = (respond_tool(),) if on_text == "respond" else ()
         made = [t if isinstance(t, Tool) else tool(t) for t in (*tools, *synthetic)]
@@ -123,7 +126,7 @@ class Workflow:
         self.functions = {t.name: t.function for t in made}
         self.execute = Tools(self.functions, self.rules.tools)
         self._validates: dict[tuple[bool, Markers | None, Form], Stage] = {}
-        self._checks = {spec.name: checker(spec.parameters) for spec in self.rules.tools}
+        self.checks = {spec.name: checker(spec.parameters) for spec in self.rules.tools}
 
     def start(
         self, message: str, prompt_vars: Mapping[str, str] | None = None, initial_messages: History = ()
@@ -179,9 +182,37 @@ class Workflow:
         return (
             send(rules),
             self._validate(markers, form, in_text=in_text),
-            enforce(*guards_of(rules), *self._guards),
+            enforce(*self.guards().values()),
             execute(rules),
         )
+
+    def guards(self) -> dict[str, Guard]:
+        """The guards by name, in the order in which they are asked: that of the function, or of what it was made by."""
+        all_of_them = [*guards_of(self.rules), *self._guards]
+        names = [_name(guard) for guard in all_of_them]
+        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+        named = zip(numbered, all_of_them, strict=True)
+        return {name: guard for name, guard in named if name not in self._without}
+
+    def changed(
+        self,
+        *,
+        rules: Rules | None = None,
+        checks: Mapping[str, Check] | None = None,
+        compactor: Compactor | None = None,
+        without: Collection[str] = (),
+    ) -> Self:
+        """The same workflow with these in the place of its own, and without the guards of these names: to compare."""
+        other = copy.copy(self)
+        vars(other).update(
+            rules=rules or self.rules,
+            checks=dict(checks or self.checks),
+            _compactor=compactor or self._compactor,
+            _summarize=None if compactor else self._summarize,
+            _without=self._without | {*without},
+            _validates={},
+        )
+        return other
 
     def _validate(self, markers: Markers | None, form: Form, *, in_text: bool) -> Stage:
         """The stage that reads replies, kept from run to run: its grammars take longer to compile than a turn takes."""
@@ -191,7 +222,7 @@ class Workflow:
                 self.rules,
                 in_text=in_text,
                 families=self._grammars(markers),
-                checks=self._checks,
+                checks=self.checks,
                 form=form,
             )
         return self._validates[key]
@@ -243,6 +274,11 @@ def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:
     if connection.wire.dialect.constrain == "strict" and connection.mode != "prompted":
         for sentence in strict.refused(rules.tools):
             logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)
+
+
+def _name(guard: Guard) -> str:
+    *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
+    return makers[-1] if makers and own == "guard" else own
 
 
 def last_id(history: History) -> int:

@@ -5,12 +5,12 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
+from forge.decision import ending
 from forge.errors import explain
 from stages import events
 from stages.batch import shown
-from stages.effect import HandOff, NeedsInput, Reply, Succeeded
+from stages.effect import Reply, Succeeded
 from stages.message import ToolCall
-from stages.state import Completed, Ending, Said
 
 WIDTH = 400
 """Characters of one thing that are shown."""
@@ -100,18 +100,3 @@ def provenance(call: ToolCall) -> str:
     """How a call was found, where it was not simply given."""
     notes = (*(() if call.origin in {"native", "prompted"} else (f"rescued: {call.origin}",)), *call.repairs)
     return f"   [{'; '.join(notes)}]" if notes else ""
-
-
-def ending(outcome: Ending) -> str:
-    """The outcome in words."""
-    match outcome:
-        case Completed(tool=tool, value=value):
-            return f"{tool} returned {bytes(value).decode()}"
-        case Said(text=text):
-            return text
-        case NeedsInput(question=question, suggestions=suggestions):
-            return " ".join((question, *(f"({n}) {s}" for n, s in enumerate(suggestions, start=1))))
-        case HandOff(to=to):
-            return f"handed over to {to}"
-        case _:
-            assert_never(outcome)

@@ -1,0 +1,85 @@
+"""Bisect: two pipelines over what was recorded, up to the first state in which they part, and the stage to blame."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from forge import SlidingWindowCompact, run_sync
+from forge.bisect import bisect
+from forge.interpreters.recorded import JournalError, read_journal
+from forge.interpreters.scripted import Line, Scripted, call
+from stages import validate
+from stages.halt import BadReplies
+from stages.state import State
+from tests.flows import Desk
+
+FENCED = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'
+EARLY = call("finish", result="ok")
+SCRIPT: list[Line] = ["Hm.", FENCED, call("look", what="b"), EARLY]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "run.jsonl"
+    run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
+    return path
+
+
+def test_a_workflow_does_not_part_from_itself(journal: Path) -> None:
+    assert bisect(journal, Desk().workflow, Desk().workflow) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "stage", "turn", "path"),
+    [
+        ({"rescue_enabled": False}, "validate", 2, "history[4]"),
+        ({"failed_attempts": "collapse"}, "fold", 2, "phase.view[2].text"),
+        ({"context_thresholds": [0.0001]}, "warn_of_context", 0, "ledger.context_warned"),
+        ({"compact_at": 0.01, "compact_to": 0.01, "compactor": SlidingWindowCompact(keep_recent=1)}, "compact", 2, ""),
+    ],
+)
+def test_the_stage_that_made_the_difference_is_named(
+    journal: Path, options: dict[str, object], stage: str, turn: int, path: str
+) -> None:
+    parting = bisect(journal, Desk().workflow, Desk(**options).workflow)
+    assert parting is not None
+    assert (parting.stage, parting.turn) == (stage, turn)
+    assert any(found.path.startswith(path) for found in parting.found), parting.found
+
+
+def test_one_that_halts_where_the_other_goes_on(journal: Path) -> None:
+    parting = bisect(journal, Desk().workflow, Desk(max_retries_per_step=0).workflow)
+    assert parting is not None
+    assert parting.step == 3
+    assert isinstance(parting.first, State)
+    assert isinstance(parting.second, BadReplies)
+    assert parting.found == ()
+
+
+def test_pipelines_by_hand_are_compared_by_the_names_of_their_stages(journal: Path) -> None:
+    workflow = Desk().workflow
+    first = workflow.stages(read_journal(journal).header.setup.connection())
+    second = {**first, "validate": validate(replace(workflow.rules, rescue=False))}
+    parting = bisect(journal, first, second)
+    assert parting is not None
+    assert (parting.stage, parting.turn) == ("validate", 2)
+    without = {name: stage for name, stage in first.items() if name != "enforce"}
+    assert bisect(journal, first, without) is None, "no guard had anything against this run"
+
+
+def test_a_stage_that_only_one_of_them_has(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    run_sync(Desk().workflow, "Go.", backend=Scripted([EARLY] * 4), journal=str(path))
+    first = Desk().workflow.stages(read_journal(path).header.setup.connection())
+    without = {name: stage for name, stage in first.items() if name != "enforce"}
+    parting = bisect(path, first, without)
+    assert parting is not None
+    assert (parting.stage, parting.step) == ("enforce", 3)
+    assert {"phase.type", "ledger.premature"} <= {found.path for found in parting.found}
+
+
+def test_two_that_both_are_not_the_recorded_one(journal: Path) -> None:
+    other = Desk(failed_attempts="collapse").workflow
+    with pytest.raises(JournalError, match="both pipelines do something else than the recorded run"):
+        bisect(journal, other, other)
