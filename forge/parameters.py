@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import get_type_hints
 
+from forge.annotations import AnnotationError, normal, unread
+
 Function = Callable[..., object]
 _KIND = inspect.Parameter
 
@@ -71,7 +73,11 @@ def types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) ->
     for name, parameter in parameters.items():
         alone = SimpleNamespace(__annotations__={name: parameter.annotation})
         try:
-            found[name] = get_type_hints(alone, globalns=namespace, include_extras=True)[name]
+            hint = get_type_hints(alone, globalns=namespace, include_extras=True)[name]
+            found[name] = normal(hint)
+            problems += [f"parameter {name}: {sentence}" for sentence in unread(hint)]
+        except AnnotationError as error:
+            problems.append(f"the type hint of parameter {name}: {error}")
         except (NameError, AttributeError, SyntaxError, TypeError) as error:
             problems.append(
                 f"the type hint of parameter {name}, {parameter.annotation!r}, cannot be resolved ({error}); "

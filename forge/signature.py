@@ -10,6 +10,7 @@ from docstring_parser import Docstring
 from msgspec import Raw, Struct
 
 from forge.parameters import Function, name_of, offered, target, types_of
+from forge.schemas import KINDS, decoder_of, formless, schemas_of
 from stages.schema.value import Json
 
 
@@ -25,26 +26,28 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     """The function's signature as a model is given it; or every mistake in it, a sentence each.
 
     Types are what msgspec knows (primitives, Literal, enums, unions, collections, Struct, dataclass, TypedDict,
-    `Annotated[..., msgspec.Meta(...)]`) and pydantic models. Descriptions come from the docstring, in Google,
+    `Annotated[..., msgspec.Meta(...)]`) and pydantic models; at a parameter, `Annotated` may hold a pydantic `Field`,
+    constraints of annotated_types, and plain words instead. Descriptions come from the docstring, in Google,
     NumPy or Sphinx style, unless the annotation has its own. Methods, partials (what is bound is not offered
     to the model) and objects with `__call__` are functions too.
     """
     name = name_of(function)
     parameters, problems = offered(function)
     hints, unresolved = types_of(function, parameters)
-    definitions: dict[str, Json] = {}
-    formless = [sentence for p, hint in hints.items() if (sentence := _formless(p, hint))]
-    if found := (*problems, *unresolved, *formless):
+    wordless = [
+        f"parameter {p} has a type without a JSON form ({reason}); use {KINDS}"
+        for p, hint in hints.items()
+        if (reason := formless(hint))
+    ]
+    if found := (*problems, *unresolved, *wordless):
         return tuple(f"tool {name}: {problem}" for problem in found)
     doc = _docstring(function)
-    schemas, defined = msgspec.json.schema_components(
-        [*hints.values()], schema_hook=functools.partial(_pydantic_schema, definitions), ref_template="#/$defs/{name}"
-    )
+    schemas, definitions = schemas_of([*hints.values()])
     described = _properties(parameters, dict(zip(hints, schemas, strict=True)), doc)
     return Signature(
         name=name,
         description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
-        parameters=_schema(parameters, described, {**definitions, **defined}),
+        parameters=_schema(parameters, described, definitions),
     )
 
 
@@ -59,9 +62,7 @@ def converter(function: Function) -> Convert:
     """
     parameters, _ = offered(function)
     hints, _ = types_of(function, parameters)
-    decoders: dict[str, msgspec.json.Decoder[object]] = {
-        name: msgspec.json.Decoder(hint, dec_hook=_pydantic_value) for name, hint in hints.items()
-    }
+    decoders: dict[str, msgspec.json.Decoder[object]] = {name: decoder_of(hint) for name, hint in hints.items()}
     split = msgspec.json.Decoder(dict[str, Raw])
 
     def convert(arguments: str) -> dict[str, object]:
@@ -90,24 +91,6 @@ def _docstring(function: Function) -> Docstring:
         plainly = Docstring()
         plainly.short_description = text
         return plainly
-
-
-def _formless(name: str, hint: object) -> str | None:
-    """What is wrong with a type that JSON has no form for."""
-    if any(type(extra).__name__ == "FieldInfo" for extra in getattr(hint, "__metadata__", ())):
-        return (
-            f"parameter {name} has a pydantic Field, which counts only in a pydantic model; "
-            f"write {name}: Annotated[..., msgspec.Meta(...)]"
-        )
-    try:
-        msgspec.json.schema_components([hint], schema_hook=functools.partial(_pydantic_schema, {}))
-    except (TypeError, NameError) as error:
-        reason = str(error).strip().splitlines()[-1]
-        return (
-            f"parameter {name} has a type without a JSON form ({reason}); use str, int, float, bool, list, dict, "
-            "Literal, an enum, a dataclass, a TypedDict, a msgspec Struct or a pydantic model"
-        )
-    return None
 
 
 def _properties(
@@ -141,22 +124,3 @@ def _schema(parameters: dict[str, Parameter], properties: dict[str, Json], defin
         "additionalProperties": False,
     }
     return Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema))
-
-
-def _pydantic_schema(definitions: dict[str, Json], kind: type) -> dict[str, Json]:
-    """The schema of a pydantic model; what it refers to goes into `definitions`. Another class has none."""
-    model_json_schema = getattr(kind, "model_json_schema", None)
-    if not callable(model_json_schema):
-        raise NotImplementedError
-    schema: dict[str, Json] = model_json_schema(ref_template="#/$defs/{model}")
-    inner = schema.pop("$defs", {})
-    definitions.update(inner if isinstance(inner, dict) else {})
-    return schema
-
-
-def _pydantic_value(kind: type, value: object) -> object:
-    """The value as a pydantic model."""
-    model_validate = getattr(kind, "model_validate", None)
-    if not callable(model_validate):
-        raise NotImplementedError(f"{kind.__name__} cannot be made from JSON")
-    return model_validate(value)

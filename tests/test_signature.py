@@ -9,9 +9,11 @@ import uuid
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
+import annotated_types as at
 import msgspec
 import pydantic
 import pytest
+from typing_extensions import Doc
 
 from forge.signature import Signature, converter, describe
 from stages.schema import Fits, checker
@@ -33,6 +35,13 @@ class Address:
 
 class Filters(TypedDict, total=False):
     limit: int
+
+
+@dataclasses.dataclass
+class Loose:
+    """Its constraint would be lost without a word."""
+
+    a: Annotated[int, pydantic.Field(ge=1)]
 
 
 class Node(msgspec.Struct):
@@ -302,7 +311,8 @@ def test_every_mistake_is_named_at_once() -> None:
         *rest: str,
         fifth,  # noqa: ANN001
         sixth=2.5,  # noqa: ANN001
-        seventh: Annotated[int, pydantic.Field(ge=1)] = 1,
+        seventh: Annotated[int, pydantic.Field(alias="x")] = 1,
+        eighth: list[Loose] = [],  # noqa: B006 - never called
         **further: str,
     ) -> None: ...
 
@@ -316,11 +326,74 @@ def test_every_mistake_is_named_at_once() -> None:
         "tool wrong: a model cannot fill in *rest; name each parameter, or take a list: rest: list[str]",
         "tool wrong: parameter fifth has no type hint; write fifth: str",
         "tool wrong: parameter sixth has no type hint; write sixth: float",
-        "tool wrong: parameter seventh has a pydantic Field, which counts only in a pydantic model; write seventh: ",
+        "tool wrong: the type hint of parameter seventh: Field(alias=…) counts only in a pydantic model; leave it out",
+        "tool wrong: parameter eighth: a of Loose has a constraint of pydantic.fields, which counts only in pydantic",
         "tool wrong: a model cannot fill in **further; name each parameter, or take a dict: further: dict[str, str]",
     ):
         assert any(problem.startswith(start) for problem in problems), start
-    assert len(problems) == 9
+    assert len(problems) == 10
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        (Annotated[int, pydantic.Field(ge=1, description="n")], {"type": "integer", "minimum": 1, "description": "n"}),
+        (Annotated[str, at.Len(1, 3)], {"type": "string", "minLength": 1, "maxLength": 3}),
+        (list[Annotated[int, at.Gt(1)]], {"type": "array", "items": {"type": "integer", "exclusiveMinimum": 1}}),
+        (
+            Annotated[int, at.Interval(ge=1, lt=9), "words"],
+            {"minimum": 1, "exclusiveMaximum": 9, "description": "words"},
+        ),
+        (Annotated[str, pydantic.StringConstraints(pattern="a+")], {"type": "string", "pattern": "a+"}),
+        (Annotated[int, at.Ge(1)] | str, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+        (Annotated[int, "plain", msgspec.Meta(ge=2)], {"minimum": 2, "description": "plain"}),
+        (pydantic.PositiveInt, {"exclusiveMinimum": 0}),
+        (Annotated[int, Doc("More.")], {"type": "integer", "description": "More."}),
+        (Annotated[int, object()], {"type": "integer"}),
+        (dict[str, Annotated[float, pydantic.Field(multiple_of=0.5, examples=[1.5])]], {"type": "object"}),
+    ],
+)
+def test_what_other_libraries_annotate_counts(hint: object, schema: dict[str, object]) -> None:
+    def take(value) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - its hint is set below
+
+    take.__annotations__["value"] = hint
+    found = parameters(take)["properties"]["value"]
+    assert found | schema == found
+
+
+def test_an_annotated_constraint_is_kept_by_the_value_too() -> None:
+    def take(value: list[Annotated[int, pydantic.Field(ge=1)]]) -> None: ...
+
+    with pytest.raises(ValueError, match="value: Expected `int` >= 1"):
+        converter(take)('{"value":[0]}')
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    """Two modules may each have a `Point`; a Struct may have the name too."""
+
+    def other() -> tuple[type, type]:
+        class Point(pydantic.BaseModel):
+            label: str
+
+        class Sign(pydantic.BaseModel):
+            at: Point
+
+        return Sign, type("Point", (msgspec.Struct,), {"__annotations__": {"name": str}})
+
+    sign, struct = other()
+
+    def take(line, sign, point) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - set below
+
+    take.__annotations__ |= {"line": Line, "sign": sign, "point": struct}
+    schema = parameters(take)
+
+    def fields(ref: str) -> list[str]:
+        return [*schema["$defs"][ref.removeprefix("#/$defs/")]["properties"]]
+
+    properties = schema["properties"]
+    assert fields(properties["line"]["properties"]["ends"]["items"]["$ref"]) == ["x"]
+    assert fields(properties["sign"]["properties"]["at"]["$ref"]) == ["label"]
+    assert fields(properties["point"]["$ref"]) == ["name"]
 
 
 def test_a_function_without_a_readable_signature_is_a_mistake() -> None:

@@ -1,0 +1,121 @@
+"""Annotations: what pydantic, annotated_types and plain words say beside a type, said in msgspec's way."""
+
+from collections.abc import Iterable, Mapping
+from types import UnionType
+from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
+"""Of annotated_types and pydantic; `msgspec.Meta` has them under the same names."""
+
+FOREIGN = ("pydantic", "pydantic_core", "annotated_types")
+
+
+class AnnotationError(ValueError):
+    """Something beside a type that JSON Schema or forge has no word for; the message says what to do."""
+
+
+def normal(hint: object) -> object:
+    """The type with all that is annotated anywhere in it as `msgspec.Meta`. Raises AnnotationError.
+
+    A plain string, and `Doc`, is a description. What is of no library that forge knows stays, and means nothing.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is None or origin is Literal:
+        return hint
+    if origin is Annotated:
+        base, *extras = arguments
+        return Annotated[(normal(base), *_metas(extras))]
+    inner = tuple(map(normal, arguments))
+    if inner == arguments and all(a is b for a, b in zip(inner, arguments, strict=True)):
+        return hint
+    return Union[inner] if origin in (Union, UnionType) else origin[inner]  # noqa: UP007 - made at run time
+
+
+def _metas(extras: Iterable[object]) -> list[object]:
+    """Msgspec's own as they are, and one more for all the others together."""
+    kept = [extra for extra in extras if isinstance(extra, msgspec.Meta) or not _known(extra)]
+    facts: dict[str, object] = {}
+    for extra in extras:
+        if not isinstance(extra, msgspec.Meta) and _known(extra):
+            facts = {**_facts(extra), **facts}
+    try:
+        return [*kept, msgspec.Meta(**facts)] if facts else kept  # type: ignore[call-overload]  # which keywords go together, Meta says itself
+    except (TypeError, ValueError) as error:
+        raise AnnotationError(f"{error}; write Annotated[..., msgspec.Meta(...)]") from error
+
+
+def _known(extra: object) -> bool:
+    return isinstance(extra, str) or hasattr(extra, "documentation") or foreign(extra)
+
+
+def foreign(extra: object) -> bool:
+    """Whether it is of pydantic or annotated_types."""
+    return type(extra).__module__.partition(".")[0] in FOREIGN
+
+
+def _facts(extra: object) -> Mapping[str, object]:
+    """What it says, as keywords of `msgspec.Meta`."""
+    if isinstance(extra, str):
+        return {"description": extra}
+    if isinstance(text := getattr(extra, "documentation", None), str):
+        return {"description": text}
+    if type(extra).__name__ == "FieldInfo":
+        return _field(extra)
+    found = {name: value for name in CONSTRAINTS if (value := getattr(extra, name, None)) is not None}
+    # Groups of constraints (Interval, Len, StringConstraints) have them as attributes as well.
+    if not found:
+        raise AnnotationError(
+            f"{extra!r} is nothing that JSON Schema can say; check it in the tool and raise a ValueError there"
+        )
+    return found
+
+
+def _field(field: object) -> Mapping[str, object]:
+    """A pydantic Field."""
+    said = {"alias": getattr(field, "alias", None), "default_factory": getattr(field, "default_factory", None)}
+    if wrong := [name for name, value in said.items() if value is not None]:
+        raise AnnotationError(f"Field({wrong[0]}=…) counts only in a pydantic model; leave it out of the annotation")
+    if type(getattr(field, "default", None)).__name__ != "PydanticUndefinedType":
+        raise AnnotationError("Field(default=…) counts only in a pydantic model; write the default after the type")
+    facts: dict[str, object] = {}
+    for extra in getattr(field, "metadata", ()):
+        facts.update(_facts(extra))
+    words = {name: value for name in ("title", "description", "examples") if (value := getattr(field, name, None))}
+    more = getattr(field, "json_schema_extra", None)
+    return {**facts, **words, **({"extra_json_schema": more} if isinstance(more, dict) else {})}
+
+
+def unread(hint: object) -> list[str]:
+    """A sentence for each field of a class in the type that has constraints which msgspec does not read."""
+    found: list[str] = []
+    seen: set[int] = set()
+    left = [hint]
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        left.extend(get_args(one))
+        fields = _fields(one)
+        found += [
+            f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which counts "
+            "only in pydantic models and at parameters; write Annotated[..., msgspec.Meta(...)]"
+            for name, kind in fields.items()
+            for extra in getattr(kind, "__metadata__", ())
+            if foreign(extra)
+        ]
+        left.extend(fields.values())
+    return found
+
+
+def _fields(kind: object) -> Mapping[str, object]:
+    """The fields of a class that msgspec knows by its annotations: a Struct, a dataclass, a TypedDict, a NamedTuple."""
+    marks = ("__struct_fields__", "__dataclass_fields__", "__total__", "_fields")
+    if not isinstance(kind, type) or not any(hasattr(kind, mark) for mark in marks):
+        return {}
+    try:
+        return get_type_hints(kind, include_extras=True)
+    except (NameError, AttributeError, TypeError):
+        return {}  # msgspec says it better: see schemas.formless

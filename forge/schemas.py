@@ -1,0 +1,95 @@
+"""Types as JSON Schema, and values back from JSON: what msgspec knows, and pydantic models."""
+
+import functools
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from stages.schema.value import Json
+
+Schema = dict[str, Json]
+
+KINDS = (
+    "str, int, float, bool, list, dict, Literal, an enum, a dataclass, a TypedDict, a msgspec Struct or "
+    "a pydantic model"
+)
+"""What a type may be, in words."""
+
+
+def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
+    """The schema of each type, and the definitions that they refer to as `#/$defs/…`.
+
+    Raises TypeError or NameError for a type that JSON has no form for.
+    """
+    taken: frozenset[str] = frozenset()
+    while True:
+        inner: Schema = {}
+        hook = functools.partial(_pydantic_schema, inner, taken)
+        schemas, defined = msgspec.json.schema_components(hints, schema_hook=hook, ref_template="#/$defs/{name}")
+        if inner.keys().isdisjoint(defined):
+            return [*schemas], {**inner, **defined}
+        # Only now is it known which names msgspec needs for itself.
+        taken = frozenset(defined)
+
+
+def decoder_of(hint: object) -> msgspec.json.Decoder[object]:
+    """From JSON text to a value of that type; msgspec.ValidationError or the model's own ValueError for another."""
+    return msgspec.json.Decoder(hint, dec_hook=_pydantic_value)
+
+
+def formless(hint: object) -> str | None:
+    """Why JSON has no form for the type, where it has none."""
+    try:
+        schemas_of([hint])
+    except (TypeError, NameError) as error:
+        return str(error).strip().splitlines()[-1]
+    return None
+
+
+def object_schema(hint: object) -> Schema | None:
+    """The schema of a type whose values are objects with fields, as the parameters of a tool: closed, nothing above it.
+
+    None for a type of another kind.
+    """
+    (schema,), definitions = schemas_of([hint])
+    if isinstance(ref := schema.get("$ref"), str):
+        name = ref.rpartition("/")[2]
+        named = definitions[name]
+        if not isinstance(named, dict):
+            return None
+        schema = named
+        if ref.encode() not in msgspec.json.encode(definitions):
+            del definitions[name]
+    if schema.get("type") != "object" or "properties" not in schema:
+        return None
+    closed: Schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    return {
+        **closed,
+        **{k: v for k, v in schema.items() if k != "title"},
+        **({"$defs": definitions} if definitions else {}),
+    }
+
+
+def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> Schema:
+    """The schema of a pydantic model; what it refers to goes into `definitions`. Another class has none."""
+    model_json_schema = getattr(kind, "model_json_schema", None)
+    if not callable(model_json_schema):
+        raise NotImplementedError
+    for number in range(1, 1000):
+        # Models of different modules may have one name, and mean different things by it.
+        ending = f"_{number}" * (number > 1)
+        schema: Schema = model_json_schema(ref_template=f"#/$defs/{{model}}{ending}")
+        inner = schema.pop("$defs", {})
+        named = {f"{name}{ending}": one for name, one in inner.items()} if isinstance(inner, dict) else {}
+        if not any(name in taken or definitions.get(name, one) != one for name, one in named.items()):
+            definitions.update(named)
+            return schema
+    raise TypeError(f"{kind.__name__} refers to more than 1000 models of one name")
+
+
+def _pydantic_value(kind: type, value: object) -> object:
+    """The value as a pydantic model."""
+    model_validate = getattr(kind, "model_validate", None)
+    if not callable(model_validate):
+        raise NotImplementedError(f"{kind.__name__} cannot be made from JSON")
+    return model_validate(value)
