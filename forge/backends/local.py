@@ -2,18 +2,19 @@
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from msgspec import Struct
 
 from forge.backends import models
 from forge.backends.download import Watch, ensure_model
+from forge.backends.launch import CacheType, Launch
+from forge.backends.ready import is_free
 from forge.backends.server import Server
 from forge.connection import Connection
 from forge.errors import BackendError
@@ -24,14 +25,40 @@ CONTEXT = 4096
 """Tokens of context where the user does not say."""
 
 
+ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
+LAYERS: dict[str | int, int] = {"auto": -1, "all": 999}  # no model has as many
+
+
 class Settings(Struct, frozen=True, kw_only=True):
-    """What llama.cpp is started with. `port` 0 is any free one."""
+    """What llama.cpp is started with. `port` 0 is any free one; the rest as in `Launch`."""
 
     path: Path
     context_tokens: int = CONTEXT
     port: int = 0
     chat_template: str = ""
     threads: int = 0
+    slots: int = 1
+    kv_unified: bool = False
+    cache_type_k: CacheType = "f16"
+    cache_type_v: CacheType = "f16"
+    flash_attention: Literal["on", "off", "auto"] = "auto"
+    gpu_layers: int | Literal["auto", "all"] = "auto"
+
+    @classmethod
+    def of(cls, launch: Launch, path: Path, port: int) -> Self:
+        """The settings for a launch of the program `local`."""
+        return cls(
+            path=path,
+            port=port,
+            context_tokens=launch.context_tokens or CONTEXT,
+            threads=launch.threads or 0,
+            slots=launch.slots or 1,
+            kv_unified=launch.kv_unified,
+            cache_type_k=launch.cache_type_k or "f16",
+            cache_type_v=launch.cache_type_v or "f16",
+            flash_attention=launch.flash_attention or "auto",
+            gpu_layers="auto" if launch.gpu_layers is None else launch.gpu_layers,
+        )
 
 
 class Local:
@@ -90,8 +117,8 @@ class LlamaCpp:
     """A running llama.cpp server at `url`; `stop` frees its memory and its port."""
 
     def __init__(self, settings: Settings) -> None:
-        if settings.port:
-            _check_free(settings.port)
+        if settings.port and not is_free(settings.port):
+            raise BackendError(f"port {settings.port} is in use; choose another, or 0 for any free one")
         try:
             self._server: object | None = _start(settings)
         except RuntimeError:
@@ -112,8 +139,15 @@ def _start(settings: Settings, verbosity: int = -1) -> object:
         raise BackendError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
     params = xllamacpp.CommonParams()
     params.model.path = str(settings.path)
-    params.n_ctx = settings.context_tokens
-    params.n_parallel = 1
+    params.n_ctx = settings.context_tokens * (1 if settings.kv_unified else settings.slots)
+    params.kv_unified = settings.kv_unified
+    params.cache_type_k = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_k.upper()}"]
+    params.cache_type_v = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_v.upper()}"]
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type[
+        f"LLAMA_FLASH_ATTN_TYPE_{ATTENTION[settings.flash_attention]}"
+    ]
+    params.n_gpu_layers = LAYERS.get(settings.gpu_layers, settings.gpu_layers)
+    params.n_parallel = settings.slots
     params.hostnames = ["127.0.0.1"]
     params.port = settings.port
     params.use_jinja = True
@@ -131,21 +165,9 @@ def _threads() -> int:
     return count if count <= 4 else count // 2
 
 
-def _check_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            raise BackendError(f"port {port} is in use; choose another, or 0 for any free one") from None
-
-
 def _failure(settings: Settings) -> str:
     """Why llama.cpp did not start: its own words, from a second try in a process whose log can be read."""
-    code = (
-        "from pathlib import Path; from forge.backends.local import Settings, _start; "
-        f"_start(Settings(path=Path({str(settings.path)!r}), context_tokens={settings.context_tokens}), 1)"
-    )
+    code = f"from pathlib import *; from forge.backends.local import Settings, _start; _start({settings!r}, 1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, errors="replace")  # noqa: S603
     errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
     said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"

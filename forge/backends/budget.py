@@ -1,0 +1,141 @@
+"""How many tokens of context a run may count on, and where that number comes from."""
+
+import re
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from forge.backends.hardware import GIB, HardwareProfile
+from forge.errors import DefinitionError
+
+SMALL = 4096
+"""Tokens that every server has: what is assumed where nothing is known."""
+
+VRAM_TIERS = ((48 * GIB, 262_144), (24 * GIB, 32_768))
+"""Ollama's own: https://docs.ollama.com/context-length."""
+
+RAM_TIERS = ((32 * GIB, 32_768), (16 * GIB, 16_384), (8 * GIB, 8_192))
+"""Without a GPU the cache is in the machine's memory, and long prompts take minutes: these are forge's."""
+
+ROUNDED = GIB // 2
+"""A card that is sold as 24 GB has a little less, and so has a machine: it still counts as one."""
+
+
+class BudgetMode(StrEnum):
+    """Who decides how large the context is: the server, the user, or forge by the memory; the fast one takes half."""
+
+    BACKEND = "backend"
+    MANUAL = "manual"
+    FORGE_FULL = "forge-full"
+    FORGE_FAST = "forge-fast"
+
+
+class ResolvedBudget(Struct, frozen=True, kw_only=True):
+    """`tokens` of context, and in words where the number comes from."""
+
+    tokens: int
+    source: str
+
+
+def resolve_mode(mode: BudgetMode | None, tokens: int | None) -> BudgetMode:
+    """The mode, by default manual where tokens are given. DefinitionError where the two contradict each other."""
+    if mode is None:
+        return BudgetMode.MANUAL if tokens else BudgetMode.BACKEND
+    if mode is BudgetMode.MANUAL and not tokens:
+        raise DefinitionError(("the budget mode manual needs the number of tokens: context_tokens=…",))
+    if mode is not BudgetMode.MANUAL and tokens:
+        raise DefinitionError(
+            (f"context_tokens={tokens} is for the budget mode manual; {mode} finds the number itself",)
+        )
+    return mode
+
+
+def halved(mode: BudgetMode, budget: ResolvedBudget) -> ResolvedBudget:
+    """The budget, half of it in the fast mode: shorter prompts are read faster."""
+    if mode is not BudgetMode.FORGE_FAST:
+        return budget
+    return ResolvedBudget(tokens=max(1, budget.tokens // 2), source=f"half of {budget.tokens}: {budget.source}")
+
+
+def by_vram(hardware: HardwareProfile | None) -> ResolvedBudget:
+    """Ollama's tier for the GPUs' memory; None is a machine that cannot be looked at."""
+    if hardware is None:
+        return ResolvedBudget(tokens=SMALL, source="the server is on another machine and says nothing")
+    if not hardware.gpus:
+        return ResolvedBudget(tokens=SMALL, source=hardware.source)
+    tokens = next((tokens for size, tokens in VRAM_TIERS if hardware.vram_bytes + ROUNDED >= size), SMALL)
+    names = ", ".join(gpu.name for gpu in hardware.gpus)
+    return ResolvedBudget(tokens=tokens, source=f"{hardware.vram_gib:.0f} GiB for models ({names}; {hardware.source})")
+
+
+def by_ram(hardware: HardwareProfile) -> ResolvedBudget:
+    """What a machine without a GPU bears."""
+    tokens = next((tokens for size, tokens in RAM_TIERS if hardware.ram_bytes + ROUNDED >= size), SMALL)
+    return ResolvedBudget(tokens=tokens, source=f"no GPU, {hardware.ram_bytes / GIB:.0f} GiB of memory")
+
+
+class _Loaded(Struct):
+    name: str = ""
+    model: str = ""
+    context_length: int | None = None
+
+
+class _Ps(Struct):
+    models: list[_Loaded] | None = None
+
+
+class _Show(Struct):
+    parameters: str = ""
+    model_info: dict[str, object] = {}
+
+
+T = TypeVar("T", _Ps, _Show)
+
+
+class OllamaSays(Struct, frozen=True, kw_only=True):
+    """What Ollama knows of a model: the context it is loaded with, the one its Modelfile sets, the most it can have."""
+
+    loaded: int | None = None
+    modelfile: int | None = None
+    most: int | None = None
+
+
+def ollama_says(model: str, ps: bytes, show: bytes) -> OllamaSays:
+    """Read /api/ps and /api/show: https://docs.ollama.com/api. What cannot be read is as if it were not said."""
+    loaded = _decoded(ps, _Ps) or _Ps()
+    shown = _decoded(show, _Show) or _Show()
+    names = {model, f"{model}:latest"}
+    here = next((one for one in loaded.models or [] if {one.name, one.model} & names), _Loaded())
+    most = next((size for key, size in shown.model_info.items() if key.endswith(".context_length")), None)
+    set_ = re.search(r"^num_ctx\s+(\d{1,9})\s*$", shown.parameters, re.MULTILINE)
+    return OllamaSays(
+        loaded=here.context_length or None,
+        modelfile=int(set_[1]) if set_ else None,
+        most=most if isinstance(most, int) and most > 0 else None,
+    )
+
+
+def ollama_budget(
+    mode: BudgetMode, tokens: int | None, says: OllamaSays, hardware: HardwareProfile | None
+) -> ResolvedBudget:
+    """The context that Ollama is asked for (`num_ctx`), which makes it so: it never cuts a prompt without a word."""
+    if mode is BudgetMode.MANUAL and tokens:
+        found = ResolvedBudget(tokens=tokens, source="as given")
+    elif mode is BudgetMode.BACKEND and says.loaded:
+        found = ResolvedBudget(tokens=says.loaded, source="as Ollama has it loaded (/api/ps)")
+    elif mode is BudgetMode.BACKEND and says.modelfile:
+        found = ResolvedBudget(tokens=says.modelfile, source="num_ctx of the Modelfile (/api/show)")
+    else:
+        found = by_vram(hardware)
+    if says.most and found.tokens > says.most:
+        found = ResolvedBudget(tokens=says.most, source=f"the most that the model can have; else {found.source}")
+    return halved(mode, found)
+
+
+def _decoded(text: bytes, form: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(text, type=form)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,64 @@
+"""The guardian of a server: a small process between forge and the server, so that no server outlives its forge.
+
+Run as a script: guardian.py GRACE COMMAND…. When a byte comes on its standard input (forge says stop) or it ends
+(forge has died, however), it asks the server to end, waits GRACE seconds, and kills it with all that it started.
+It needs nothing but the standard library, so that it starts at once.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+CANNOT_START = 126
+PR_SET_PDEATHSIG = 1
+
+
+def main(grace: float, command: list[str]) -> int:
+    """Run the command to its end; its exit code, 128 and the signal's number if a signal ended it."""
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+    def bound() -> None:
+        # Only Linux: should the guardian itself be killed, the server goes too.
+        if libc is not None:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    own_group = os.name == "posix"
+    try:
+        server = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=own_group,
+            preexec_fn=bound if own_group else None,  # noqa: PLW1509 - no thread is running yet
+        )
+    except OSError as error:
+        sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
+        return CANNOT_START
+    threading.Thread(target=_watch, args=(server, grace), daemon=True).start()
+    code = server.wait()
+    _kill_the_rest(server)
+    return 128 - code if code < 0 else code
+
+
+def _watch(server: "subprocess.Popen[bytes]", grace: float) -> None:
+    os.read(sys.stdin.fileno(), 1)
+    server.terminate()
+    try:
+        server.wait(grace)
+    except subprocess.TimeoutExpired:
+        server.kill()
+
+
+def _kill_the_rest(server: "subprocess.Popen[bytes]") -> None:
+    """Servers have workers; those that are left have no one to serve."""
+    if os.name == "posix":
+        try:
+            os.killpg(server.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # nobody is left; macOS says the latter
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))

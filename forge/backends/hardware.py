@@ -1,0 +1,162 @@
+"""Hardware: how much memory a model may take here, read off what the system's own tools print."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+SECONDS = 10.0
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+class Gpu(Struct, frozen=True, kw_only=True):
+    """`memory_bytes` is what a model may take of it, None where it does not say: it then has the machine's memory.
+
+    `integrated`: it is a part of the processor.
+    """
+
+    name: str
+    memory_bytes: int | None
+    integrated: bool = False
+
+
+class HardwareProfile(Struct, frozen=True, kw_only=True):
+    """What this machine has for models. `unified`: the GPUs take their memory from the machine's."""
+
+    gpus: tuple[Gpu, ...] = ()
+    vram_bytes: int = 0
+    ram_bytes: int = 0
+    unified: bool = False
+    source: str = "no GPU was found"
+
+    @property
+    def vram_gib(self) -> float:
+        """All GPUs together."""
+        return self.vram_bytes / GIB
+
+
+NVIDIA = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
+APPLE = ("sysctl", "hw.memsize", "iogpu.wired_limit_mb", "machdep.cpu.brand_string")
+
+
+def parse_nvidia(printed: str) -> tuple[Gpu, ...]:
+    """One GPU a line, its name and MiB: `NVIDIA GeForce RTX 4090, 24564`. Chips without memory of their own say [N/A].
+
+    https://docs.nvidia.com/deploy/nvidia-smi/. Lines that are neither are left out.
+    """
+    gpus = []
+    for line in printed.splitlines():
+        name, comma, size = line.rpartition(",")
+        size = size.strip()
+        if not comma or not name.strip():
+            continue
+        if re.fullmatch(r"\d{1,9}", size):
+            gpus.append(Gpu(name=name.strip(), memory_bytes=int(size) * MIB))
+        elif re.fullmatch(r"\[?(N/A|Not Supported)\]?", size):
+            gpus.append(Gpu(name=name.strip(), memory_bytes=None))
+    return tuple(gpus)
+
+
+def parse_apple(printed: str) -> tuple[Gpu, ...]:
+    """The GPU of Apple silicon: it may take most of the memory, or what the user allowed it (`iogpu.wired_limit_mb`).
+
+    Metal's own default limit is about two thirds of the memory up to 36 GiB, and three quarters above.
+    """
+    values = dict(re.findall(r"^([\w.]+): (.+)$", printed, re.MULTILINE))
+    memory, limit = values.get("hw.memsize", ""), values.get("iogpu.wired_limit_mb", "0")
+    if not re.fullmatch(r"\d{1,16}", memory) or not re.fullmatch(r"\d{1,9}", limit):
+        return ()
+    total = int(memory)
+    usable = int(limit) * MIB or (total * 2 // 3 if total <= 36 * GIB else total * 3 // 4)
+    name = values.get("machdep.cpu.brand_string", "Apple silicon")
+    return (Gpu(name=name, memory_bytes=min(usable, total), integrated=True),)
+
+
+def parse_amd(files: Mapping[str, bytes]) -> Gpu | None:
+    """A card's files in /sys/class/drm/card*/device: None if it is not AMD's, or its driver says nothing.
+
+    https://docs.kernel.org/gpu/amdgpu/driver-misc.html. A graphics unit inside a processor has only a part of the
+    memory set aside as its own, and takes the rest from the GTT: its `gpu_metrics` have the format 2 or 3, those of
+    a card the format 1 (the third byte of the file).
+    """
+    if files.get("vendor", b"").strip() != b"0x1002":
+        return None
+    own, shared = _number(files.get("mem_info_vram_total", b"")), _number(files.get("mem_info_gtt_total", b""))
+    if own is None:
+        return None
+    name = files.get("product_name", b"").decode(errors="replace").strip() or "AMD GPU"
+    if files.get("gpu_metrics", b"")[2:3] in {b"\2", b"\3"}:
+        return Gpu(name=name, memory_bytes=own + (shared or 0), integrated=True)
+    return Gpu(name=name, memory_bytes=own)
+
+
+def _number(text: bytes) -> int | None:
+    return int(text) if re.fullmatch(rb"\s*\d{1,16}\s*", text) else None
+
+
+def profile(gpus: Iterable[Gpu], ram_bytes: int, source: str) -> HardwareProfile:
+    """The GPUs together. One without memory of its own counts with three quarters of the machine's."""
+    found = tuple(gpus)
+    if not found:
+        return HardwareProfile(ram_bytes=ram_bytes)
+    silent = any(gpu.memory_bytes is None for gpu in found)
+    vram = sum(gpu.memory_bytes or 0 for gpu in found) + (ram_bytes * 3 // 4 if silent else 0)
+    unified = silent or any(gpu.integrated for gpu in found)
+    return HardwareProfile(gpus=found, vram_bytes=vram, ram_bytes=ram_bytes, unified=unified, source=source)
+
+
+def detect_hardware() -> HardwareProfile:
+    """What this machine has, asked anew each time: nvidia-smi, then amdgpu's files, then Apple's sysctl."""
+    ram = _ram()
+    if gpus := parse_nvidia(_printed(NVIDIA)):
+        return profile(gpus, ram, "nvidia-smi")
+    if gpus := _amd():
+        return profile(gpus, ram, "the amdgpu driver (/sys/class/drm)")
+    if platform.system() == "Darwin" and platform.machine() == "arm64" and (gpus := parse_apple(_printed(APPLE))):
+        return profile(gpus, ram, "sysctl")
+    return profile((), ram, "")
+
+
+def _printed(command: tuple[str, ...]) -> str:
+    """What it prints, whatever its exit code: sysctl complains of a name that it doesn't know, and prints the rest."""
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, *command[1:]], capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except (subprocess.TimeoutExpired, OSError):  # a driver that hangs, a program that cannot run: no GPU that can
+        return ""
+    return done.stdout.decode(errors="replace")
+
+
+def _amd() -> tuple[Gpu, ...]:
+    """The cards; the unit inside the processor only where there is no card."""
+    folders = sorted(Path("/sys/class/drm").glob("card[0-9]*/device"))
+    gpus = [gpu for folder in folders if (gpu := parse_amd(_files(folder)))]
+    return tuple([gpu for gpu in gpus if not gpu.integrated] or gpus)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    found = {}
+    for name in ("vendor", "mem_info_vram_total", "mem_info_gtt_total", "gpu_metrics", "product_name"):
+        try:
+            found[name] = (folder / name).read_bytes()
+        except OSError:  # not every driver has every file
+            continue
+    return found
+
+
+def _ram() -> int:
+    """Bytes of memory; 0 where the system does not say."""
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" not in names:
+        return 0
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,365 @@
+"""ServerManager against a program that misbehaves: how it starts, what is said when it does not, that it ends."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from forge import run_sync
+from forge.backends.budget import BudgetMode, ResolvedBudget
+from forge.backends.launch import Launch
+from forge.backends.process import log_folder
+from forge.backends.ready import Loading
+from forge.backends.server_manager import ServerManager
+from forge.errors import BackendError, DefinitionError, ForgeError
+from stages.halt import BackendFailed
+from tests.flows import Desk
+
+FAKE = Path(__file__).with_name("fake_server.py")
+KEY = "sk-very-secret-key"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Logs go into the test's own folder."""
+    monkeypatch.setenv("FORGE_STATE", str(tmp_path / "state"))
+    return tmp_path
+
+
+def installed(folder: Path) -> str:
+    """The fake program, executable."""
+    program = folder / "llama-server"
+    program.write_text(f"#!{sys.executable}\nimport runpy\nrunpy.run_path({str(FAKE)!r}, run_name='__main__')\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def gguf(folder: Path, name: str = "model.gguf") -> str:
+    path = folder / name
+    path.write_bytes(b"GGUF")
+    return str(path)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., ServerManager]:
+    def manager(how: str = "good", file: object = None, **options: object) -> ServerManager:
+        launching = {name: options.pop(name) for name in list(options) if name in Launch.__struct_fields__}
+        launching = {"model": gguf(tmp_path), "executable": installed(tmp_path)} | launching
+        environment = {"FAKE": how, "FAKE_FILE": str(file), "HF_TOKEN": "hf_also_secret"}
+        return ServerManager(Launch(**launching), environment=environment, **options)  # type: ignore[arg-type]  # of a test
+
+    return manager
+
+
+Make = Callable[..., ServerManager]
+
+
+def alive(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", trust_env=False).status_code == 200
+    except httpx.ConnectError:
+        return False
+
+
+def test_it_is_ready_inside_and_gone_outside(make: Make) -> None:
+    async def go() -> str:
+        async with make(context_tokens=2048, slots=2) as server:
+            assert alive(server.url)
+            assert server.budget == ResolvedBudget(tokens=2048, source="as given")
+            async with server.connect() as connection, server.connect():
+                assert (connection.model, connection.context_tokens) == ("model", 2048)
+            assert alive(server.url), "a connection that ends takes the server along"
+            return server.url
+
+    assert not alive(asyncio.run(go()))
+
+
+def test_a_connection_alone_starts_and_stops_one(make: Make) -> None:
+    server = make()
+
+    async def go() -> str:
+        async with server.connect() as connection:
+            assert connection.context_tokens == 8192
+            return server.url
+
+    assert not alive(asyncio.run(go()))
+    with pytest.raises(ForgeError, match="not running"):
+        _ = server.url
+
+
+def test_it_can_be_started_by_hand_again_and_again_in_any_loop(make: Make) -> None:
+    server = make()
+    asyncio.run(server.start())
+    first = server.url
+    asyncio.run(server.start())
+    assert server.url == first, "a server that runs is started again"
+    asyncio.run(server.stop())
+    asyncio.run(server.stop())
+    assert not alive(first)
+    asyncio.run(server.start())
+    assert alive(server.url)
+    asyncio.run(server.stop())
+
+
+def test_a_server_that_died_meanwhile_is_started_anew(make: Make, tmp_path: Path) -> None:
+    async def go() -> None:
+        async with make("stubborn", tmp_path / "port", grace=0.1) as server:
+            before = server.url
+            with socket.create_connection(("127.0.0.1", urlsplit(before).port or 0)) as connection:
+                guardian = server._now().owner._guardian  # type: ignore[union-attr]  # what no user can reach
+                guardian.kill()
+                assert closed(connection), "the server outlives its guardian"
+                guardian.wait()
+            await server.start()
+            assert server.url != before
+            assert alive(server.url)
+
+    asyncio.run(go())
+
+
+def context(url: str) -> object:
+    """What the server was started with."""
+    return httpx.get(f"{url}/props", trust_env=False).json()["default_generation_settings"]["n_ctx"]
+
+
+def closed(connection: socket.socket) -> bool:
+    """Wait until the other end is gone."""
+    connection.settimeout(30)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def failure(manager: ServerManager) -> str:
+    async def go() -> None:
+        async with manager:
+            pass
+
+    with pytest.raises(BackendError) as caught:
+        asyncio.run(go())
+    return str(caught.value)
+
+
+def test_one_that_dies_is_quoted_with_its_exit_code_and_a_hint(make: Make, tmp_path: Path) -> None:
+    said = failure(make("dies"))
+    assert "llama-server ended with exit code 3 before it was ready. Does the model file exist?" in said
+    assert "  | E load: failed to open GGUF file" in said
+    (log,) = log_folder().iterdir()
+    assert f"Its log: {log}" in said
+    assert log.stat().st_mode & 0o077 == 0, "others can read the log"
+    assert log.is_relative_to(tmp_path)
+
+
+def test_a_server_that_prints_its_secrets_is_quoted_without_them(make: Make) -> None:
+    manager = make("leaks", api_key=KEY)
+    said = failure(manager)
+    assert "my key is ***, my token ***" in said
+    assert KEY not in said + repr(manager)
+
+
+def test_one_that_is_never_ready_is_given_up_and_stopped(make: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as home:
+        said = failure(make("never", home.getsockname()[1], load_timeout=2.0))
+        with home.accept()[0] as connection:
+            assert closed(connection)
+    assert "not ready after 2 seconds; it was stopped" in said
+    assert "load_timeout" in said
+    assert "  | loading " in said
+
+
+def test_a_long_load_is_told_of(make: Make, tmp_path: Path) -> None:
+    told: list[Loading] = []
+    ready = tmp_path / "ready"
+
+    def progress(loading: Loading) -> None:
+        told.append(loading)
+        ready.touch()
+
+    async def go() -> None:
+        async with make("loading", ready, progress=progress) as server:
+            assert alive(server.url)
+
+    asyncio.run(go())
+    assert told[0].said.startswith("loading ")
+    assert told[0].seconds > 0
+
+
+def test_one_that_serves_something_else_is_not_taken_for_ours(make: Make) -> None:
+    assert "not by the server that was started" in failure(make("other"))
+
+
+def test_one_that_does_not_want_to_end_is_killed_with_its_workers(make: Make, tmp_path: Path) -> None:
+    port = tmp_path / "port"
+
+    async def go() -> tuple[socket.socket, str]:
+        async with make("stubborn", port, grace=0.2) as server:
+            return socket.create_connection(("127.0.0.1", int(port.read_text()))), server.url
+
+    worker, url = asyncio.run(go())
+    assert not alive(url)
+    with worker:
+        assert closed(worker), "a worker was left behind"
+
+
+SCRIPT = """
+import asyncio, os, signal, sys
+from forge.backends.launch import Launch
+from forge.backends.server_manager import ServerManager
+
+async def go():
+    async with ServerManager(Launch(model=sys.argv[1], executable=sys.argv[2])) as server:
+        print(server.url, flush=True)
+        sys.stdin.readline()
+        {end}
+        await asyncio.sleep(60)
+
+asyncio.run(go())
+"""
+ENDS = {
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "terminated": "os.kill(os.getpid(), signal.SIGTERM)",
+    "interrupted": "os.kill(os.getpid(), signal.SIGINT)",
+    "at once": "os._exit(1)",
+    "exit": "sys.exit(1)",
+    "exception": "raise ValueError('broken')",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_no_server_outlives_its_forge(end: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT.format(end=ENDS[end]), gguf(tmp_path), installed(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as forge:
+        assert forge.stdin is not None
+        assert forge.stdout is not None
+        url = urlsplit(forge.stdout.readline().strip())
+        with socket.create_connection(("127.0.0.1", url.port or 0)) as connection:
+            forge.stdin.write("go\n")
+            forge.stdin.flush()
+            assert closed(connection)
+    assert not alive(url.geturl())
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(make: Make) -> None:
+    async def go() -> bytes:
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as home:
+            home.setblocking(False)
+            starting = asyncio.create_task(make("never", home.getsockname()[1]).start())
+            connection, _ = await loop.sock_accept(home)
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+            with connection:
+                return await loop.sock_recv(connection, 1)
+
+    assert asyncio.run(go()) == b""
+
+
+def test_a_port_where_the_very_model_is_served_is_used_and_left_alone(make: Make) -> None:
+    async def go() -> None:
+        async with make() as first:
+            port = urlsplit(first.url).port
+            async with make(port=port) as second:
+                assert (second.url, second.log) == (first.url, None)
+            assert alive(first.url)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"model": "other.gguf"}, "is in use by a llama.cpp server, serving model; it does not serve"),
+        ({"context_tokens": 512}, "it has 8192 tokens of context, not 512"),
+        ({"slots": 4}, "it has 1 slots, not 4"),
+    ],
+)
+def test_a_port_in_use_is_refused_with_who_is_there(
+    make: Make, tmp_path: Path, options: dict[str, object], says: str
+) -> None:
+    if "model" in options:
+        options = {"model": gguf(tmp_path, str(options["model"]))}
+
+    async def go() -> None:
+        async with make() as first:
+            port = urlsplit(first.url).port
+            with pytest.raises(BackendError, match=says):
+                await make(port=port, **options).start()
+            assert alive(first.url)
+
+    asyncio.run(go())
+
+
+def test_a_port_of_no_model_server_is_refused_too(make: Make) -> None:
+    async def go() -> None:
+        async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as stranger:
+            port = stranger.sockets[0].getsockname()[1]
+            with pytest.raises(BackendError, match=f"port {port} is in use by something that is no model server"):
+                await make(port=port).start()
+
+    asyncio.run(go())
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    model = gguf(tmp_path)
+    assert "there is no llama-server on the PATH. Install llama.cpp" in failure(ServerManager(Launch(model=model)))
+    assert "is no program" in failure(ServerManager(Launch(model=model, executable=str(tmp_path / "nowhere"))))
+    text = tmp_path / "text"
+    text.write_text("This is no program.")
+    text.chmod(0o755)
+    said = failure(ServerManager(Launch(model=model, executable=str(text))))
+    assert "exit code 126" in said
+    assert "Is it a program for this machine" in said
+
+
+def test_a_run_whose_server_does_not_start_ends_typed(make: Make) -> None:
+    halt = run_sync(Desk().workflow, "Go.", backend=make("dies")).failure().halt
+    assert isinstance(halt, BackendFailed)
+    assert "exit code 3" in halt.fault.detail
+
+
+@pytest.mark.parametrize(
+    ("mode", "tokens", "found"),
+    [(None, None, 8192), (BudgetMode.BACKEND, None, 8192), (BudgetMode.MANUAL, 600, 600), (None, 600, 600)],
+)
+def test_the_budget_is_who_s_it_is_to_say(make: Make, mode: BudgetMode | None, tokens: int | None, found: int) -> None:
+    async def go() -> None:
+        async with make(budget=mode, context_tokens=tokens) as server:
+            assert server.budget.tokens == found
+            assert context(server.url) == found
+
+    asyncio.run(go())
+
+
+def test_the_fast_budget_is_half_of_the_full_one(make: Make) -> None:
+    async def budget(mode: BudgetMode) -> ResolvedBudget:
+        async with make(budget=mode) as server:
+            return server.budget
+
+    full, fast = (asyncio.run(budget(mode)) for mode in (BudgetMode.FORGE_FULL, BudgetMode.FORGE_FAST))
+    assert fast.tokens == full.tokens // 2
+    assert fast.source.startswith(f"half of {full.tokens}: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"budget": BudgetMode.MANUAL}, "needs the number of tokens"),
+        ({"budget": BudgetMode.FORGE_FULL, "context_tokens": 4}, "finds the number itself"),
+    ],
+)
+def test_budgets_that_contradict_themselves_are_refused(make: Make, options: dict[str, object], says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        make(**options)
