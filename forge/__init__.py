@@ -2,6 +2,8 @@
 
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.loop import Finished, Halted, drive
+from forge.parameters import IdempotencyKey
+from forge.recovery import resume_journal
 from forge.replay import replay, states
 from forge.run import resume, run, run_or_raise, run_sync
 from forge.tool import Tool, respond_tool, tool
@@ -13,6 +15,7 @@ __all__ = [
     "Finished",
     "ForgeError",
     "Halted",
+    "IdempotencyKey",
     "NoCompact",
     "SlidingWindowCompact",
     "Summarize",
@@ -25,6 +28,7 @@ __all__ = [
     "replay",
     "respond_tool",
     "resume",
+    "resume_journal",
     "run",
     "run_or_raise",
     "run_sync",

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from stages.rules import Rules, Rung
+from stages.rules import InDoubtPolicy, Rules, Rung
 from stages.state import Budget
 from stages.tool import ToolSpec
 
@@ -38,6 +38,10 @@ def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
         found.append(f"on_text is {rules.on_text!r}; it must be one of {', '.join(get_args(OnText))}")
     if budget.calls < 1:
         found.append(f"max_iterations is {budget.calls}; a run needs at least 1 model call")
+    counts = {"max_parallel": rules.max_parallel, "max_calls_per_reply": rules.max_calls}
+    found += [f"{name} is {value}; it must be at least 1" for name, value in counts.items() if value < 1]
+    if rules.in_doubt not in get_args(InDoubtPolicy):
+        found.append(f"in_doubt is {rules.in_doubt!r}; it must be one of {', '.join(get_args(InDoubtPolicy))}")
     limits = {"max_retries_per_step": rules.max_retries, "max_tool_errors": rules.max_tool_errors}
     found += [f"{name} is {value}; it cannot be negative" for name, value in limits.items() if value < 0]
     return tuple(found)

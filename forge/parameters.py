@@ -4,12 +4,22 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 from forge.annotations import AnnotationError, normal, unread
 
 Function = Callable[..., object]
 _KIND = inspect.Parameter
+
+
+class IdempotencyKey(str):
+    """The type of a parameter that forge fills in, unseen by the model: a key for the call that the tool makes.
+
+    It is the same however often a crash has the call made again, and no other call of any run has it (64 hexadecimal
+    digits). Hand it to a service that takes such keys, and declare the tool idempotent.
+    """
+
+    __slots__ = ()
 
 
 def name_of(function: Function) -> str:
@@ -34,9 +44,23 @@ def offered(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]
     except (ValueError, TypeError, NameError) as error:
         return {}, [f"its signature cannot be read ({error}); wrap it in a function of your own"]
     bound = _bound(function)
-    free = {name: p for name, p in signature.parameters.items() if name not in bound}
+    filled = bound | {*_keyed(function, signature)}
+    free = {name: p for name, p in signature.parameters.items() if name not in filled}
     problems = [sentence for p in free.values() if (sentence := _refused(p))]
     return {name: p for name, p in free.items() if not _refused(p)}, problems
+
+
+def keyed(function: Function) -> tuple[str, ...]:
+    """The parameters that take an `IdempotencyKey`."""
+    try:
+        return _keyed(function, inspect.signature(function))
+    except (ValueError, TypeError, NameError):
+        return ()
+
+
+def _keyed(function: Function, signature: inspect.Signature) -> tuple[str, ...]:
+    hints, _ = types_of(function, signature.parameters)
+    return tuple(n for n, hint in hints.items() if hint is IdempotencyKey or IdempotencyKey in get_args(hint))
 
 
 def _bound(function: Function) -> frozenset[str]:

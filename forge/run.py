@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -9,8 +10,9 @@ from returns.result import Failure, Result
 
 from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
-from forge.interpreters import Asker, interpreter, nobody
+from forge.interpreters import Asker, Interpreter, interpreter, nobody
 from forge.interpreters.recorded import Header
+from forge.interpreters.tools import unheard
 from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.setup import Setup
@@ -57,7 +59,7 @@ async def run(
     the message continues. Raises a ForgeError only for what was defined wrongly, before anything happens.
     """
     state = workflow.start(message, prompt_vars, initial_messages)
-    if tell := _observer(watching):
+    if tell := observing(watching):
         for opening in state.history[len(initial_messages) :]:
             notify(tell, events.MessageAdded(message=opening))
     return await resume(workflow, state, backend=backend, **watching)
@@ -72,19 +74,18 @@ async def resume(
     **watching: Unpack[Watching],
 ) -> Result[Finished, Halted]:
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero."""
-    tell = _observer(watching)
+    tell = observing(watching)
     if budget is not None:
         state = state.note(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
         )
     # The last request may have been written for another mode or other tools: this run writes its own.
     state = replace(state, sent=Sent())
-    model = _named(backend) if isinstance(backend, str) else backend
     try:
-        async with model.connect() as reached:
-            connection = _with_sampling(reached, watching.get("sampling"))
+        async with reached(backend).connect() as found:
+            connection = with_sampling(found, watching.get("sampling"))
             state = await _counted(workflow, state, connection)
-            interpret = interpreter(connection.send, workflow.execute, watching.get("ask", nobody))
+            interpret = interpreting(workflow, connection, watching)
             header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection))
             with recording(interpret, watching.get("journal"), header) as recorded:
                 turn = workflow.pipeline(connection)
@@ -93,7 +94,7 @@ async def resume(
         return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
 
 
-def _observer(watching: Watching) -> Observer | None:
+def observing(watching: Watching) -> Observer | None:
     """One observer that tells all who watch, in the order observer, on_message, on_compact; None where nobody does."""
     if strangers := watching.keys() - Watching.__annotations__.keys():
         raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
@@ -116,7 +117,7 @@ def _observer(watching: Watching) -> Observer | None:
     return tell
 
 
-def _with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:
+def with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:
     """The connection with a run's own options over the backend's. ForgeError for one that the backend has not."""
     if sampling is None:
         return connection
@@ -142,7 +143,17 @@ async def _counted(workflow: Workflow, state: State, connection: Connection) -> 
     return known.note(report=calibrated(rate, Report(), counted, written.sent.size)[1])
 
 
-def _named(backend: str) -> Backend:
+def interpreting(workflow: Workflow, connection: Connection, watching: Watching) -> Interpreter:
+    """What performs the effects of such a run; what its tools yield on the way is told to whoever watches."""
+    tell = observing(watching)
+    heard = partial(notify, tell) if tell else unheard
+    return interpreter(connection.send, partial(workflow.execute, heard=heard), watching.get("ask", nobody))
+
+
+def reached(backend: Backend | str) -> Backend:
+    """The backend; of a name or an address, the one that it stands for."""
+    if not isinstance(backend, str):
+        return backend
     # httpx, jinja2 and the rest take as long to import as all of forge; only who names a backend needs them.
     from forge.backends import named  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import Generic, ParamSpec, TypeVar, get_args, overload
 from msgspec import Raw
 
 from forge.signature import Signature, describe
-from stages.tool import Prerequisite, ToolEffect, ToolSpec
+from stages.tool import RESULT_LIMIT, Prerequisite, ToolEffect, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,8 +49,12 @@ def tool(
     effect: ToolEffect = "write",
     prerequisites: str | Sequence[str | Prerequisite] = (),
     timeout: float | None = None,
+    idle_timeout: float | None = None,
     approval: bool = False,
     repeatable: bool = False,
+    idempotent: bool = False,
+    max_parallel: int | None = None,
+    result_limit: int = RESULT_LIMIT,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -63,14 +67,21 @@ def tool(
     effect: ToolEffect = "write",
     prerequisites: str | Sequence[str | Prerequisite] = (),
     timeout: float | None = None,
+    idle_timeout: float | None = None,
     approval: bool = False,
     repeatable: bool = False,
+    idempotent: bool = False,
+    max_parallel: int | None = None,
+    result_limit: int = RESULT_LIMIT,
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
     `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
-    tools that must have succeeded before. `timeout`: seconds for one call. `approval`: ask a person first.
-    `repeatable`: the same call may be answered differently the next time, so that repeating it is no mistake.
+    tools that must have succeeded before. `timeout`: seconds for one call; `idle_timeout`: seconds without a sign of
+    life, which a generator gives by each value that it yields. `approval`: ask a person first. `idempotent`: a call
+    that a crash left in doubt may be made again. `max_parallel`: of a read, calls at the same time. `result_limit`:
+    characters of a result that the model is shown. `repeatable`: the same call may be answered differently the next
+    time, so that repeating it is no mistake.
     """
     needed = (prerequisites,) if isinstance(prerequisites, str) else prerequisites
 
@@ -85,8 +96,12 @@ def tool(
             effect=effect,
             prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
             timeout=timeout,
+            idle_timeout=idle_timeout,
             approval=approval,
             repeatable=repeatable,
+            idempotent=idempotent,
+            max_parallel=max_parallel,
+            result_limit=result_limit,
         )
         problems = () if isinstance(described, Signature) else described
         return Tool(function, spec, (*problems, *_mistakes(spec)))
@@ -105,7 +120,7 @@ def respond_tool() -> Tool[[str], str]:
         """
         return message
 
-    return tool(effect="terminal")(respond)
+    return tool(effect="terminal", idempotent=True)(respond)
 
 
 def _mistakes(spec: ToolSpec) -> tuple[str, ...]:
@@ -116,6 +131,16 @@ def _mistakes(spec: ToolSpec) -> tuple[str, ...]:
         found.append(
             f"tool {spec.name}: effect is {spec.effect!r}; it must be one of {', '.join(get_args(ToolEffect))}"
         )
-    if spec.timeout is not None and spec.timeout <= 0:
-        found.append(f"tool {spec.name}: timeout is in seconds and must be more than 0, not {spec.timeout}")
+    times = {"timeout": spec.timeout, "idle_timeout": spec.idle_timeout}
+    found += [
+        f"tool {spec.name}: {name} is in seconds and must be more than 0, not {value}"
+        for name, value in times.items()
+        if value is not None and value <= 0
+    ]
+    counts = {"max_parallel": spec.max_parallel, "result_limit": spec.result_limit}
+    found += [
+        f"tool {spec.name}: {name} must be at least 1, not {value}"
+        for name, value in counts.items()
+        if value is not None and value < 1
+    ]
     return tuple(found)

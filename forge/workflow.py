@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Self
+from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from stages.pipeline import falling_back
 from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
-from stages.rules import Ladder, RepairLimits, Rules
+from stages.rules import InDoubtPolicy, Ladder, RepairLimits, Rules
 from stages.schema import Check, checker
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Ledger, Ready, State
@@ -50,6 +51,9 @@ class Workflow:
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
+    `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
+    `in_doubt` is what is done about a call that a crash left in doubt: `report` it to the model, or `ask` a person.
+
     Attributes: `rules` (the core's form of it), `functions` and `checks` of arguments (both by tool name), `execute`
     (the interpreter that runs the functions), `name`.
     """
@@ -65,6 +69,9 @@ class Workflow:
         max_iterations: int = 10,
         max_retries_per_step: int = 3,
         max_tool_errors: int = 2,
+        max_parallel: int = 4,
+        max_calls_per_reply: int = 32,
+        in_doubt: InDoubtPolicy = "report",
         max_tokens: int | None = None,
         max_seconds: float | None = None,
         on_text: OnText = "nudge",
@@ -113,6 +120,9 @@ class Workflow:
             max_tool_errors=max_tool_errors,
             max_repeats=max_repeats,
             ladder=ladder or Ladder(),
+            max_parallel=max_parallel,
+            max_calls=max_calls_per_reply,
+            in_doubt=in_doubt,
         )
         wrong = (problem for t in made for problem in t.problems)
         if problems := (
@@ -139,10 +149,10 @@ class Workflow:
         ledger = Ledger(budget=self.budget, turn=turn, progress=turn, ids=last_id(initial_messages))
         asked = User(text=sound(message), turn=ledger.turn)
         if initial_messages:
-            return State(history=(*initial_messages, asked), ledger=ledger)
+            return State(history=(*initial_messages, asked), ledger=ledger, run=uuid4().hex)
         system = fill(self.system_prompt, prompt_vars or {})
         opening = (System(text=system),) if system else ()
-        return State(history=(*opening, asked), ledger=ledger)
+        return State(history=(*opening, asked), ledger=ledger, run=uuid4().hex)
 
     def pipeline(self, connection: Connection) -> Stage:
         """One turn: its stages composed."""

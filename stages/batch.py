@@ -1,6 +1,7 @@
 """A batch of calls on its way: what runs next, and what goes into the history in the end (D12)."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import assert_never
@@ -8,11 +9,11 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from stages import nudges
-from stages.effect import CallResult, Failed, NotRun, Succeeded, Unresolved
+from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded, Unresolved
 from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
 from stages.progress import answered
 from stages.state import Attempt, Batch, Success
-from stages.tool import ToolEffect
+from stages.tool import ToolEffect, ToolSpec
 
 READS_AT_ONCE = 4
 """So many reads run at the same time, at most (D12)."""
@@ -23,6 +24,15 @@ def digest(call: ToolCall) -> str:
     return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
 
 
+def idempotency_key(run: str, call: ToolCall) -> str:
+    """The same for the same call of the same run, however often a crash has it made; and for no other.
+
+    Of the run's id, the call's id (its number among all calls of the run), the tool and the canonical arguments.
+    """
+    parts = (run, call.id, call.name, call.arguments)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
 def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     """The calls that have no result yet, in the order in which the model made them."""
     if not batch.results:
@@ -31,39 +41,89 @@ def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     return tuple(call for call in batch.calls if call.id not in answered)
 
 
-Effects = Mapping[str, ToolEffect]
-"""What each tool does to the world, by its name."""
+Specs = Mapping[str, ToolSpec]
+"""The tools by their names."""
 
 
-def next_group(batch: Batch, effects: Effects) -> tuple[ToolCall, ...]:
-    """The calls to run now: neighbouring reads together, a write alone, a terminal call last and alone."""
+def next_group(batch: Batch, specs: Specs, at_once: int = READS_AT_ONCE) -> tuple[ToolCall, ...]:
+    """The calls to run now: neighbouring reads together, a write alone, a terminal call last and alone (D12).
+
+    At most `at_once` calls, and of a tool at most its own `max_parallel`.
+    """
     left = waiting(batch)
     if len(left) == 1:
         return left
-    first = [call for call in left if effects.get(call.name) != "terminal"] or left
-    reads = tuple(takewhile(lambda call: effects.get(call.name) == "read", first))
-    return reads[:READS_AT_ONCE] or tuple(first[:1])
+    first = [call for call in left if not _is(call, "terminal", specs)] or left
+    reads = tuple(takewhile(lambda call: _is(call, "read", specs), first))[:at_once]
+    return _within_each(reads, specs) or tuple(first[:1])
 
 
-def without_terminal(batch: Batch, effects: Effects) -> Batch:
+def _is(call: ToolCall, effect: ToolEffect, specs: Specs) -> bool:
+    spec = specs.get(call.name)
+    return spec is not None and spec.effect == effect
+
+
+def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, ...]:
+    """The calls up to the first that is one too many of its tool."""
+    running: Counter[str] = Counter()
+    for place, call in enumerate(reads):
+        most = specs[call.name].max_parallel
+        if most is not None and running[call.name] >= most:
+            return reads[:place]
+        running[call.name] += 1
+    return reads
+
+
+def capped(batch: Batch, most: int) -> Batch:
+    """The batch with the calls beyond the first `most` answered unrun."""
+    excess = batch.calls[most:]
+    unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
+    return replace(batch, results=batch.results + unrun) if unrun else batch
+
+
+def without_terminal(batch: Batch, specs: Specs) -> Batch:
     """The batch with its terminal calls answered unrun, if a call before them failed or one of them succeeded."""
     left = waiting(batch)
-    if not left or any(effects.get(call.name) != "terminal" for call in left):
+    if not left or any(not _is(call, "terminal", specs) for call in left):
         return batch
-    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, effects):
+    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, specs):
         return batch
-    reason = "the run is over" if finished(batch, effects) else "another call of the same reply failed"
+    reason = "the run is over" if finished(batch, specs) else "another call of the same reply failed"
     unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
     return replace(batch, results=batch.results + unrun)
 
 
-def finished(batch: Batch, effects: Effects) -> tuple[str, Succeeded] | None:
+def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
     """The terminal tool of the batch that succeeded, and its result."""
-    names = {call.id: call.name for call in batch.calls}
+    calls = {call.id: call for call in batch.calls}
     for result in batch.results:
-        if isinstance(result, Succeeded) and effects.get(names[result.call_id]) == "terminal":
-            return names[result.call_id], result
+        if isinstance(result, Succeeded) and _is(calls[result.call_id], "terminal", specs):
+            return calls[result.call_id].name, result
     return None
+
+
+def to_be_asked(batch: Batch) -> Batch:
+    """The batch with its calls in doubt waiting again: a person is going to be asked about them."""
+    settled = tuple(result for result in batch.results if not isinstance(result, InDoubt))
+    return replace(batch, results=settled)
+
+
+def doubts(before: tuple[str, ...], batch: Batch, results: tuple[CallResult, ...]) -> tuple[str, ...]:
+    """The digests of all calls in doubt, after these results: a success ends the doubt about the same call before."""
+    calls = {call.id: digest(call) for call in batch.calls} if before or _any_in_doubt(results) else {}
+    for result in results if calls else ():
+        match result:
+            case InDoubt(call_id=call_id):
+                before = (*before, calls[call_id])
+            case Succeeded(call_id=call_id):
+                before = tuple(known for known in before if known != calls[call_id])
+            case _:
+                pass
+    return tuple(dict.fromkeys(before))
+
+
+def _any_in_doubt(results: tuple[CallResult, ...]) -> bool:
+    return any(isinstance(result, InDoubt) for result in results)
 
 
 def successes(batch: Batch, turn: int) -> tuple[Success, ...]:
@@ -115,6 +175,8 @@ def _status(result: CallResult) -> Status:
             return "failed" if counted else "final"
         case NotRun():
             return "not_run"
+        case InDoubt():
+            return "in_doubt"
         case _:
             assert_never(result)
 
@@ -132,5 +194,7 @@ def shown(result: CallResult) -> str:
             return nudges.failed(error, message)
         case NotRun(reason=reason):
             return nudges.not_run(reason)
+        case InDoubt(reason=reason):
+            return nudges.doubtful(reason)
         case _:
             assert_never(result)

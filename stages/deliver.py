@@ -4,9 +4,26 @@ import msgspec
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import messages, successes, waiting
-from stages.effect import Approved, Ask, Execute, Fault, NotRun, Outcome, Rejected, Replied, Results, Send, Undelivered
+from stages import nudges
+from stages.batch import doubts, messages, successes, waiting
+from stages.effect import (
+    Approved,
+    Ask,
+    CallResult,
+    Effect,
+    Execute,
+    Fault,
+    InDoubt,
+    NotRun,
+    Outcome,
+    Rejected,
+    Replied,
+    Results,
+    Send,
+    Undelivered,
+)
 from stages.halt import BackendFailed, Halt
+from stages.message import ToolCall
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
 from stages.summary import summarized, unsummarized
 from stages.tokens import Report, calibrated
@@ -41,9 +58,7 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Send(), Undelivered(fault=fault, attempts=attempts):
             return Failure(BackendFailed(fault=fault, attempts=attempts))
         case Execute(calls=calls), Results(results=results) if [c.id for c in calls] == [r.call_id for r in results]:
-            batch = replace(phase.batch, results=phase.batch.results + results)
-            spent = replace(state.ledger, budget=_later(state.ledger.budget, outcome.seconds))
-            return Success(replace(state, ledger=spent).to(Executed(batch=batch)))
+            return Success(_executed(state, phase.batch, outcome))
         case Ask(), Approved() | Rejected() if outcome.digest == phase.effect.digest:
             return Success(state.to(Executed(batch=_decided(phase.batch, phase.effect, outcome))))
         case _:
@@ -52,7 +67,18 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             )
 
 
-INTERRUPTED = "the run was cancelled before its result came; it may have had its effect"
+def _executed(state: State, batch: Batch, outcome: Results) -> State:
+    back = outcome.results
+    spent = replace(state.ledger, budget=_later(state.ledger.budget, outcome.seconds))
+    doubtful = doubts(spent.in_doubt, batch, back)
+    # A yes was for once: a call that is in doubt again is asked about again.
+    unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
+    approved = tuple(call_id for call_id in batch.approved if call_id not in unsure)
+    came = replace(batch, results=batch.results + back, approved=approved)
+    return replace(state, ledger=replace(spent, in_doubt=doubtful)).to(Executed(batch=came))
+
+
+NOT_READ = "the run was cancelled before its result came"
 NOT_STARTED = "the run was cancelled before it was started"
 
 
@@ -65,14 +91,20 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     if not isinstance(phase, Awaiting | Executed) or not phase.batch.calls:
         return state.to(Ready())
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
-    running = awaited.calls if isinstance(awaited, Execute) else ()
-    unrun = tuple(
-        NotRun(call_id=call.id, reason=f"{call.name}: {INTERRUPTED if call in running else NOT_STARTED}")
-        for call in waiting(phase.batch)
-    )
+    unrun = tuple(_cut_short(call, awaited) for call in waiting(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     done = state.ledger.successes + successes(batch, state.ledger.turn)
-    return state.say(*messages(batch, state.ledger.turn)).note(successes=done).to(Ready())
+    doubtful = doubts(state.ledger.in_doubt, batch, unrun)
+    return state.say(*messages(batch, state.ledger.turn)).note(successes=done, in_doubt=doubtful).to(Ready())
+
+
+def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
+    """The answer to a call whose result nobody waits for any more."""
+    if not isinstance(awaited, Execute) or call not in awaited.calls:
+        return NotRun(call_id=call.id, reason=f"{call.name}: {NOT_STARTED}")
+    if awaited.retriable:
+        return NotRun(call_id=call.id, reason=f"{call.name}: {NOT_READ}")
+    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, NOT_READ))
 
 
 def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
@@ -103,7 +135,7 @@ def _later(budget: Budget, seconds: float) -> Budget:
 
 def _decided(batch: Batch, ask: Ask, decision: Approved | Rejected) -> Batch:
     if isinstance(decision, Rejected):
-        reason = f"{ask.call.name} was not approved: {decision.reason}"
+        reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt)
         return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
     edited = decision.edited
     if edited is not None and not _is_object(edited):

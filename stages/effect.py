@@ -37,16 +37,26 @@ class Send(Struct, frozen=True, kw_only=True, tag="send"):
 
 
 class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
-    """Run these calls at the same time: several reads, or one call alone."""
+    """Run these calls at the same time: several reads, or one call alone.
+
+    `run` is the id of the run they belong to. `retriable`: where nobody knows whether they took effect, they may
+    simply be made again, as they only read or are declared idempotent (D9).
+    """
 
     calls: tuple[ToolCall, ...]
+    run: str = ""
+    retriable: bool = False
 
 
 class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
-    """Ask a person whether this very call may run; `digest` binds the answer to it (D15)."""
+    """Ask a person whether this very call may run; `digest` binds the answer to it (D15).
+
+    `in_doubt`: it was begun before, and nobody knows whether it took effect; a yes makes it again.
+    """
 
     call: ToolCall
     digest: str
+    in_doubt: bool = False
 
 
 Effect = Send | Execute | Ask
@@ -152,13 +162,20 @@ class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
 
 
 class NotRun(Struct, frozen=True, kw_only=True, tag="not_run"):
-    """The call was not run, or nobody can say whether it finished; `reason` is a sentence for the model."""
+    """The call was not run; `reason` is a sentence for the model."""
 
     call_id: str
     reason: str
 
 
-CallResult = Succeeded | Unresolved | Failed | NotRun
+class InDoubt(Struct, frozen=True, kw_only=True, tag="in_doubt"):
+    """The call was begun, and nobody knows whether it took effect; `reason` is a sentence for the model."""
+
+    call_id: str
+    reason: str
+
+
+CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt
 
 
 class Results(Struct, frozen=True, kw_only=True, tag="results"):

@@ -35,9 +35,18 @@ class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person is asked about a call."""
+    """A person is asked about a call; `in_doubt`: about making it again, after one that may have succeeded."""
 
     call: ToolCall
+    in_doubt: bool = False
+
+
+class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
+    """A tool that is running has yielded something (D14). It is heard by observers only: no state knows of it."""
+
+    call_id: str
+    name: str
+    text: str
 
 
 class ToolsReturned(Struct, frozen=True, kw_only=True, tag="tools_returned"):
@@ -121,6 +130,7 @@ Event = (
     | ModelReplied
     | CallsAccepted
     | ApprovalAsked
+    | ToolProgressed
     | ToolsReturned
     | Nudged
     | Warned
@@ -185,8 +195,8 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             return (*_prefix_lost(before, after, turn), *_warnings(after.sent.view), started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
-        case Awaiting(effect=Ask(call=call)):
-            return (ApprovalAsked(call=call),)
+        case Awaiting(effect=Ask(call=call, in_doubt=in_doubt)):
+            return (ApprovalAsked(call=call, in_doubt=in_doubt),)
         case Answered(reply=reply):
             return (ModelReplied(turn=ledger.turn, reply=reply),)
         case Executed(batch=batch):

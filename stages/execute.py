@@ -3,7 +3,19 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import Effects, digest, finished, messages, next_group, successes, vain, waiting, without_terminal
+from stages.batch import (
+    Specs,
+    capped,
+    digest,
+    finished,
+    messages,
+    next_group,
+    successes,
+    to_be_asked,
+    vain,
+    waiting,
+    without_terminal,
+)
 from stages.effect import Ask, Execute, Failed
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
@@ -19,45 +31,51 @@ def execute(rules: Rules) -> Stage:
 
     Ends in Awaiting, Ready, or Done when a terminal tool succeeded. Halts with `ToolsFailing`.
     """
-    effects = {tool.name: tool.effect for tool in rules.tools}
-    on_approval = frozenset(tool.name for tool in rules.tools if tool.approval)
+    specs = {tool.name: tool for tool in rules.tools}
     repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
 
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
         batch = Batch(calls=phase.calls, text=phase.text, reasoning=phase.reasoning, notice=phase.notice)
-        return go_on(state, batch)
+        return go_on(state, capped(batch, rules.max_calls))
 
     @on(Executed)
     def resume(state: State, phase: Executed) -> Result[State, Halt]:
-        return go_on(state, phase.batch)
+        return go_on(state, phase.batch if rules.in_doubt == "report" else to_be_asked(phase.batch))
 
     def go_on(state: State, batch: Batch) -> Result[State, Halt]:
-        batch = without_terminal(recalled(state, batch, rules), effects)
+        batch = without_terminal(recalled(state, batch, rules), specs)
         if waiting(batch):
-            return Success(state.to(_awaiting(batch, next_group(batch, effects), on_approval)))
+            return Success(state.to(_awaiting(state, batch, next_group(batch, specs, rules.max_parallel), specs)))
         turn = state.ledger.turn
         state = state.say(*messages(batch, turn))
         ledger = advanced(state.ledger, successes(batch, turn), vain(batch, turn), repeatable)
-        return _settled(replace(state, ledger=ledger), batch, effects, rules.max_tool_errors)
+        return _settled(replace(state, ledger=ledger), batch, specs, rules.max_tool_errors)
 
     return pipeline(begin, resume)
 
 
-def _awaiting(batch: Batch, group: tuple[ToolCall, ...], on_approval: frozenset[str]) -> Awaiting:
+def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Specs) -> Awaiting:
     for call in group:
-        if call.name in on_approval and call.id not in batch.approved:
-            return Awaiting(effect=Ask(call=call, digest=digest(call)), batch=batch)
-    return Awaiting(effect=Execute(calls=group), batch=batch)
+        unsure = bool(state.ledger.in_doubt) and digest(call) in state.ledger.in_doubt
+        if (unsure or _wants_approval(call, specs)) and call.id not in batch.approved:
+            return Awaiting(effect=Ask(call=call, digest=digest(call), in_doubt=unsure), batch=batch)
+    retriable = all((spec := specs.get(call.name)) is not None and spec.retriable for call in group)
+    return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable), batch=batch)
 
 
-def _settled(state: State, batch: Batch, effects: Effects, max_errors: int) -> Result[State, Halt]:
+def _wants_approval(call: ToolCall, specs: Specs) -> bool:
+    spec = specs.get(call.name)
+    return spec is not None and spec.approval
+
+
+def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Result[State, Halt]:
     """Count what went wrong, and end the run if a terminal tool succeeded."""
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
     errors = state.ledger.tool_errors + 1 if wrong else 0
     clean = {} if wrong else {"premature": 0, "prerequisite_violations": 0}
     state = state.note(tool_errors=errors, **clean)
-    if ended := finished(batch, effects):
+    if ended := finished(batch, specs):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
     if errors > max_errors:

@@ -96,7 +96,7 @@ class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
         return Kind.TOOL_CALL if self.calls else Kind.TEXT_RESPONSE
 
 
-Status = Literal["succeeded", "unresolved", "failed", "final", "not_run"]
+Status = Literal["succeeded", "unresolved", "failed", "final", "not_run", "in_doubt"]
 """What became of a call that was accepted (`effect.CallResult`); `final` is a failure that no other try can mend."""
 
 

@@ -141,6 +141,30 @@ def tool_failed(message: str) -> str:
     return f"[ToolFailed] {message} Do not repeat this call; adapt your plan."
 
 
+def in_doubt(name: str, why: str) -> str:
+    """For a call that was begun and has no result: `why` says what came between."""
+    return (
+        f"{name} was begun, but {why}: nobody knows whether it took effect. "
+        "Do not repeat it; find out first whether it did, with a tool that reads, or go on without."
+    )
+
+
+def doubtful(reason: str) -> str:
+    """For the answer to such a call."""
+    return f"[InDoubt] {reason}"
+
+
+def not_approved(name: str, why: str, *, in_doubt: bool) -> str:
+    """For a call that a person did not allow; `in_doubt`: to be made once more, after one that may have succeeded."""
+    twice = " It may have taken effect before." if in_doubt else ""
+    return f"{name} was not approved: {why}{twice}"
+
+
+def too_many_calls(name: str, most: int) -> str:
+    """For a call beyond the maximum of one reply."""
+    return f"{name} was not run: of one reply, the first {most} calls are run. Call it again if it is still needed."
+
+
 def not_run(reason: str) -> str:
     """For a call that was accepted but not run."""
     return f"[NotRun] {reason}"

@@ -8,6 +8,13 @@ from msgspec import Struct
 from stages.state import Ledger
 from stages.tool import ToolEffect, ToolSpec
 
+InDoubtPolicy = Literal["report", "ask"]
+"""What is done about a call that was begun, and nobody knows whether it took effect: tell the model, or ask a person.
+
+Told, the model goes on; making the very same call again takes a person's yes. Nothing of this is for tools that only
+read, or are declared idempotent: their calls are made again.
+"""
+
 OnText = Literal["nudge", "accept"]
 """What bare text means while tools are there (D3): a mistake to correct, or the answer."""
 
@@ -67,6 +74,11 @@ class Rules(Struct, frozen=True, kw_only=True):
     max_repeats: int | None = 2
     """So often a call may be answered the same, with nothing new in between; None: any number of times (D6)."""
     ladder: Ladder = Ladder()
+    max_parallel: int = 4
+    """So many reads run at the same time, at most (D12)."""
+    max_calls: int = 32
+    """So many calls of one reply are run, at most; the others are answered unrun."""
+    in_doubt: InDoubtPolicy = "report"
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

@@ -120,6 +120,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     context_warned: float = 0.0
     """The highest context threshold that the prompt is over, and that the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
+    in_doubt: tuple[str, ...] = ()
+    """Digests of calls that were begun and may have taken effect: nobody makes them again unasked (D9)."""
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -253,6 +255,8 @@ class State(Struct, frozen=True, kw_only=True):
     sent: Sent = Sent()
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.recall`)."""
+    run: str = ""
+    """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
     version: int = SCHEMA_VERSION
 
     def to(self, phase: Phase) -> Self:

@@ -7,6 +7,9 @@ from msgspec import Raw, Struct
 ToolEffect = Literal["read", "write", "terminal"]
 """What a call does to the world (D9, D12): reads run together, each write alone, a terminal call ends the run."""
 
+RESULT_LIMIT = 20_000
+"""Characters of one result that the model is shown, where the tool does not say otherwise."""
+
 
 class Prerequisite(Struct, frozen=True, kw_only=True):
     """`tool` must have succeeded before; with `match_arg`, with the same value of that argument (seed)."""
@@ -29,3 +32,16 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     """Ask a person before each call (D15)."""
     repeatable: bool = False
     """The same call may be answered differently the next time: a state, a queue. Repeating it is no mistake (D6)."""
+    idle_timeout: float | None = None
+    """Seconds that may pass without a sign of life; a tool gives one by each value that it yields (D14)."""
+    max_parallel: int | None = None
+    """So many calls of a reading tool run at the same time, at most; None: as many as of all together."""
+    result_limit: int = RESULT_LIMIT
+    """Characters of one result that the model is shown; the rest is cut with a marker."""
+    idempotent: bool = False
+    """Doing it twice is doing it once: a call that a crash left in doubt is simply made again (D9)."""
+
+    @property
+    def retriable(self) -> bool:
+        """Whether a call may be made again where nobody knows if it was made."""
+        return self.effect == "read" or self.idempotent

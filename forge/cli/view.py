@@ -35,6 +35,8 @@ class View:
             case events.CallsAccepted(calls=calls):
                 for call in calls:
                     self._line("runs", f"{call.name} {call.arguments}{provenance(call)}", "cyan")
+            case events.ToolProgressed(name=name, text=text):
+                self._line("progress", f"{name}: {text}", "dim")
             case events.ToolsReturned(results=results):
                 for result in results:
                     self._line("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
@@ -42,8 +44,9 @@ class View:
                 self._line("nudge", text, "yellow")
             case events.Warned(text=text):
                 self._line("warning", text, "yellow")
-            case events.ApprovalAsked(call=call):
-                self._line("approval", f"{call.name} {call.arguments} needs a person's yes", "magenta")
+            case events.ApprovalAsked(call=call, in_doubt=in_doubt):
+                why = "may have run already; making it again" if in_doubt else "needs"
+                self._line("approval", f"{call.name} {call.arguments} {why} a person's yes", "magenta")
             case events.MessageAdded():
                 pass  # replies, results and nudges are shown as they come
             case events.SummaryAsked(messages=messages):

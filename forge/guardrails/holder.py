@@ -11,7 +11,7 @@ from forge.guardrails.actions import Action, RunCalls, plain
 from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, next_action, replied, turn_of
 from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
-from forge.interpreters.tools import failed, succeeded
+from forge.interpreters.results import failed, succeeded
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
 from stages.message import sound

@@ -4,52 +4,68 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Self
 
-import msgspec
 from msgspec import Raw, Struct
 
-from forge.errors import ToolFailed, ToolResolutionError
+from forge.errors import ForgeError
+from forge.interpreters.results import failed, shown, succeeded
+from forge.interpreters.threads import Hear, in_thread
+from forge.parameters import IdempotencyKey, keyed
 from forge.signature import Convert, converter
-from stages.effect import CallResult, Execute, Failed, HandOff, NeedsInput, Results, Succeeded, Unresolved
-from stages.message import ToolCall, sound
+from stages.batch import idempotency_key
+from stages.effect import CallResult, Execute, Failed, Results
+from stages.events import ToolProgressed
+from stages.message import ToolCall
 from stages.tool import ToolSpec
 
-RESULT_LIMIT = 20_000
-"""Characters of one result that the model is shown."""
+PROGRESS_LIMIT = 2_000
+"""Characters of one piece of progress that an observer is told."""
 
 Function = Callable[..., object]
+
+
+def unheard(event: ToolProgressed) -> None:
+    """For progress that nobody wants to hear."""
 
 
 class Tools:
     """The interpreter of `Execute`: the calls of an effect run at the same time."""
 
     def __init__(self, functions: Mapping[str, Function], specs: tuple[ToolSpec, ...] = ()) -> None:
-        self._functions = {name: _Prepared.of(function) for name, function in functions.items()}
-        self._timeouts = {spec.name: spec.timeout for spec in specs}
+        known = {spec.name: spec for spec in specs}
+        self._tools = {name: _Prepared.of(function, known.get(name)) for name, function in functions.items()}
 
-    async def __call__(self, effect: Execute) -> Results:
-        """The results, in the order of the calls; a tool's exception is a result too."""
+    async def __call__(self, effect: Execute, heard: Callable[[ToolProgressed], None] = unheard) -> Results:
+        """The results, in the order of the calls; a tool's exception is a result too. `heard` is told of progress."""
+        if not effect.run and (keyed := [call.name for call in effect.calls if self._tools[call.name].keyed]):
+            raise ForgeError(
+                f"{keyed[0]} wants an idempotency key, and the run has no id; give its first State a `run`"
+            )
         began = time.monotonic()
+        calls = [self._run(call, effect.run, heard) for call in effect.calls]
         # A call alone, the most frequent case by far, needs no task of its own.
-        alone = len(effect.calls) == 1
-        results = [await self._run(effect.calls[0])] if alone else await asyncio.gather(*map(self._run, effect.calls))
+        results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
         return Results(results=tuple(results), seconds=time.monotonic() - began)
 
-    async def _run(self, call: ToolCall) -> CallResult:
-        timeout = self._timeouts.get(call.name)
+    async def _run(self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None]) -> CallResult:
+        tool = self._tools[call.name]
+        patience = _Patience(tool.spec)
+
+        def hear(value: object) -> None:
+            patience.renew()
+            heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, PROGRESS_LIMIT)))
+
         try:
-            called = self._functions[call.name].call(call.arguments)
-            if timeout is None:
-                return succeeded(call.id, await called)
-            async with asyncio.timeout(timeout):
-                value = await called
-            return succeeded(call.id, value)
+            async with patience.limit:
+                value = await tool.call(call, run, hear)
+            return succeeded(call.id, value, tool.spec.result_limit)
         except TimeoutError as error:
-            late = timeout is not None and not str(error)
-            message = f"{call.name} took longer than its {timeout} seconds" if late else _words(error)
-            return Failed(call_id=call.id, error="TimeoutError", message=message)
+            if not patience.limit.expired():
+                return failed(call.id, error, tool.spec.result_limit)
+            return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {patience.why(tool.is_async)}")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -57,93 +73,83 @@ class Tools:
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
         # Whatever a user's tool raises is the model's to hear, never the run's end (D13).
         except Exception as error:  # noqa: BLE001
-            return failed(call.id, error)
+            return failed(call.id, error, tool.spec.result_limit)
+
+
+class _Patience:
+    """How long a call may take: in all, and between two signs of life. `limit` is the context in which it runs."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self._spec = spec
+        self._now = asyncio.get_running_loop().time
+        self._end = None if spec.timeout is None else self._now() + spec.timeout
+        self.limit = asyncio.timeout_at(self._next())
+
+    def _next(self) -> float | None:
+        """When it is over, if nothing more is heard."""
+        if self._spec.idle_timeout is None:
+            return self._end
+        silent = self._now() + self._spec.idle_timeout
+        return silent if self._end is None else min(silent, self._end)
+
+    def renew(self) -> None:
+        """There was a sign of life."""
+        if self._spec.idle_timeout is not None and not self.limit.expired():
+            self.limit.reschedule(self._next())
+
+    def why(self, stopped: bool) -> str:
+        """What became of a call that took too long. `stopped`: it could be."""
+        over = self._end is not None and self.limit.when() == self._end
+        took = (
+            f"took longer than its {self._spec.timeout} seconds"
+            if over
+            else (f"gave no sign of life for {self._spec.idle_timeout} seconds")
+        )
+        return took if stopped else f"{took}; it cannot be stopped and may still be running"
 
 
 class _Prepared(Struct, frozen=True):
     """A function with what has to be found out about it only once."""
 
     function: Function
+    spec: ToolSpec
     convert: Convert
+    keyed: tuple[str, ...]
     is_async: bool
 
     @classmethod
-    def of(cls, function: Function) -> Self:
-        return cls(function, converter(function), _is_async(function))
+    def of(cls, function: Function, spec: ToolSpec | None) -> Self:
+        spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
+        return cls(function, spec, converter(function), keyed(function), _is_async(function))
 
-    async def call(self, arguments: str) -> object:
-        """What the function returns."""
-        values = self.convert(arguments)
+    async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
+        """What the function returns; of a generator, what it yields last (D14), all of which is heard."""
+        values = self.convert(call.arguments) | self._keys(call, run)
         if self.is_async:
             result = self.function(**values)
         else:
-            result = await asyncio.to_thread(_in_thread, self.function, values)
+            result = await in_thread(functools.partial(self.function, **values), hear)
         # A wrapper around an async function looks like a sync one until it is called.
+        if isinstance(result, AsyncGenerator):
+            return await _last_of(result, hear)
         return await result if isinstance(result, Awaitable) else result
 
-
-def _in_thread(function: Function, values: Mapping[str, object]) -> object:
-    """The call; what no future can carry, and what would end the program, is an error like any other."""
-    try:
-        return function(**values)
-    except (StopIteration, SystemExit) as error:
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+    def _keys(self, call: ToolCall, run: str) -> dict[str, object]:
+        return dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call))) if self.keyed else {}
 
 
-def _words(error: Exception) -> str:
-    """What the exception says, if it can say it."""
-    try:
-        return _cut(sound(str(error)))
-    # An exception's own __str__ is a user's code too.
-    except Exception:  # noqa: BLE001
-        return "(its message cannot be shown)"
+async def _last_of(values: AsyncGenerator[object, None], hear: Hear) -> object:
+    last: object = None
+    async with aclosing(values):
+        async for value in values:
+            hear(value)
+            last = value
+    return last
 
 
 def _is_async(function: Function) -> bool:
-    """Whether a call gives something to await: also for objects with an async `__call__` and partials (B34)."""
+    """Whether a call gives something to await or to iterate over: async `__call__`s and partials too (B34)."""
     if isinstance(function, functools.partial):
         return _is_async(function.func)
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
-
-def failed(call_id: str, error: Exception) -> Unresolved | Failed:
-    """What the model is told of a tool that raised, and whether it counts (D13)."""
-    match error:
-        case ToolResolutionError():
-            return Unresolved(call_id=call_id, message=_words(error))
-        case ToolFailed():
-            return Failed(call_id=call_id, error="ToolFailed", message=_words(error), counted=False)
-        case _:
-            return Failed(call_id=call_id, error=type(error).__name__, message=_words(error))
-
-
-def succeeded(call_id: str, value: object) -> Succeeded:
-    """What the model is shown of what a tool returned, cut to size, and the same as JSON (D13)."""
-    ends = value if isinstance(value, NeedsInput | HandOff) else None
-    encoded = _json(value)
-    return Succeeded(call_id=call_id, text=_cut(_text(encoded)), value=encoded, ends=ends)
-
-
-def _text(value: Raw) -> str:
-    """What the model is shown: a string as it is, anything else as JSON (D13, B2)."""
-    text = bytes(value).decode()
-    return msgspec.json.decode(value, type=str) if text.startswith('"') else text
-
-
-def _json(value: object) -> Raw:
-    """The value as JSON; what JSON cannot hold becomes a string."""
-    try:
-        return Raw(msgspec.json.encode(value, enc_hook=_plain))
-    except (TypeError, ValueError, RecursionError):
-        return Raw(msgspec.json.encode(sound(str(value))))
-
-
-def _plain(value: object) -> object:
-    dump = getattr(value, "model_dump", None)
-    return dump(mode="json") if callable(dump) else str(value)
-
-
-def _cut(text: str) -> str:
-    if len(text) <= RESULT_LIMIT:
-        return text
-    return f"{text[:RESULT_LIMIT]}\n[Cut — {len(text) - RESULT_LIMIT} chars more]"
+    own = type(function).__call__
+    return any(kind(f) for kind in (inspect.iscoroutinefunction, inspect.isasyncgenfunction) for f in (function, own))

@@ -3,17 +3,20 @@
 import asyncio
 import datetime as dt
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import pytest
 
-from forge import Workflow, run_sync, tool
-from forge.interpreters.scripted import Scripted, call, calls
-from forge.interpreters.tools import RESULT_LIMIT
+from forge import IdempotencyKey, Workflow, run_sync, tool
+from forge.errors import DefinitionError
+from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.effect import HandOff, NeedsInput
-from stages.message import Tool
+from stages.events import Event, ToolProgressed
+from stages.message import Tool as Answer
+from stages.tool import RESULT_LIMIT
 
 
 @dataclass
@@ -39,7 +42,7 @@ def shown(value: object) -> tuple[str, object]:
         Workflow("give", tools=[give], terminal_tool="give"), "Go.", backend=Scripted([call("give")])
     ).unwrap()
     last = run.state.history[-1]
-    assert isinstance(last, Tool)
+    assert isinstance(last, Answer)
     return last.text, run.value
 
 
@@ -138,7 +141,7 @@ def test_a_tool_that_takes_too_long_is_stopped_and_the_model_hears_it() -> None:
 
     workflow = Workflow("hang", tools=[hang, finish], terminal_tool="finish")
     run = run_sync(workflow, "Go.", backend=Scripted([call("hang"), call("finish")])).unwrap()
-    texts = [m.text for m in run.state.history if isinstance(m, Tool)]
+    texts = [m.text for m in run.state.history if isinstance(m, Answer)]
     assert texts[0] == "[ToolError] TimeoutError: hang took longer than its 0.01 seconds"
 
 
@@ -166,7 +169,7 @@ def test_reads_run_together_and_a_write_waits_for_them() -> None:
     batch = calls(("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {}), ("finish", {}))
     run = run_sync(workflow, "Go.", backend=Scripted([batch])).unwrap()
     assert log == ["read", "read", "write"]
-    assert [m.name for m in run.state.history if isinstance(m, Tool)] == ["read", "read", "write", "finish"]
+    assert [m.name for m in run.state.history if isinstance(m, Answer)] == ["read", "read", "write", "finish"]
 
 
 class MuteError(Exception):
@@ -209,3 +212,210 @@ def test_a_wrapper_around_an_async_tool_is_awaited() -> None:
 
     workflow = Workflow("add", tools=[tool(retried(add))], terminal_tool="add")
     assert run_sync(workflow, "Go.", backend=Scripted([call("add", a=1)])).unwrap().value == 2
+
+
+def run_once(*tools: Callable[..., object], script: Sequence[Line], **options: object) -> tuple[list[str], list[str]]:
+    """What the model was shown of each call, and the progress that was heard."""
+
+    @tool
+    def finish() -> None:
+        """Finish."""
+
+    heard: list[str] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, ToolProgressed):
+            heard.append(event.text)
+
+    workflow = Workflow("tools", tools=[*tools, finish], terminal_tool="finish", **options)  # type: ignore[arg-type]
+    run = run_sync(workflow, "Go.", backend=Scripted([*script, call("finish")]), observer=listen).unwrap()
+    return [m.text for m in run.state.history if isinstance(m, Answer) and m.name != "finish"], heard
+
+
+async def count_async(to: int) -> AsyncGenerator[object, None]:
+    """Count."""
+    for n in range(to):
+        yield {"n": n}
+
+
+def count_sync(to: int) -> Iterator[object]:
+    """Count."""
+    for n in range(to):
+        yield {"n": n}
+
+
+def count_and_return(to: int) -> Generator[object, None, str]:
+    """Count."""
+    yield from count_sync(to)
+    return f"{to} in all"
+
+
+@pytest.mark.parametrize(
+    ("function", "result"), [(count_async, '{"n":1}'), (count_sync, '{"n":1}'), (count_and_return, "2 in all")]
+)
+def test_what_a_generator_yields_is_progress_and_its_last_value_the_result(
+    function: Callable[..., object], result: str
+) -> None:
+    """D14: progress is for observers, the model sees the result alone."""
+    made = tool(name="count", description="Count.")(function)
+    assert run_once(made, script=[call("count", to=2)]) == ([result], ['{"n":0}', '{"n":1}'])
+
+
+def test_a_generator_that_fails_has_told_its_progress_and_fails() -> None:
+    @tool
+    def work() -> Iterator[str]:
+        """Work."""
+        yield "half"
+        raise ValueError("no more")
+
+    assert run_once(work, script=[call("work")]) == (["[ToolError] ValueError: no more"], ["half"])
+
+
+class Unshowable:
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def test_progress_that_cannot_be_shown_harms_nothing() -> None:
+    @tool
+    def work() -> Iterator[object]:
+        """Work."""
+        yield Unshowable()
+        yield "x" * 3_000
+        yield "done"
+
+    shown, heard = run_once(work, script=[call("work")])
+    assert shown == ["done"]
+    assert heard == ["(a Unshowable that cannot be shown)", "x" * 2_000 + "\n[Cut — 1000 chars more]", "done"]
+
+
+def test_signs_of_life_keep_a_slow_tool_going_and_silence_ends_it() -> None:
+    """The times are those of an idle time-out that is long beside a hand-over, not measured."""
+
+    @tool(idle_timeout=0.05)
+    async def work() -> AsyncGenerator[str, None]:
+        """Work."""
+        for _ in range(3):
+            yield "still here"
+        await asyncio.Event().wait()
+
+    shown, heard = run_once(work, script=[call("work")])
+    assert shown == ["[ToolError] TimeoutError: work gave no sign of life for 0.05 seconds"]
+    assert heard == ["still here"] * 3
+
+
+def test_a_sync_tool_that_hangs_holds_up_neither_the_run_nor_the_loop_s_end() -> None:
+    never = threading.Event()
+
+    @tool(timeout=0.01)
+    def hang() -> None:
+        """Hang."""
+        never.wait()
+
+    shown, _ = run_once(hang, script=[call("hang")])
+    assert shown[0].endswith("hang took longer than its 0.01 seconds; it cannot be stopped and may still be running")
+    never.set()
+
+
+def test_a_sync_generator_that_took_too_long_is_closed_at_its_next_value() -> None:
+    closed, go_on = threading.Event(), threading.Event()
+
+    @tool(timeout=0.01)
+    def work() -> Iterator[str]:
+        """Work."""
+        try:
+            go_on.wait()
+            yield "too late"
+        finally:
+            closed.set()
+
+    shown, heard = run_once(work, script=[call("work")])
+    go_on.set()
+    assert closed.wait(30)
+    assert ("took longer" in shown[0], heard) == (True, [])
+
+
+def test_how_much_of_a_result_is_shown_is_the_tool_s_to_say() -> None:
+    @tool(result_limit=3)
+    def give(fail: bool = False) -> str:
+        """Give."""
+        if fail:
+            raise ValueError("broken")
+        return "abcdef"
+
+    shown, _ = run_once(give, script=[call("give"), call("give", fail=True)])
+    assert shown == ["abc\n[Cut — 3 chars more]", "[ToolError] ValueError: bro\n[Cut — 3 chars more]"]
+
+
+def test_an_idempotency_key_is_unseen_by_the_model_and_each_call_s_own() -> None:
+    keys: list[str] = []
+
+    @tool
+    def pay(amount: int, key: IdempotencyKey, again: IdempotencyKey | None = None) -> str:
+        """Pay."""
+        assert key == again
+        keys.append(key)
+        return "paid"
+
+    assert b"amount" in bytes(pay.spec.parameters)
+    assert b"key" not in bytes(pay.spec.parameters)
+    for _ in range(2):
+        run_once(pay, script=[call("pay", amount=5), call("pay", amount=5)])
+    assert len({*keys}) == 4
+    assert all(len(key) == 64 for key in keys)
+
+
+def test_a_model_cannot_forge_the_key() -> None:
+    @tool
+    def pay(amount: int, key: IdempotencyKey) -> str:
+        """Pay."""
+        return key
+
+    shown, _ = run_once(pay, script=[call("pay", amount=5, key="mine")])
+    assert shown[0].startswith("[ToolArgValidationError]")
+
+
+def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
+    running, most = 0, [0]
+    done = asyncio.Event()
+
+    @tool(effect="read", max_parallel=2)
+    async def read() -> str:
+        """Read; returns when as many run at once as may."""
+        nonlocal running
+        running += 1
+        most[0] = max(most[0], running)
+        if running == 2:
+            done.set()
+        await done.wait()
+        running -= 1
+        return "read"
+
+    shown, _ = run_once(read, script=[calls(*[("read", {})] * 5)], max_calls_per_reply=4)
+    assert most == [2]
+    assert shown == ["read"] * 4 + [
+        "[NotRun] read was not run: of one reply, the first 4 calls are run. Call it again if it is still needed."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"idle_timeout": 0}, "idle_timeout is in seconds and must be more than 0, not 0"),
+        ({"max_parallel": 0}, "max_parallel must be at least 1, not 0"),
+        ({"result_limit": 0}, "result_limit must be at least 1, not 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, int], says: str) -> None:
+    made = tool(**options)(count_sync)  # type: ignore[call-overload]  # a table of options
+    with pytest.raises(DefinitionError, match=says):
+        Workflow("w", tools=[made], terminal_tool="count_sync")
+
+
+def test_limits_of_a_workflow_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        Workflow("w", tools=[count_sync], terminal_tool="count_sync", max_parallel=0, max_calls_per_reply=0)
+    assert caught.value.problems == (
+        "max_parallel is 0; it must be at least 1",
+        "max_calls_per_reply is 0; it must be at least 1",
+    )

@@ -1,0 +1,71 @@
+"""What a tool returned or raised, as the value that the run goes on with: rendered safely, cut to size (D13)."""
+
+import msgspec
+from msgspec import Raw
+
+from forge.errors import ToolFailed, ToolResolutionError
+from stages.effect import Failed, HandOff, NeedsInput, Succeeded, Unresolved
+from stages.message import sound
+from stages.tool import RESULT_LIMIT
+
+
+def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
+    """What the model is told of a tool that raised, at most `limit` characters, and whether it counts (D13)."""
+    words = _words(error, limit)
+    match error:
+        case ToolResolutionError():
+            return Unresolved(call_id=call_id, message=words)
+        case ToolFailed():
+            return Failed(call_id=call_id, error="ToolFailed", message=words, counted=False)
+        case _:
+            return Failed(call_id=call_id, error=type(error).__name__, message=words)
+
+
+def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT) -> Succeeded:
+    """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON (D13)."""
+    ends = value if isinstance(value, NeedsInput | HandOff) else None
+    encoded = _json(value)
+    return Succeeded(call_id=call_id, text=_cut(_text(encoded), limit), value=encoded, ends=ends)
+
+
+def shown(value: object, limit: int) -> str:
+    """The value as an observer is told it, at most `limit` characters."""
+    try:
+        return _cut(_text(_json(value)), limit)
+    # How a value shows itself is a user's code; what fails there must not end the tool.
+    except Exception:  # noqa: BLE001
+        return f"(a {type(value).__name__} that cannot be shown)"
+
+
+def _words(error: Exception, limit: int) -> str:
+    """What the exception says, if it can say it."""
+    try:
+        return _cut(sound(str(error)), limit)
+    # An exception's own __str__ is a user's code too.
+    except Exception:  # noqa: BLE001
+        return "(its message cannot be shown)"
+
+
+def _text(value: Raw) -> str:
+    """A string as it is, anything else as JSON (D13, B2)."""
+    text = bytes(value).decode()
+    return msgspec.json.decode(value, type=str) if text.startswith('"') else text
+
+
+def _json(value: object) -> Raw:
+    """The value as JSON; what JSON cannot hold becomes a string."""
+    try:
+        return Raw(msgspec.json.encode(value, enc_hook=_plain))
+    except (TypeError, ValueError, RecursionError):
+        return Raw(msgspec.json.encode(sound(str(value))))
+
+
+def _plain(value: object) -> object:
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else str(value)
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[Cut — {len(text) - limit} chars more]"

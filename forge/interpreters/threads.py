@@ -1,0 +1,107 @@
+"""Threads for sync tools: daemons, so one that never returns holds up neither the loop nor the end of the program."""
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
+from queue import SimpleQueue
+
+Hear = Callable[[object], None]
+"""Told, on the loop, each value that a generator yields."""
+
+
+async def in_thread(call: Callable[[], object], hear: Hear) -> object:
+    """What the call returns; of a generator, what it returned or yielded last. Raises what it raises.
+
+    Cancelled, this returns at once. A thread cannot be stopped: a plain function runs on to its end, unheard; a
+    generator is closed when it next yields.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+
+    def settle(settled: Callable[[], None]) -> None:
+        if not done.done():
+            settled()
+
+    def report(value: object) -> bool:
+        """Have the value heard, and wait for it: whoever yields faster than is heard must not fill the memory."""
+        heard = threading.Event()
+
+        def tell() -> None:
+            try:
+                settle(lambda: hear(value))
+            finally:
+                heard.set()
+
+        return _post(loop, tell) and heard.wait() and not done.done()
+
+    def work() -> None:
+        try:
+            value = _last_of(call(), report)
+        # Raised again where the call is awaited; SystemExit too, which must neither end the program nor be lost.
+        except BaseException as error:  # noqa: BLE001
+            caught = _bearable(error)
+            _post(loop, lambda: settle(lambda: done.set_exception(caught)))
+        else:
+            _post(loop, lambda: settle(lambda: done.set_result(value)))
+
+    _start(partial(contextvars.copy_context().run, work))
+    return await done
+
+
+def _last_of(value: object, report: Callable[[object], bool]) -> object:
+    """The value; of a generator, which is run to its end, what it returned, or else what it yielded last (D14)."""
+    if not isinstance(value, Generator):
+        return value
+    last: object = None
+    with closing(value):
+        while True:
+            try:
+                last = next(value)
+            except StopIteration as end:
+                return last if end.value is None else end.value
+            if not report(last):
+                return None
+
+
+def _bearable(error: BaseException) -> Exception:
+    """The error as a future can carry it."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def _post(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> bool:
+    """Have the loop do that. False where the loop is closed: then nobody waits for it."""
+    try:
+        loop.call_soon_threadsafe(step)
+    except RuntimeError:
+        return False
+    return True
+
+
+Job = Callable[[], None]
+
+_idle: list[SimpleQueue[Job]] = []
+"""One queue for each thread that waits for work: starting a thread costs as much as a turn of the loop does."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # threads don't survive a fork
+
+
+def _start(job: Job) -> None:
+    try:
+        jobs = _idle.pop()
+    except IndexError:
+        jobs = SimpleQueue()
+        threading.Thread(target=_serve, args=(jobs,), name="forge-tool", daemon=True).start()
+    jobs.put(job)
+
+
+def _serve(jobs: SimpleQueue[Job]) -> None:
+    while True:
+        jobs.get()()
+        _idle.append(jobs)

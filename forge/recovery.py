@@ -1,0 +1,98 @@
+"""Recovery: go on with a run that a crash, a cancellation or a dead server cut short, from its journal."""
+
+from pathlib import Path
+from typing import Unpack
+
+from msgspec.structs import replace
+from returns.result import Result, Success
+
+from forge.connection import Backend, Connection
+from forge.difference import as_lines, differences
+from forge.errors import BackendError
+from forge.interpreters import Interpreter
+from forge.interpreters.recorded import Journal, JournalError, read_journal
+from forge.interpreters.write_ahead import continuing
+from forge.loop import Finished, Halted, drive, halted
+from forge.replay import Step, states
+from forge.run import Watching, interpreting, observing, reached, with_sampling
+from forge.setup import Setup
+from forge.workflow import Workflow
+from stages import nudges
+from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Undelivered
+from stages.halt import BackendFailed
+from stages.state import Done
+
+
+async def resume_journal(
+    workflow: Workflow, path: str | Path, *, backend: Backend | str, **watching: Unpack[Watching]
+) -> Result[Finished, Halted]:
+    """Go on with the run that the journal at `path` records, and go on recording it there.
+
+    What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were
+    begun, and nobody wrote down what became of them, are made again if their tools only read or are declared
+    idempotent; any other is in doubt, and the workflow's `in_doubt` says what happens (D9). A run that had ended
+    ends the same, and the model is not reached for it.
+
+    Raises JournalError where the file cannot be gone on with: it is damaged, another run writes to it, or it is of
+    another workflow or model. For those, `forge.states` gives the last state, and `forge.resume` takes any.
+    """
+    if "journal" in watching:
+        raise TypeError("a resumed run is recorded in the journal that it is resumed from; leave out `journal`")
+    tell = observing(watching)
+    journal = _unanswered(read_journal(path))
+    if journal.header.workflow != workflow.name:
+        raise JournalError(f"{path} records the workflow {journal.header.workflow!r}, not {workflow.name!r}")
+    *_, last = states(journal, workflow)
+    if ended := _ended(last):
+        return ended
+    try:
+        async with reached(backend).connect() as found:
+            connection = with_sampling(found, watching.get("sampling"))
+            _refuse_another(journal, connection, path)
+            careful = _careful(interpreting(workflow, connection, watching), journal.pending)
+            with continuing(careful, path, journal) as recorded:
+                turn = workflow.pipeline(connection)
+                return await drive(turn, last.state, recorded, tell, watching.get("cancel"))
+    except BackendError as error:
+        return halted(BackendFailed(fault=error.fault, attempts=1), last.state, tell)
+
+
+def _unanswered(journal: Journal) -> Journal:
+    """The journal, with the model call that it ends with still to be made if no reply came to it."""
+    if journal.pending is None and journal.entries and isinstance(journal.entries[-1].outcome, Undelivered):
+        return replace(journal, entries=journal.entries[:-1], pending=journal.entries[-1].effect)
+    return journal
+
+
+def _ended(last: Step) -> Result[Finished, Halted] | None:
+    if last.halt is not None:
+        return halted(last.halt, last.state, None)
+    phase = last.state.phase
+    return Success(Finished(outcome=phase.outcome, state=last.state)) if isinstance(phase, Done) else None
+
+
+def _refuse_another(journal: Journal, connection: Connection, path: str | Path) -> None:
+    """JournalError where the run was written for another model, mode or context: its next request would not fit."""
+    if found := differences(journal.header.setup, Setup.of(connection)):
+        raise JournalError(
+            f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}"
+        )
+
+
+def _careful(interpret: Interpreter, pending: Effect | None) -> Interpreter:
+    """The interpreter, that does not make the pending calls again if that might do something twice."""
+    doubtful = pending if isinstance(pending, Execute) and not pending.retriable else None
+
+    async def perform(effect: Effect) -> Outcome:
+        nonlocal doubtful
+        begun, doubtful = doubtful, None
+        if begun is None or begun != effect:
+            return await interpret(effect)
+        return Results(
+            results=tuple(InDoubt(call_id=c.id, reason=nudges.in_doubt(c.name, CRASHED)) for c in begun.calls)
+        )
+
+    return perform
+
+
+CRASHED = "the program ended before its result came"
