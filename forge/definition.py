@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from stages.rules import InDoubtPolicy, Rules, Rung
+from stages.rules import InDoubtPolicy, Rules
 from stages.state import Budget
 from stages.tool import ToolSpec
 
@@ -69,17 +69,6 @@ def compaction_mistakes(compact_at: float, compact_to: float) -> tuple[str, ...]
     ]
     if not found and compact_to > compact_at:
         found.append(f"compact_to is {compact_to}; it cannot be over compact_at, which is {compact_at}")
-    return tuple(found)
-
-
-def guard_mistakes(rules: Rules) -> tuple[str, ...]:
-    """What is wrong with what the guards and the ladder go by, a sentence each."""
-    rungs = ", ".join(get_args(Rung))
-    found = [f"ladder: {r!r} is no rung; the rungs are: {rungs}" for r in rules.ladder.rungs if r not in get_args(Rung)]
-    if rules.max_repeats is not None and rules.max_repeats < 1:
-        found.append(
-            f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"
-        )
     return tuple(found)
 
 

@@ -1,18 +1,33 @@
 """`@tool`: from a function to a tool."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, ParamSpec, TypeVar, get_args, overload
 
 from msgspec import Raw
 
 from forge.signature import Signature, describe
-from stages.tool import RESULT_LIMIT, Prerequisite, ToolEffect, ToolSpec
+from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+Grounds = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Arguments that have to be grounded: by name, or each with the tools that it has to come from."""
+
+
+def grounds(given: Grounds) -> tuple[Grounded, ...]:
+    """The same as data."""
+    if isinstance(given, Mapping):
+        return tuple(Grounded(argument=name, sources=_several(sources)) for name, sources in given.items())
+    return tuple(Grounded(argument=name) for name in _several(given))
+
+
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class Tool(Generic[P, R]):
@@ -55,6 +70,7 @@ def tool(
     idempotent: bool = False,
     max_parallel: int | None = None,
     result_limit: int = RESULT_LIMIT,
+    grounded: Grounds = (),
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -73,6 +89,7 @@ def tool(
     idempotent: bool = False,
     max_parallel: int | None = None,
     result_limit: int = RESULT_LIMIT,
+    grounded: Grounds = (),
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
@@ -82,6 +99,8 @@ def tool(
     that a crash left in doubt may be made again. `max_parallel`: of a read, calls at the same time. `result_limit`:
     characters of a result that the model is shown. `repeatable`: the same call may be answered differently the next
     time, so that repeating it is no mistake.
+    `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; as a mapping,
+    an argument and the tool, or tools, whose result has to have it.
     """
     needed = (prerequisites,) if isinstance(prerequisites, str) else prerequisites
 
@@ -102,6 +121,7 @@ def tool(
             idempotent=idempotent,
             max_parallel=max_parallel,
             result_limit=result_limit,
+            grounded=grounds(grounded),
         )
         problems = () if isinstance(described, Signature) else described
         return Tool(function, spec, (*problems, *_mistakes(spec)))

@@ -10,10 +10,11 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from forge.connection import Connection
-from forge.definition import OnText, compaction_mistakes, guard_mistakes, mistakes, warning_mistakes
+from forge.definition import OnText, compaction_mistakes, mistakes, warning_mistakes
 from forge.errors import DefinitionError
+from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
-from forge.tool import Tool, respond_tool, tool
+from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
@@ -47,6 +48,7 @@ class Workflow:
     `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
+    `grounded` names, for a tool, the arguments whose values must have been seen (see `tool`).
     `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
@@ -88,6 +90,7 @@ class Workflow:
         on_context_threshold: ContextWarning | None = None,
         iteration_warning: int = 0,
         guards: Sequence[Guard] = (),
+        grounded: Mapping[str, Grounds] | None = None,
         ladder: Ladder | None = None,
         max_repeats: int | None = 2,
         families: Sequence[Family] = (),
@@ -110,6 +113,7 @@ class Workflow:
         made = [t if isinstance(t, Tool) else tool(t) for t in (*tools, *synthetic)]
         ends = {terminal_tool} if isinstance(terminal_tool, str) else set(terminal_tool)
         specs = tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made)
+        specs = grounded_specs(specs, grounded or {})
         self.rules = Rules(
             tools=(*specs, RECALL) if recall else specs,
             required=(required_steps,) if isinstance(required_steps, str) else tuple(required_steps),
@@ -130,7 +134,7 @@ class Workflow:
             *mistakes(self.rules, self.budget, ends),
             *warning_mistakes(context_thresholds, iteration_warning),
             *compaction_mistakes(compact_at, compact_to),
-            *guard_mistakes(self.rules),
+            *guard_mistakes(self.rules, grounded or {}),
         ):
             raise DefinitionError(problems)
         self.functions = {t.name: t.function for t in made}
@@ -172,6 +176,7 @@ class Workflow:
             overhead=overhead(rules, mode, wire, form),
             reasoning=thinks,
             recall=recall,
+            record=any(spec.grounded for spec in rules.tools),
         )
         judging = self.judging(connection.markers, connection.form, in_text=mode != "native" or connection.falls_back)
         return {

@@ -49,6 +49,6 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_bef
         messages_before=len(state.history),
         messages_after=len(compacted.history),
     )
-    record = clear(state.cleared, state.history, compacted.history) if budget.recall else state.cleared
+    record = clear(state.cleared, state.history, compacted.history) if budget.recall or budget.record else state.cleared
     shorter = replace(state.reshape(compacted.history), cleared=record)
     return shorter.note(compactions=(*state.ledger.compactions, event))

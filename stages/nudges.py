@@ -126,6 +126,30 @@ def repeated(name: str, times: int, others: Sequence[str]) -> str:
     )
 
 
+def ungrounded(name: str, problems: Sequence[str], source: str) -> str:
+    """For a call with values that nobody gave; `source` says where to find some."""
+    return f"[UngroundedArgument] {name} was not run: {'; '.join(problems)}. {source}"
+
+
+def not_seen(argument: str, value: str, sources: Sequence[str]) -> str:
+    """What is wrong with one argument of such a call."""
+    where = (
+        f"in no result of {' or '.join(sources)}" if sources else "in no earlier result, and the user did not say it"
+    )
+    return f"{argument} is {quote(value, 80)}, which stands {where}"
+
+
+def where_seen(name: str, seen: Sequence[tuple[str, str, str]]) -> str:
+    """What there is instead: an argument, a value of it, the tool that gave it."""
+    listing = ", ".join(f"{argument} = {quote(value, 80)} (from {tool})" for argument, value, tool in seen)
+    return f"Call {name} again with values exactly as they were given: {listing}."
+
+
+def find_first(tools: Sequence[str]) -> str:
+    """Where nothing was seen that would do; `tools` are those that may find it."""
+    return f"Never make a value up: first find it out. You may call: {listed(tools)}."
+
+
 def unresolved(message: str) -> str:
     """For a tool that found no data for good arguments."""
     return f"[ToolResolutionError] {message}"

@@ -82,7 +82,5 @@ def _forgotten(ledger: Ledger) -> int:
 
 
 def canonical(arguments: str) -> str:
-    """The arguments with the names of every object in order, so that the same arguments are the same text."""
-    if len(arguments) <= len("{}"):
-        return arguments
-    return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted").decode()
+    """The arguments with their names in order, so that the same arguments are the same text."""
+    return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, msgspec.Raw]), order="sorted").decode()

@@ -141,7 +141,7 @@ def unsummarized(state: State, problem: str) -> State:
 
 
 def _shortened(state: State, history: History, budget: ContextBudget) -> State:
-    record = clear(state.cleared, state.history, history) if budget.recall else state.cleared
+    record = clear(state.cleared, state.history, history) if budget.recall or budget.record else state.cleared
     event = Compaction(
         turn=state.ledger.turn,
         phase=PHASE,

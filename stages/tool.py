@@ -18,6 +18,16 @@ class Prerequisite(Struct, frozen=True, kw_only=True):
     match_arg: str | None = None
 
 
+class Grounded(Struct, frozen=True, kw_only=True):
+    """The argument's value must have been seen: in what the user said or in an earlier result (D31).
+
+    With `sources`, in a result of one of those tools, and nowhere else.
+    """
+
+    argument: str
+    sources: tuple[str, ...] = ()
+
+
 class ToolSpec(Struct, frozen=True, kw_only=True):
     """A tool without its function. `parameters` is a JSON Schema of type object, as JSON text."""
 
@@ -40,6 +50,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     """Characters of one result that the model is shown; the rest is cut with a marker."""
     idempotent: bool = False
     """Doing it twice is doing it once: a call that a crash left in doubt is simply made again (D9)."""
+    grounded: tuple[Grounded, ...] = ()
 
     @property
     def retriable(self) -> bool:

@@ -19,7 +19,8 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
     the history (tools, instructions); `report` is what the server said of the last prompt, `tokens_per_character`
     the rate of what is more or less than that (D17); `reasoning` says whether earlier reasoning is shown again
     (`fold`), and so takes room; `recall` whether what is cut can be asked back (`stages.recall`), so that the place
-    where it was should say so; `sizes` are what the messages of the history take, one by one, where that is known.
+    where it was should say so; `record` whether what is cut is kept beside the history even so; `sizes` are what the
+    messages of the history take, one by one, where that is known.
     """
 
     tokens: int
@@ -30,6 +31,7 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
     report: Report = Report()
     reasoning: bool = False
     recall: bool = False
+    record: bool = False
     sizes: tuple[int, ...] | None = None
 
     @property

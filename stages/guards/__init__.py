@@ -1,14 +1,21 @@
 """Guards: pure functions of the state before a batch and of the batch, that allow, block or stop."""
 
+from stages.guards.grounding import grounding
 from stages.guards.prerequisites import prerequisites
 from stages.guards.repetition import repetition
 from stages.guards.steps import required_steps
 from stages.rules import Rules
 from stages.verdict import Guard
 
-__all__ = ["guards_of", "prerequisites", "repetition", "required_steps"]
+__all__ = ["grounding", "guards_of", "prerequisites", "repetition", "required_steps"]
 
 
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
-    """The guards that hold what the rules say, in the order in which they are asked."""
-    return (required_steps(rules), prerequisites(rules), repetition(rules))
+    """The guards that hold what the rules say, in the order in which they are asked; none that has nothing to say."""
+    grounded = any(tool.grounded for tool in rules.tools)
+    return (
+        required_steps(rules),
+        prerequisites(rules),
+        *((grounding(rules),) if grounded else ()),
+        *((repetition(rules),) if rules.max_repeats is not None else ()),
+    )
