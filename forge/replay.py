@@ -114,7 +114,9 @@ def _same(journal: Journal, used: int, step: Step) -> None:
         return
     if found := differences(recorded, phase.effect):
         which = f"effect {used + 1} ({name_of(recorded)}) is not the recorded one"
-        raise DivergenceError(f"{which}:\n{as_lines(found, ('recorded', 'now'))}", used + 1, step, found)
+        another = type(recorded) is not type(phase.effect)
+        where = f" it is {name_of(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
+        raise DivergenceError(f"{which}:{where}", used + 1, step, found)
 
 
 def name_of(effect: Effect) -> str:

@@ -5,14 +5,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from forge.backends.models import KNOWN
+from forge.cli.compare import run_ablate, run_bisect
 from forge.cli.demo import ORDERS
 from forge.cli.execute import run_demo, run_workflow
+from forge.cli.replay import run_replay
 
 EXAMPLES = """\
 examples:
   forge demo
   forge run examples/orders.py "Report on order A-17" --backend local
   forge run flow.py:support "The invoice is wrong" --backend http://127.0.0.1:8080 --var tone=friendly
+  forge replay run.jsonl --workflow flow.py --to 12
   forge doctor http://127.0.0.1:8080 --write server.toml
 
 exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use
@@ -27,6 +30,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     _demo(commands.add_parser("demo", help="run a three-step workflow on a real model in this process"))
     _run(commands.add_parser("run", help="run a workflow of yours"))
     _doctor(commands.add_parser("doctor", help="find out what a server can and cannot do"))
+    _replay(commands.add_parser("replay", help="show a recorded run, or run it again offline, state by state"))
+    _bisect(commands.add_parser("bisect", help="find the first state that another workflow makes different"))
+    _ablate(commands.add_parser("ablate", help="what each guardrail changed in a recorded run"))
     return parser.parse_args(arguments)
 
 
@@ -80,6 +86,46 @@ def _run_doctor(options: argparse.Namespace) -> int:
     from forge.cli.doctor import run_doctor  # noqa: PLC0415 - its probes are of no use to the other commands
 
     return run_doctor(options)
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Shows what a journal holds. With the workflow, runs it again, without a model and without running a tool, "
+        "and checks each effect against the recorded one."
+    )
+    _of_journal(parser)
+    parser.add_argument(
+        "--workflow", metavar="FILE.py:NAME", help="runs it again by this workflow (demo: that of forge demo)"
+    )
+    parser.add_argument("--to", type=int, metavar="N", help="stops at state N, and shows all of it")
+    parser.add_argument("--step", action="store_true", help="stops at each state, and asks what to do")
+    parser.add_argument("--json", action="store_true", help="a line of JSON a state; the last has the state itself")
+    parser.set_defaults(command=run_replay)
+
+
+def _bisect(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Puts the recorded outcomes through another workflow, and shows the first state that is not the same, field "
+        "by field. Given twice, --workflow says the two to compare, and the stage to blame is named."
+    )
+    _of_journal(parser)
+    parser.add_argument("--workflow", action="append", required=True, metavar="FILE.py:NAME", help="once, or twice")
+    parser.add_argument("--json", action="store_true", help="the first difference as JSON, null for none")
+    parser.set_defaults(command=run_bisect)
+
+
+def _ablate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Decides again on each recorded reply, with each guardrail taken away in turn; no model is asked."
+    )
+    _of_journal(parser)
+    parser.add_argument("--workflow", required=True, metavar="FILE.py:NAME", help="the one that it was recorded with")
+    parser.add_argument("--json", action="store_true", help="the rows as JSON")
+    parser.set_defaults(command=run_ablate)
+
+
+def _of_journal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the journal, as forge run --journal wrote it")
 
 
 def _model_options(parser: argparse.ArgumentParser) -> None:

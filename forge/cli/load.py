@@ -1,16 +1,22 @@
-"""Find a user's workflow: `FILE.py:name`."""
+"""Find a workflow: a user's, as `FILE.py:name`, or `demo`."""
 
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
+from forge.cli import demo
 from forge.errors import DefinitionError, ForgeError
 from forge.workflow import Workflow
 
 
 def load_workflow(reference: str) -> Workflow:
-    """The Workflow of that name in that file; without a name, the only one there. ForgeError says what is wrong."""
+    """The Workflow of that name in that file; without a name, the only one there. ForgeError says what is wrong.
+
+    `demo` is that of `forge demo`.
+    """
+    if reference == "demo":
+        return demo.workflow
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     path = Path(file)
     if not path.is_file():

@@ -17,10 +17,11 @@ WIDTH = 400
 
 
 class View:
-    """An observer that prints; `turns` counts the model calls that it saw."""
+    """An observer that prints; `turns` counts the model calls that it saw. `live`: somebody waits for the model."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, live: bool = True) -> None:
         self._console = console
+        self._live = live
         self._thinking = console.status(Text("the model is thinking …", style="dim"))
         self.turns = 0
 
@@ -51,7 +52,7 @@ class View:
                 pass  # replies, results and nudges are shown as they come
             case events.SummaryAsked(messages=messages):
                 self._line("summary", f"asked for, of the first {messages} messages", "magenta")
-                self._thinking.start()
+                self._wait()
             case events.SummaryFailed(problem=problem):
                 self._thinking.stop()
                 self._line("summary", f"not used: {problem}", "yellow")
@@ -73,12 +74,16 @@ class View:
             case _:
                 assert_never(event)
 
+    def _wait(self) -> None:
+        if self._live:
+            self._thinking.start()
+
     def _turn(self, event: events.TurnStarted) -> None:
         self.turns = event.turn
         room = f" of {event.context_tokens:,}" if event.context_tokens else ""
         facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
         self._console.print(Text(f"turn {event.turn}", style="bold").append(facts, style="dim"))
-        self._thinking.start()
+        self._wait()
 
     def _reply(self, reply: Reply) -> None:
         if reply.reasoning.strip():

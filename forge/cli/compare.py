@@ -1,0 +1,102 @@
+"""`forge bisect` and `forge ablate`: a recorded run under another workflow, and without each guardrail."""
+
+import argparse
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from forge.ablation import Ablated, ablate
+from forge.bisect import Parting, bisect
+from forge.cli.load import load_workflow
+from forge.cli.state_view import phase_of
+from forge.cli.view import printable
+from forge.difference import as_lines
+from forge.errors import ForgeError, explain
+from forge.interpreters.recorded import Journal, read_journal
+from forge.replay import DivergenceError, states
+from forge.workflow import Workflow
+from stages.halt import Halt
+from stages.state import State
+
+
+def run_bisect(options: argparse.Namespace) -> int:
+    """Say where two workflows part over what was recorded; 1 if they do."""
+    journal = read_journal(options.file)
+    console = Console(highlight=False)
+    workflows = [load_workflow(reference) for reference in options.workflow]
+    if len(workflows) > 2:
+        raise ForgeError("--workflow is given once (it against the record) or twice (the one against the other)")
+    if len(workflows) == 1:
+        return _against_record(console, journal, workflows[0], as_json=options.json)
+    parting = bisect(journal, workflows[0], workflows[1])
+    if options.json:
+        print(msgspec.json.encode(parting).decode())
+    elif parting is None:
+        console.print(f"the two do the same: all {len(journal.entries)} recorded effects, and every state between them")
+    else:
+        console.print(Text(parted(parting, (options.workflow[0], options.workflow[1]))), soft_wrap=True)
+    return 0 if parting is None else 1
+
+
+def _against_record(console: Console, journal: Journal, workflow: Workflow, *, as_json: bool) -> int:
+    """One workflow against what was recorded: only effects are in the record, so they are what is compared."""
+    parted_at: DivergenceError | None = None
+    count = 0
+    try:
+        count = sum(1 for _ in states(journal, workflow))
+    except DivergenceError as error:
+        parted_at = error
+    if as_json:
+        found = (
+            {"step": parted_at.step.number, "effect": parted_at.number, "found": parted_at.found} if parted_at else None
+        )
+        print(msgspec.json.encode(found).decode())
+    elif parted_at is None:
+        console.print(f"it does what was recorded: {len(journal.entries)} effects, {count} states")
+    else:
+        hint = "\nGive the workflow that it was recorded with as a first --workflow: then the stage to blame is named."
+        console.print(Text(f"after {parted_at.step.number} states, {parted_at}{hint}"), soft_wrap=True)
+    return 0 if parted_at is None else 1
+
+
+def parted(parting: Parting, names: tuple[str, str]) -> str:
+    """Where two workflows part, in lines of text."""
+    head = f"{parting.step} states are the same; then, in turn {parting.turn}, the stage {parting.stage} parts them:"
+    if parting.found:
+        return f"{head}\n{as_lines(parting.found, names)}"
+    sides = zip(names, (parting.first, parting.second), strict=True)
+    return "\n".join((head, *(f"  {name}: {_went(end)}" for name, end in sides)))
+
+
+def _went(end: State | Halt) -> str:
+    return f"goes on, {phase_of(end)}" if isinstance(end, State) else f"halts: {explain(end)}"
+
+
+def run_ablate(options: argparse.Namespace) -> int:
+    """Show what each guardrail changed in a recorded run."""
+    rows = ablate(read_journal(options.file), load_workflow(options.workflow))
+    if options.json:
+        print(msgspec.json.encode(rows).decode())
+        return 0
+    console = Console(highlight=False)
+    console.print(_table(rows))
+    for row in rows:
+        for acted in row.acted:
+            console.print(Text(f"turn {acted.turn}, {row.guardrail}", style="bold"))
+            console.print(Text(f"       did  {printable(str(acted.did))}"), soft_wrap=True)
+            console.print(Text(f"   without  {printable(str(acted.without))}"), soft_wrap=True)
+    console.print(
+        Text("Each decision is made again from the recorded state; what would have followed is unknown.", style="dim")
+    )
+    return 0
+
+
+def _table(rows: tuple[Ablated, ...]) -> Table:
+    table = Table("guardrail", "what it does", "acted in turns", "run over without it", box=None, pad_edge=False)
+    for row in rows:
+        turns = ", ".join(str(acted.turn) for acted in row.acted)
+        over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)
+        table.add_row(Text(row.guardrail), Text(row.does), turns or "-", over or "-")
+    return table

@@ -1,0 +1,159 @@
+"""`forge replay`: a recorded run shown as it stands in its journal, or run again, state by state."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from forge.cli.load import load_workflow
+from forge.cli.state_view import described, phase_of
+from forge.cli.view import View, printable
+from forge.errors import ForgeError
+from forge.interpreters.recorded import Journal, read_journal
+from forge.replay import DivergenceError, Step, name_of, states
+from forge.workflow import Workflow
+from stages.effect import Ask, Execute, Request, Send
+from stages.events import Event
+from stages.halt import Halt
+from stages.state import State
+
+
+def run_replay(options: argparse.Namespace) -> int:
+    """Show a recorded run, or run it again by its workflow; 1 where it does something else than it did."""
+    journal = read_journal(options.file)
+    console = Console(highlight=False)
+    if not options.workflow:
+        if options.step or options.to is not None or options.json:
+            raise ForgeError("--step, --to and --json show states, and only a workflow can make them; add --workflow")
+        _header(console, journal)
+        for line in recorded(journal):
+            console.print(line, soft_wrap=True)
+        return 0
+    steps = states(journal, _workflow(console, journal, options))
+    try:
+        return _as_json(steps, options.to) if options.json else _walk(console, steps, options)
+    except DivergenceError as error:
+        console.print(Text(f"at state {error.step.number}: {error}", style="red"), soft_wrap=True)
+        return 1
+
+
+class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `forge replay --json`: a state's number and phase, and how the run came there; the last has it whole.
+
+    `phase` is in words; `halt` is why the run ended here.
+    """
+
+    step: int
+    phase: str
+    turn: int = 0
+    events: tuple[Event, ...] = ()
+    halt: Halt | None = None
+    state: State | None = None
+
+
+def _as_json(steps: Iterator[Step], to: int | None) -> int:
+    for step, last in _with_last(steps, to):
+        state = step.state if last else None
+        turn = step.state.ledger.turn
+        line = Line(
+            step=step.number, phase=phase_of(step.state), turn=turn, events=step.events, halt=step.halt, state=state
+        )
+        print(msgspec.json.encode(line).decode())
+    return 0
+
+
+def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bool]]:
+    """The steps up to `to`, each with whether it is the last."""
+    step = next(steps)
+    while step.number != to:
+        following = next(steps, None)
+        if following is None:
+            break
+        yield step, False
+        step = following
+    yield step, True
+
+
+def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) -> int:
+    """Print the steps and their events; at the last, or whenever the person asks for it, the whole state."""
+    view = View(console, live=False)
+    asking = options.step
+    for step, last in _with_last(steps, options.to):
+        console.print(Text(f"state {step.number}", style="bold").append(f"  {phase_of(step.state)}", style="dim"))
+        for event in step.events:
+            view(event)
+        answer = _asked(console, step) if asking else "next"
+        if answer == "quit":
+            return 0
+        asking = asking and answer != "run"
+        if last and options.to is not None:
+            _state(console, step.state)
+    return 0
+
+
+def _asked(console: Console, step: Step) -> Literal["next", "run", "quit"]:
+    """What the person wants: the state is shown as often as they ask for it."""
+    while True:
+        console.print(Text("[Enter] next, s state, r run to the end, q quit: ", style="dim"), end="")
+        answer = sys.stdin.readline()
+        match answer.strip().lower():
+            case "q":
+                return "quit"
+            case "r":
+                return "run"
+            case "s":
+                _state(console, step.state)
+            case _:
+                return "next" if answer else "quit"
+
+
+def _state(console: Console, state: State) -> None:
+    for line in described(state):
+        console.print(line, soft_wrap=True)
+
+
+def _header(console: Console, journal: Journal) -> None:
+    header = journal.header
+    setup = header.setup
+    when = f", {printable(header.started)}" if header.started else ""
+    facts = f"{printable(setup.model) or 'a model'}, {setup.mode}, {setup.context_tokens:,} tokens of context"
+    title = Text(printable(header.workflow), style="bold").append(f"  {facts}{when}", style="dim")
+    console.print(title, soft_wrap=True)
+
+
+def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -> Workflow:
+    workflow = load_workflow(options.workflow)
+    if not options.json:
+        _header(console, journal)
+        if workflow.name != journal.header.workflow:
+            console.print(Text(f"replayed as another workflow: {printable(workflow.name)}", style="yellow"))
+    return workflow
+
+
+def recorded(journal: Journal) -> Iterator[Text]:
+    """The record as it is, without a workflow: what each effect added, and what became of it."""
+    before = Request()
+    for number, entry in enumerate(journal.entries, start=1):
+        yield Text(f"effect {number}  {name_of(entry.effect)}", style="bold")
+        match entry.effect:
+            case Send(request=request):
+                known = len(before.messages)
+                added = request.messages[known if request.messages[:known] == before.messages else 0 :]
+                yield from (_told("to the model", bytes(message)) for message in added)
+                before = request
+            case Execute(calls=calls):
+                yield from (_told("runs", f"{call.name} {call.arguments}".encode()) for call in calls)
+            case Ask(call=call):
+                yield _told("asks", f"{call.name} {call.arguments}".encode())
+        yield _told("answer", msgspec.json.encode(entry.outcome))
+    if journal.pending is not None:
+        yield Text(f"begun, and never finished: {name_of(journal.pending)}", style="yellow")
+
+
+def _told(label: str, content: bytes) -> Text:
+    return Text(f"{label:>14}  ", style="dim").append(printable(content.decode(errors="replace")), style="none")

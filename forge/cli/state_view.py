@@ -1,0 +1,68 @@
+"""What a state looks like in a terminal: its phase, the ledger's fields that say something, its messages."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from rich.text import Text
+
+from forge.cli.view import printable, provenance
+from stages.effect import Ask, Execute, Send
+from stages.message import Assistant, Message, System, Tool, User
+from stages.state import Awaiting, Ledger, State
+
+
+def described(state: State) -> Iterator[Text]:
+    """The state, line by line."""
+    yield _line("phase", phase_of(state))
+    for name, value in ledger_of(state.ledger):
+        yield _line(name, value)
+    for index, message in enumerate(state.history):
+        label, text = message_of(message)
+        yield _line(f"[{index}] {label}", text)
+        if isinstance(message, Assistant):
+            for call in message.calls:
+                yield _line("", f"calls {call.name} {call.arguments}{provenance(call)}")
+
+
+def phase_of(state: State) -> str:
+    """The phase in words, with what is awaited."""
+    phase = state.phase
+    match phase:
+        case Awaiting(effect=Send(turn=turn), summary=summary):
+            return f"awaiting the model, turn {turn}{', for a summary' if summary else ''}"
+        case Awaiting(effect=Execute(calls=calls)):
+            return f"awaiting the tools {', '.join(call.name for call in calls)}"
+        case Awaiting(effect=Ask(call=call)):
+            return f"awaiting a person's word on {call.name}"
+        case _:
+            return type(phase).__name__.lower()
+
+
+def ledger_of(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """The fields of the ledger that are not as they began, and the budget."""
+    spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__)
+    yield "budget", ", ".join(f"{value} {name}" for name, value in spare if value is not None)
+    fresh = Ledger(budget=ledger.budget)
+    for name in ledger.__struct_fields__:
+        value = getattr(ledger, name)
+        if value != getattr(fresh, name):
+            yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def message_of(message: Message) -> tuple[str, str]:
+    """Who says it, and what."""
+    match message:
+        case System(text=text):
+            return "system", text
+        case User(text=text, kind=kind, turn=turn):
+            return f"{kind}, turn {turn}", text
+        case Assistant(text=text, turn=turn):
+            return f"assistant, turn {turn}", text
+        case Tool(name=name, text=text, kind=kind, turn=turn):
+            return f"{kind}, turn {turn}", f"{name}: {text}"
+        case _:
+            assert_never(message)
+
+
+def _line(label: str, text: str) -> Text:
+    return Text(f"{label:>28}  ", style="dim").append(printable(text), style="none")

@@ -1,0 +1,157 @@
+"""`forge replay`, `forge bisect`, `forge ablate`: in processes of their own, on a journal of a scripted run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forge import run_sync
+from forge.cli.load import load_workflow
+from forge.interpreters.scripted import Line, Scripted, call
+
+FLOW = '''
+from forge import Workflow, tool
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Look something up."""
+    raise SystemExit("a replay ran a tool")
+
+@tool
+def finish(result: str) -> str:
+    """Finish."""
+    raise SystemExit("a replay ran a tool")
+
+def made(name, **options):
+    return Workflow(name, tools=[look, finish], terminal_tool="finish", required_steps=["look"], **options)
+
+workflow = made("desk")
+strict = made("strict desk", rescue_enabled=False)
+collapsing = made("desk", failed_attempts="collapse")
+'''
+FENCED = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'
+SCRIPT: list[Line] = ["Hm. \x1b[2J\x1b]0;owned\x07", FENCED, call("finish", result="ok")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("journals")
+    running = FLOW.replace('raise SystemExit("a replay ran a tool")', 'return "7"')
+    (folder / "running.py").write_text(running)
+    (folder / "flow.py").write_text(FLOW)
+    workflow = load_workflow(f"{folder / 'running.py'}:workflow")
+    run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(folder / "run.jsonl"))
+    return folder
+
+
+def forge(folder: Path, *arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "forge", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        input=answers,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    return done
+
+
+def test_a_replay_shows_every_state_and_event_and_runs_nothing(folder: Path) -> None:
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow")
+    assert done.returncode == 0, done.stderr
+    for part in ("desk  scripted, native", "state 0  ready", "nudge  Your reply was plain text", "[rescued: fenced]"):
+        assert part in done.stdout, done.stdout
+    assert "state 13  done" in done.stdout
+    assert "done  finish returned" in done.stdout
+
+
+def test_it_stops_at_a_state_and_shows_all_of_it(folder: Path) -> None:
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--to", "5")
+    assert "state 5  answered" in done.stdout
+    assert "state 6" not in done.stdout
+    for part in ("budget  8 calls", "retries  1", "[0] user_input, turn 0  Go.", "[2] retry_nudge, turn 1  Your reply"):
+        assert part in done.stdout, done.stdout
+
+
+def test_step_by_step_with_a_look_at_the_state(folder: Path) -> None:
+    asked = ("replay", "run.jsonl", "--workflow", "flow.py:workflow", "--step")
+    done = forge(folder, *asked, answers="\ns\nq\n")
+    assert done.stdout.count("[Enter] next") == 3
+    assert "state 1  awaiting the model, turn 1" in done.stdout
+    assert "[0] user_input" in done.stdout
+    assert "state 2" not in done.stdout
+    assert "state 13  done" in forge(folder, *asked, answers="r\n").stdout
+    assert "state 1" not in forge(folder, *asked).stdout, "no more answers: it stops"
+
+
+def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--json", "--to", "6")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["step"] for line in lines] == [*range(7)]
+    assert lines[5]["events"][0]["type"] == "model_replied"
+    assert ["state" in line for line in lines] == [False] * 6 + [True]
+    assert lines[6]["state"]["phase"]["type"] == "awaiting"
+
+
+def test_without_a_workflow_the_record_is_shown(folder: Path) -> None:
+    done = forge(folder, "replay", "run.jsonl")
+    assert done.returncode == 0
+    assert "effect 1  the model call of turn 1" in done.stdout
+    assert "effect 3  the call of look" in done.stdout
+    assert "add --workflow" in forge(folder, "replay", "run.jsonl", "--to", "3").stderr
+
+
+def test_another_workflow_diverges_and_the_field_is_named(folder: Path) -> None:
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:collapsing")
+    assert done.returncode == 1
+    assert "effect 4 (the model call of turn 3) is not the recorded one" in done.stdout
+    assert "  request.messages[1].content\n    recorded  " in done.stdout
+
+
+def test_bisect_names_the_stage_and_the_fields(folder: Path) -> None:
+    both = ("--workflow", "flow.py:workflow", "--workflow", "flow.py:strict")
+    done = forge(folder, "bisect", "run.jsonl", *both)
+    assert done.returncode == 1
+    assert "6 states are the same; then, in turn 2, the stage validate parts them:" in done.stdout
+    assert '  phase.type\n    flow.py:workflow  "awaiting"' in done.stdout or "phase.type" in done.stdout
+    assert json.loads(forge(folder, "bisect", "run.jsonl", *both, "--json").stdout)["stage"] == "validate"
+    same = forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:workflow", "--workflow", "running.py:workflow")
+    assert (same.returncode, "the two do the same" in same.stdout) == (0, True)
+
+
+def test_bisect_against_the_record_alone(folder: Path) -> None:
+    assert forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:workflow").returncode == 0
+    done = forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:strict")
+    assert done.returncode == 1
+    assert (
+        "after 7 states, effect 3 (the call of look) is not the recorded one: it is the model call of turn 3"
+        in done.stdout
+    )
+    found = json.loads(forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:strict", "--json").stdout)
+    assert (found["step"], found["effect"]) == (7, 3)
+
+
+def test_ablation_as_a_table_and_as_json(folder: Path) -> None:
+    done = forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow")
+    assert done.returncode == 0
+    assert "turn 2, rescue\n       did  runs look" in done.stdout
+    assert "without  halts (BadReplies)" in done.stdout
+    rows = json.loads(forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow", "--json").stdout)
+    acted = {row["guardrail"]: [one["turn"] for one in row["acted"]] for row in rows if row["acted"]}
+    assert acted == {"rescue": [2], "retry nudges": [1]}
+
+
+@pytest.mark.parametrize("command", ["replay", "bisect", "ablate"])
+def test_a_file_that_is_no_journal_is_wrong_use(folder: Path, command: str) -> None:
+    for file, says in (("flow.py", "flow.py is no journal"), ("none.jsonl", "cannot read the journal none.jsonl")):
+        done = forge(folder, command, file, "--workflow", "flow.py:workflow")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert says in done.stderr
+
+
+def test_the_demo_s_workflow_has_a_name() -> None:
+    assert load_workflow("demo").name == "order report"
