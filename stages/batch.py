@@ -151,7 +151,7 @@ def _attempt(call: ToolCall, result: Failed | Unresolved, turn: int) -> Attempt:
 def messages(batch: Batch, turn: int) -> tuple[Message, ...]:
     """The reply and the answers to its calls, in the order of the calls whatever finished first; then the notice."""
     results = {result.call_id: result for result in batch.results}
-    said = Assistant(text=batch.text, reasoning=batch.reasoning, calls=batch.calls, turn=turn)
+    said = Assistant(text=batch.text, reasoning=batch.reasoning, sealed=batch.sealed, calls=batch.calls, turn=turn)
     answers = (_answer(call, results[call.id], turn) for call in batch.calls)
     return (said, *answers, *noticed(batch.notice, turn))
 

@@ -79,10 +79,14 @@ class RawCall(Struct, frozen=True, kw_only=True):
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a model said, as its wire's codec read it. `finish` is the server's own word (stop, length …)."""
+    """What a model said, as its wire's codec read it. `finish` is the server's own word (stop, length …).
+
+    `sealed` is what the server wants back just as it gave it: JSON that only its own wire reads.
+    """
 
     text: str = ""
     reasoning: str = ""
+    sealed: str = ""
     calls: tuple[RawCall, ...] = ()
     finish: str = "stop"
     usage: Usage | None = None

@@ -35,7 +35,7 @@ def _refused(state: State, phase: Vetted, block: Block) -> State:
         raise ValueError("a guard's Block must have one correction for each call of the batch, in their order")
     turn = state.ledger.turn
     names = {call.id: call.name for call in phase.calls}
-    said = Assistant(text=phase.text, reasoning=phase.reasoning, calls=phase.calls, turn=turn)
+    said = Assistant(text=phase.text, reasoning=phase.reasoning, sealed=phase.sealed, calls=phase.calls, turn=turn)
     answers = (
         Tool(call_id=c.call_id, name=names[c.call_id], text=c.text, kind=block.kind, turn=turn)
         for c in block.corrections

@@ -36,7 +36,9 @@ def execute(rules: Rules) -> Stage:
 
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
-        batch = Batch(calls=phase.calls, text=phase.text, reasoning=phase.reasoning, notice=phase.notice)
+        batch = Batch(
+            calls=phase.calls, text=phase.text, reasoning=phase.reasoning, sealed=phase.sealed, notice=phase.notice
+        )
         return go_on(state, capped(batch, rules.max_calls))
 
     @on(Executed)

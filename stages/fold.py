@@ -46,8 +46,8 @@ def _thinking(history: History, policy: Reasoning) -> History:
 
 
 def _aloud(message: Message) -> Message:
-    if not isinstance(message, Assistant):
-        return message
+    if not isinstance(message, Assistant) or message.sealed:
+        return message  # what is sealed goes back to the server anyway
     return replace(message, reasoning="", text="\n\n".join(filter(None, (message.reasoning, message.text))))
 
 

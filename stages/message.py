@@ -82,10 +82,15 @@ class User(Struct, frozen=True, kw_only=True, gc=False, tag="user"):
 
 
 class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
-    """A reply of the model: text, the reasoning before it, and the calls that it made."""
+    """A reply of the model: text, the reasoning before it, and the calls that it made.
+
+    `sealed` is what its server wants back just as it gave it (`effect.Reply`); it costs the prompt what the server
+    makes of it, and is not counted.
+    """
 
     text: str = ""
     reasoning: str = ""
+    sealed: str = ""
     calls: tuple[ToolCall, ...] = ()
     turn: int = 0
     pinned: bool = False

@@ -43,6 +43,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     calls: tuple[Judged, ...] = ()
     damage: str | None = None
     notice: str = ""
+    sealed: str = ""
 
 
 Read = Callable[[Reply], Reading]
@@ -70,6 +71,10 @@ def reader(
     found_in = rescue.rescuer(families)
 
     def read(reply: Reply) -> Reading:
+        reading = taken_apart(reply)
+        return replace(reading, sealed=reply.sealed) if reply.sealed else reading
+
+    def taken_apart(reply: Reply) -> Reading:
         thought, text = rescue.split_reasoning(reply.text)
         reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
         cut = reply.finish == "length"

@@ -184,6 +184,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
     reasoning: str = ""
+    sealed: str = ""
     results: tuple[CallResult, ...] = ()
     approved: tuple[str, ...] = ()
     notice: str = ""
@@ -212,6 +213,7 @@ class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
     calls: tuple[ToolCall, ...]
     text: str = ""
     reasoning: str = ""
+    sealed: str = ""
     notice: str = ""
 
 

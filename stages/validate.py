@@ -47,7 +47,13 @@ def validate(
         numbered = state.note(ids=state.ledger.ids + len(calls))
         if any(judged.fault for judged in reading.calls):
             return _bad_calls(numbered, reading, calls, rules)
-        vetted = Vetted(calls=calls, text=reading.text, reasoning=reading.reasoning, notice=reading.notice)
+        vetted = Vetted(
+            calls=calls,
+            text=reading.text,
+            reasoning=reading.reasoning,
+            sealed=reading.sealed,
+            notice=reading.notice,
+        )
         return Success(numbered.note(retries=0).to(vetted))
 
     return stage
@@ -55,7 +61,7 @@ def validate(
 
 def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Result[State, Halt]:
     turn = state.ledger.turn
-    said = Assistant(text=reading.text, reasoning=reading.reasoning, turn=turn)
+    said = Assistant(text=reading.text, reasoning=reading.reasoning, sealed=reading.sealed, turn=turn)
     welcome = rules.on_text == "accept" and not pending(rules, state.ledger)
     if welcome and reading.text.strip() and reading.damage is None:
         return Success(state.say(said).to(Done(outcome=Said(text=reading.text.strip()))))
@@ -110,7 +116,7 @@ def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[
     """The calls and a correction for each, in a form that every server accepts back (D11)."""
     texts = [judged.correction or nudges.beside_a_refused_call(judged.name) for judged in reading.calls]
     if all(map(_replayable, calls)):
-        said = Assistant(text=reading.text, reasoning=reading.reasoning, calls=calls, turn=turn)
+        said = Assistant(text=reading.text, reasoning=reading.reasoning, sealed=reading.sealed, calls=calls, turn=turn)
         answers = (
             Tool(call_id=call.id, name=call.name, text=text, kind=Kind.RETRY_NUDGE, turn=turn)
             for call, text in zip(calls, texts, strict=True)
@@ -118,7 +124,7 @@ def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[
         return (said, *answers)
     quoted = "\n".join(f"{call.name}({call.arguments})" for call in calls)
     words = "\n".join(filter(None, (reading.text, nudges.quote(quoted, 2000))))
-    said = Assistant(text=words, reasoning=reading.reasoning, turn=turn)
+    said = Assistant(text=words, reasoning=reading.reasoning, sealed=reading.sealed, turn=turn)
     return (said, User(text="\n".join(texts), kind=Kind.RETRY_NUDGE, turn=turn))
 
 

@@ -205,7 +205,8 @@ def ollama(headers: dict[str, str], body: Any) -> object:
 
 def anthropic(headers: dict[str, str], body: Any) -> object:
     """One turn of /v1/messages."""
-    if headers.get("x-api-key") != "key":
+    # The SDK has sent the key either way, by its version.
+    if "the-key" not in {headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer ")}:
         raise Refused(401, {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
     demand(headers.get("anthropic-version"), "anthropic-version: header is required")
     demand(body["system"] and body["max_tokens"], "max_tokens: Field required")
@@ -284,6 +285,7 @@ PATHS: dict[str, Callable[[dict[str, str], Any], object]] = {
     "/ollama/api/show": show,
     "/ollama/api/ps": lambda headers, body: {"models": [{"name": "other:latest", "context_length": 2048}]},
     "/anthropic/v1/messages": anthropic,
+    "/anthropic/v1/models/m": lambda headers, body: {"id": "m", "type": "model", "max_input_tokens": 1_000_000},
     "/anthropic/v1/messages/count_tokens": lambda headers, body: {"input_tokens": 77},
     "/echo/v1/chat/completions": echo,
 }

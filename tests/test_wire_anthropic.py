@@ -177,6 +177,7 @@ ANSWERS: dict[str, tuple[bytes, Reply]] = {
         Reply(
             text="I look.",
             reasoning="First",
+            sealed='[{"type":"thinking","thinking":"First","signature":"EqQB"},{"type":"redacted_thinking","data":"x"}]',
             calls=(
                 RawCall(id="toolu_1", name="look", arguments='{"what": "a"}'),
                 RawCall(id="toolu_2", name="look", arguments="{}"),

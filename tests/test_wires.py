@@ -47,7 +47,7 @@ def finished(backend: Server, workflow: Workflow) -> State:
         ("openai", "openai/v1", "constrained", "sk-test"),
         ("ollama", "ollama", "constrained", ""),
         ("ollama", "ollama", "native", ""),
-        ("anthropic", "anthropic/v1", "native", "key"),
+        ("anthropic", "anthropic/v1", "native", "the-key"),
     ],
 )
 def test_the_workflow_passes_on_every_profile(server: str, profile: str, path: str, mode: str, key: str) -> None:

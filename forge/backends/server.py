@@ -95,7 +95,7 @@ class Server:
         self._headers = headers_for(self._base, known, api_key, headers or {})
         self._hidden = secrets(self._headers, known)
         self._sampling = sampling or Sampling()
-        _check_options(self._sampling, known)
+        check_options(self._sampling, known)
         self._model_sampling = model_sampling
         self._context_tokens = context_tokens
         self._form = XML if form == "xml" else JSON
@@ -121,7 +121,7 @@ class Server:
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             template = about.props.chat_template if about.props else ""
             yield Connection(
-                send=_Sending(Http(client, self._base, self._retry, spoken), self._hidden, refusals),
+                send=Sending(Http(client, self._base, self._retry, spoken), self._hidden, refusals),
                 mode=mode,
                 falls_back=bool(refusals),
                 model=model,
@@ -160,7 +160,7 @@ class Server:
                 return default
 
 
-class _Sending:
+class Sending:
     """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
 
     def __init__(self, http: Http, hidden: tuple[str, ...], refusals: tuple[str, ...]) -> None:
@@ -203,7 +203,7 @@ def check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
         raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
 
 
-def _check_options(sampling: Sampling, profile: Profile) -> None:
+def check_options(sampling: Sampling, profile: Profile) -> None:
     """ForgeError for an option that the backend has not."""
     try:
         wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())

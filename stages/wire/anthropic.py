@@ -2,11 +2,12 @@
 
 It differs from chat completions: the system prompt is a field of its own, a message is a list of blocks, user and
 assistant take turns, the results of a batch stand at the beginning of the one message after it, and no text block
-is blank. Thinking is read, not sent back: the API takes it only with its signature, which a history does not hold.
+is blank. Thinking goes back with its signature, as it came (`Assistant.sealed`): the API refuses a call whose
+thinking is missing or was touched. https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 import msgspec
@@ -52,7 +53,7 @@ class ToolResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result")
     is_error: bool | UnsetType = UNSET
 
 
-Block = TextBlock | ToolUse | ToolResult
+Block = TextBlock | ToolUse | ToolResult | Raw
 
 
 class WireMessage(Struct, frozen=True, kw_only=True, gc=False):
@@ -129,9 +130,9 @@ def _blocks(message: Message) -> tuple[Block, ...]:
     match message:
         case System(text=text) | User(text=text):
             return _text(text)
-        case Assistant(text=text, calls=calls):
+        case Assistant(text=text, calls=calls, sealed=sealed):
             uses = (ToolUse(id=c.id, name=c.name, input=Raw(c.arguments.encode())) for c in calls)
-            return (*_text(text), *uses)
+            return (*_unsealed(sealed), *_text(text), *uses)
         case Tool(call_id=call_id, text=text, status=status):
             content = text if text.strip() else UNSET
             wrong = True if is_nudge(message) or status != "succeeded" else UNSET
@@ -142,6 +143,38 @@ def _blocks(message: Message) -> tuple[Block, ...]:
 
 def _text(text: str) -> tuple[TextBlock, ...]:
     return (TextBlock(text=text),) if text.strip() else ()
+
+
+def _unsealed(sealed: str) -> tuple[Raw, ...]:
+    """Thinking as the API gave it; none where it came over another wire."""
+    try:
+        return msgspec.json.decode(sealed, type=tuple[Raw, ...]) if sealed else ()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ()
+
+
+def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
+    """Blocks of thinking as a reply carries them through a history; the empty text for none."""
+    joined = b",".join(map(bytes, blocks))
+    return f"[{joined.decode(errors='replace')}]" if joined else ""
+
+
+class _Kind(Struct):
+    type: str = ""
+
+
+class _Whole(Struct):
+    """An answer's blocks as they stand."""
+
+    content: list[Raw]
+
+
+def _sealed(body: bytes) -> str:
+    blocks = msgspec.json.decode(body, type=_Whole).content
+    return sealed_blocks(block for block in blocks if msgspec.json.decode(block, type=_Kind).type in THINKING)
+
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
 class _Block(Struct):
@@ -194,6 +227,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
     return Reply(
         text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
         reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
+        sealed=_sealed(body) if any(block.type in THINKING for block in answer.content) else "",
         calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
         finish=_FINISH.get(reason, reason),
         usage=_usage(answer.usage),

@@ -1,0 +1,126 @@
+"""Anthropic's API through the official SDK, which brings its own ways of signing in."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+import msgspec
+from msgspec import Raw, Struct
+
+from forge.backends.ask import ask
+from forge.backends.credentials import SHORTEST
+from forge.backends.profile import named_profile
+from forge.backends.server import Sending, check_options
+from forge.connection import Connection
+from forge.errors import BackendError, ForgeError
+from forge.interpreters.anthropic_sdk import ThroughSdk, client
+from forge.interpreters.http import Http
+from stages.retry import RetryPolicy
+from stages.wire.sampling import Sampling
+from stages.wire.wires import wire
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+log = logging.getLogger("forge")
+
+COUNTED = frozenset({"messages", "model", "system", "tools", "thinking"})
+"""The fields of a request that count_tokens takes: it refuses others."""
+
+
+class _Model(Struct):
+    """GET /v1/models/{id}: https://platform.claude.com/docs/en/api/models/retrieve."""
+
+    max_input_tokens: int | None = None
+
+
+class _Count(Struct):
+    """POST /v1/messages/count_tokens: https://platform.claude.com/docs/en/api/messages/count_tokens."""
+
+    input_tokens: int
+
+
+class Anthropic:
+    """A model of Anthropic's. `api_key`: without one the SDK looks where it always does (`ANTHROPIC_API_KEY` …).
+
+    `client` is an AsyncAnthropic of yours, or one for Bedrock or Vertex, instead of a key. The prompt is cached.
+    Extended thinking is an option: `Sampling(max_tokens=4096, extra={"thinking": {"type": "enabled",
+    "budget_tokens": 2048}})`. `context_tokens`: as the API says, else 200,000.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str = "",
+        client: "AsyncAnthropic | None" = None,
+        base_url: str = "",
+        sampling: Sampling | None = None,
+        context_tokens: int | None = None,
+        timeout: float = 600.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        if not model:
+            raise ForgeError("anthropic has to be told the model: on the command line write anthropic:MODEL")
+        if client is not None and (api_key or base_url):
+            raise ForgeError("there is a client and a key or an address of its own; give one or the other")
+        self._profile = named_profile("anthropic")
+        self._model, self._client, self._api_key, self._base_url = model, client, api_key.strip(), base_url
+        self._sampling = sampling or Sampling()
+        check_options(self._sampling, self._profile)
+        self._context_tokens, self._timeout, self._retry = context_tokens, timeout, retry
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Sign in, and ask for the size of the context. BackendError if nobody answers, or lets nobody in."""
+        sdk = self._client
+        if sdk is None:
+            sdk = await asyncio.to_thread(client, self._api_key, self._base_url)
+        base = str(sdk.base_url).rstrip("/")
+        try:
+            async with httpx.AsyncClient(transport=ThroughSdk(sdk), timeout=self._timeout) as http:
+                context = self._context_tokens or await self._context(http, base)
+                spoken = wire(self._profile.dialect(context))
+                hidden = tuple(key for key in (sdk.api_key, sdk.auth_token) if key and len(key) >= SHORTEST)
+
+                async def count(request: bytes) -> int | None:
+                    return await _counted(http, base, request)
+
+                yield Connection(
+                    send=Sending(Http(http, f"{base}/v1", self._retry, spoken), hidden, ()),
+                    mode="native",
+                    model=self._model,
+                    context_tokens=context,
+                    sampling=self._sampling,
+                    wire=spoken,
+                    count=count,
+                )
+        finally:
+            if self._client is None:
+                await sdk.close()
+
+    async def _context(self, http: httpx.AsyncClient, base: str) -> int:
+        """Tokens of a prompt; what the profile says where the API, or one like it, says nothing."""
+        answer = await ask(http, f"{base}/v1/models/{self._model}")
+        if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise BackendError(f"{base} lets nobody in with this key (status {answer.status}); check it")
+        found = answer.read(_Model)
+        return (found.max_input_tokens if found else None) or self._profile.context_tokens or 0
+
+
+async def _counted(http: httpx.AsyncClient, base: str, request: bytes) -> int | None:
+    """Tokens of the prompt as the API counts them; None, and a line in the log, where it does not."""
+    fields = msgspec.json.decode(request, type=dict[str, Raw])
+    question = msgspec.json.encode({name: value for name, value in fields.items() if name in COUNTED})
+    try:
+        answer = await ask(http, f"{base}/v1/messages/count_tokens", question)
+    except BackendError as error:
+        log.warning("tokens are estimated: %s", error)
+        return None
+    found = answer.read(_Count)
+    if found is None:
+        log.warning("%s counts no tokens (status %d); they are estimated", base, answer.status)
+    return None if found is None else found.input_tokens
