@@ -40,6 +40,13 @@ class Handler(BaseHTTPRequestHandler):
         known = {"/health": {"status": "ok"}, "/props": props, "/v1/models": {"data": [{"id": option("--alias")}]}}
         return self.reply(200 if self.path in known else 404, known.get(self.path, {}))
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        if self.path != "/v1/chat/completions":
+            return self.reply(404, {})
+        message = {"role": "assistant", "content": '{"tool": "end", "args": {}}'}
+        return self.reply(200, {"choices": [{"message": message, "finish_reason": "stop"}]})
+
     def reply(self, status: int, body: object) -> None:
         text = json.dumps(body).encode()
         self.send_response(status)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from forge.backends.ask import Answer
 from forge.backends.budget import (
     BudgetMode,
     OllamaSays,
@@ -11,9 +12,13 @@ from forge.backends.budget import (
     by_ram,
     by_vram,
     ollama_budget,
-    ollama_says,
 )
 from forge.backends.hardware import GIB, MIB, Gpu, HardwareProfile, parse_amd, parse_apple, parse_nvidia, profile
+from forge.backends.ollama import read
+
+
+def says(model: str, ps: bytes, show: bytes) -> OllamaSays:
+    return read(model, Answer(status=200, content=ps), Answer(status=200, content=show))
 
 
 def nvidia(*sizes: int) -> HardwareProfile:
@@ -124,26 +129,26 @@ SHOW = {
 
 
 @pytest.mark.parametrize(
-    ("model", "ps", "show", "says"),
+    ("model", "ps", "show", "found"),
     [
         ("qwen3:8b", PS, SHOW, OllamaSays(loaded=16384, modelfile=8192, most=40960)),
         ("qwen3:4b", PS, SHOW, OllamaSays(modelfile=8192, most=40960)),
-        ("qwen3", {"models": [{"model": "qwen3:latest", "context_length": 5}]}, {}, OllamaSays(loaded=5)),
+        ("qwen3", {"models": [{"name": "qwen3:latest", "context_length": 5}]}, {}, OllamaSays(loaded=5)),
         ("qwen3", {"models": None}, {"model_info": {"x.context_length": "many"}}, OllamaSays()),
         ("qwen3", {"models": [{"name": "qwen3"}]}, {"error": "model not found"}, OllamaSays()),
     ],
 )
-def test_what_ollama_says(model: str, ps: object, show: object, says: OllamaSays) -> None:
-    assert ollama_says(model, json.dumps(ps).encode(), json.dumps(show).encode()) == says
+def test_what_ollama_says(model: str, ps: object, show: object, found: OllamaSays) -> None:
+    assert says(model, json.dumps(ps).encode(), json.dumps(show).encode()) == found
 
 
 @pytest.mark.parametrize("text", [b"", b"<html>", b"[]", b'{"models":[{"name":3}]}', b"[" * 100_000, b"\xff"])
 def test_what_ollama_does_not_say(text: bytes) -> None:
-    assert ollama_says("m", text, text) == OllamaSays()
+    assert says("m", text, text) == OllamaSays()
 
 
 @pytest.mark.parametrize(
-    ("mode", "tokens", "says", "found"),
+    ("mode", "tokens", "said", "found"),
     [
         ("backend", None, OllamaSays(loaded=16384, modelfile=8192), (16384, "/api/ps")),
         ("backend", None, OllamaSays(modelfile=8192), (8192, "Modelfile")),
@@ -155,8 +160,8 @@ def test_what_ollama_does_not_say(text: bytes) -> None:
         ("forge-fast", None, OllamaSays(loaded=1024), (16384, "half of 32768: 24 GiB")),
     ],
 )
-def test_the_budget_on_ollama(mode: str, tokens: int | None, says: OllamaSays, found: tuple[int, str]) -> None:
-    budget = ollama_budget(BudgetMode(mode), tokens, says, nvidia(24576))
+def test_the_budget_on_ollama(mode: str, tokens: int | None, said: OllamaSays, found: tuple[int, str]) -> None:
+    budget = ollama_budget(BudgetMode(mode), tokens, said, nvidia(24576))
     assert isinstance(budget, ResolvedBudget)
     assert budget.tokens == found[0]
     assert found[1] in budget.source

@@ -1,22 +1,27 @@
 """ServerManager against a program that misbehaves: how it starts, what is said when it does not, that it ends."""
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from forge import run_sync
+from forge.backends import Server, named, setup_backend
 from forge.backends.budget import BudgetMode, ResolvedBudget
 from forge.backends.launch import Launch
 from forge.backends.process import log_folder
 from forge.backends.ready import Loading
 from forge.backends.server_manager import ServerManager
+from forge.backends.setup import AttachedOllama
 from forge.errors import BackendError, DefinitionError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk
@@ -363,3 +368,115 @@ def test_the_fast_budget_is_half_of_the_full_one(make: Make) -> None:
 def test_budgets_that_contradict_themselves_are_refused(make: Make, options: dict[str, object], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
         make(**options)
+
+
+def test_the_command_line_starts_one_and_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = tmp_path / "flow.py"
+    flow.write_text(
+        "from forge import Workflow, tool\n@tool\ndef end() -> str:\n    '''End.'''\n    return 'ok'\n"
+        "workflow = Workflow('w', tools=[end], terminal_tool='end')\n"
+    )
+    program = installed(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    words = ["run", str(flow), "Go.", "--backend", f"llama-server:{gguf(tmp_path)}", "--journal", str(tmp_path / "j")]
+    done = subprocess.run([sys.executable, "-m", "forge", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert Path(program).exists()
+    (log,) = log_folder().iterdir()
+    assert f"loading {tmp_path}/model.gguf" in log.read_text()
+
+
+class Ollama(BaseHTTPRequestHandler):
+    """What Ollama's documentation says of these two questions."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path != "/api/show" or asked["model"] != "qwen3:8b":
+            return self.reply(404, {"error": f"model '{asked['model']}' not found"})
+        return self.reply(200, {"parameters": "num_ctx    8192", "model_info": {"qwen3.context_length": 40960}})
+
+    def do_GET(self) -> None:
+        loaded = {"models": [{"name": "qwen3:8b", "context_length": 16384}]}
+        self.reply(200, loaded if self.path == "/api/ps" else {})
+
+    def reply(self, status: int, body: object) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *words: object) -> None:
+        """Quietly."""
+
+
+@pytest.fixture
+def ollama() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Ollama) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        ({}, 16384),
+        ({"context_tokens": 2000}, 2000),
+        ({"context_tokens": 99999}, 40960),
+        ({"budget": "forge-fast"}, 2048),
+    ],
+)
+def test_ollama_is_attached_to_with_a_context_that_it_is_asked_for(
+    ollama: str, options: dict[str, object], tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")  # no GPU, for this test
+    if "budget" in options:
+        options = {"budget": BudgetMode.FORGE_FAST}
+    backend = AttachedOllama("qwen3:8b", url=ollama, **options)  # type: ignore[arg-type]  # of a table
+
+    async def go() -> int:
+        async with backend.connect() as connection:
+            await backend.stop()
+            assert f'"num_ctx":{tokens}'.encode() in bytes(connection.wire.head("m", connection.sampling, ()))
+            return connection.context_tokens
+
+    assert asyncio.run(go()) == tokens
+
+
+def test_a_model_that_ollama_has_not_got_is_named_with_what_to_do(ollama: str) -> None:
+    with pytest.raises(ForgeError, match="run: ollama pull gone"):
+        asyncio.run(AttachedOllama("gone", url=ollama).start())
+
+
+def test_an_ollama_that_does_not_run_is_not_started() -> None:
+    with pytest.raises(BackendError, match="Is the server running"):
+        asyncio.run(AttachedOllama("qwen3:8b", url="http://127.0.0.1:1").start())
+
+
+def test_one_call_sets_up_a_server_and_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    async def go() -> None:
+        server, budget = await setup_backend("llama-server", gguf(tmp_path), manual_tokens=1024, n_slots=2)
+        assert isinstance(server, ServerManager)
+        assert budget == ResolvedBudget(tokens=1024, source="as given")
+        assert context(server.url) == 1024
+        await server.stop()
+        with pytest.raises(DefinitionError, match="only attached to"):
+            await setup_backend("ollama", "qwen3:8b", n_slots=4)
+
+    asyncio.run(go())
+
+
+def test_what_a_backend_s_name_starts(tmp_path: Path) -> None:
+    file = gguf(tmp_path)
+    for name in [f"llama-server:{file}", "llama-server:smollm2-135m", "llama-server:org/repo:Q4_K_M"]:
+        assert isinstance(named(name), ServerManager), name
+    for name in ["llama-server", "llama-server:any", "llama-server:http://127.0.0.1:1", "vllm:org/model"]:
+        assert isinstance(named(name), Server), name
+    with pytest.raises(ForgeError, match=r"there is no model 'gone\.gguf'"):
+        named("llama-server:gone.gguf")

@@ -3,24 +3,49 @@
 from typing import Unpack
 
 from forge.backends.anthropic import Anthropic
+from forge.backends.budget import BudgetMode, ResolvedBudget
+from forge.backends.download import Watch
+from forge.backends.launch import Launch, startable
 from forge.backends.local import Local
 from forge.backends.profile import Profile, names
+from forge.backends.ready import Tell
 from forge.backends.server import Options, Server
+from forge.backends.server_manager import ServerManager, log_loading
+from forge.backends.setup import setup_backend
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
 
-__all__ = ["Anthropic", "Backend", "Connection", "Local", "Options", "Profile", "Server", "named"]
+__all__ = [
+    "Anthropic",
+    "Backend",
+    "BudgetMode",
+    "Connection",
+    "Launch",
+    "Local",
+    "Options",
+    "Profile",
+    "ResolvedBudget",
+    "Server",
+    "ServerManager",
+    "named",
+    "setup_backend",
+    "startable",
+    "started",
+]
 
 
 def named(spec: str, model: str = "", *, profile: str | None = None, **options: Unpack[Options]) -> Backend:
     """The backend of that name.
 
     `local` is llama.cpp in this process; an address is the server there; `NAME:ADDRESS` says what it is, `NAME:MODEL`
-    and `NAME` are that backend at its own address. `profile` is a profile's name or file, for an address.
-    ForgeError, with what is possible, for any other.
+    and `NAME` are that backend at its own address. `llama-server:MODEL` and `llamafile:MODEL`, where the model is a
+    file, a known one or `org/repo:quant`, start one for as long as it is needed. `profile` is a profile's name or
+    file, for an address. ForgeError, with what is possible, for any other.
     """
     if spec == "local":
         return Local(model=model) if model else Local()
+    if startable(spec) and not profile:
+        return started(spec, **options)
     if spec.startswith(ADDRESSES):
         return Server(spec, profile=profile, model=model, **options)
     name, _, rest = spec.partition(":")
@@ -33,7 +58,8 @@ def named(spec: str, model: str = "", *, profile: str | None = None, **options: 
     possible = ", ".join(names())
     raise ForgeError(
         f"there is no backend {spec!r}; write local (llama.cpp in this process), a server's address, such as "
-        f"http://127.0.0.1:8080, or NAME:MODEL or NAME:ADDRESS with one of these names: {possible}"
+        f"http://127.0.0.1:8080, NAME:MODEL or NAME:ADDRESS with one of these names: {possible}; or have one started, "
+        "as in llama-server:FILE.gguf"
     )
 
 
@@ -52,6 +78,20 @@ def _anthropic(model: str, **options: Unpack[Options]) -> Anthropic:
         timeout=options.get("timeout", 600.0),
         retry=options.get("retry"),
     )
+
+
+def started(
+    spec: str, *, port: int = 0, progress: Tell = log_loading, download: Watch | None = None, **options: Unpack[Options]
+) -> ServerManager:
+    """The server that `PROGRAM:MODEL` names, to be started by forge (`startable`)."""
+    program, _, model = spec.partition(":")
+    launch = Launch(
+        program="llamafile" if program == "llamafile" else "llama-server",
+        model=model,
+        port=port,
+        context_tokens=options.pop("context_tokens", None),
+    )
+    return ServerManager(launch, progress=progress, download=download, **options)
 
 
 ADDRESSES = ("http://", "https://")

@@ -1,10 +1,7 @@
 """How many tokens of context a run may count on, and where that number comes from."""
 
-import re
 from enum import StrEnum
-from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from forge.backends.hardware import GIB, HardwareProfile
@@ -76,45 +73,12 @@ def by_ram(hardware: HardwareProfile) -> ResolvedBudget:
     return ResolvedBudget(tokens=tokens, source=f"no GPU, {hardware.ram_bytes / GIB:.0f} GiB of memory")
 
 
-class _Loaded(Struct):
-    name: str = ""
-    model: str = ""
-    context_length: int | None = None
-
-
-class _Ps(Struct):
-    models: list[_Loaded] | None = None
-
-
-class _Show(Struct):
-    parameters: str = ""
-    model_info: dict[str, object] = {}
-
-
-T = TypeVar("T", _Ps, _Show)
-
-
 class OllamaSays(Struct, frozen=True, kw_only=True):
     """What Ollama knows of a model: the context it is loaded with, the one its Modelfile sets, the most it can have."""
 
     loaded: int | None = None
     modelfile: int | None = None
     most: int | None = None
-
-
-def ollama_says(model: str, ps: bytes, show: bytes) -> OllamaSays:
-    """Read /api/ps and /api/show: https://docs.ollama.com/api. What cannot be read is as if it were not said."""
-    loaded = _decoded(ps, _Ps) or _Ps()
-    shown = _decoded(show, _Show) or _Show()
-    names = {model, f"{model}:latest"}
-    here = next((one for one in loaded.models or [] if {one.name, one.model} & names), _Loaded())
-    most = next((size for key, size in shown.model_info.items() if key.endswith(".context_length")), None)
-    set_ = re.search(r"^num_ctx\s+(\d{1,9})\s*$", shown.parameters, re.MULTILINE)
-    return OllamaSays(
-        loaded=here.context_length or None,
-        modelfile=int(set_[1]) if set_ else None,
-        most=most if isinstance(most, int) and most > 0 else None,
-    )
 
 
 def ollama_budget(
@@ -132,10 +96,3 @@ def ollama_budget(
     if says.most and found.tokens > says.most:
         found = ResolvedBudget(tokens=says.most, source=f"the most that the model can have; else {found.source}")
     return halved(mode, found)
-
-
-def _decoded(text: bytes, form: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(text, type=form)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

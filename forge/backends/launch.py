@@ -147,6 +147,15 @@ def served_name(launch: Launch) -> str:
     return Path(launch.model).name.removesuffix(".gguf") if launch.model.endswith(".gguf") else launch.model
 
 
+def startable(spec: str) -> bool:
+    """Whether `PROGRAM:MODEL` names what forge can start by itself: a file, a known model, or one of the hub."""
+    program, _, model = spec.partition(":")
+    file = model.endswith((".gguf", ".llamafile"))
+    return (program == "llama-server" and (file or model in models.KNOWN or _on_the_hub(model))) or (
+        program == "llamafile" and (file or model in models.KNOWN)
+    )
+
+
 def _on_the_hub(name: str) -> bool:
     return HUB.fullmatch(name) is not None and not name.endswith(".gguf") and not name.startswith(".")
 

@@ -1,16 +1,20 @@
 """What Ollama says of a model: the size of its context, and what it is running with now."""
 
+import re
+
 import httpx
 import msgspec
 from msgspec import Struct
 
-from forge.backends.ask import ask
+from forge.backends.ask import Answer, ask
+from forge.backends.budget import OllamaSays
 from forge.errors import ForgeError
 
 
 class _Shown(Struct):
     """POST /api/show: https://docs.ollama.com/api-reference/show-model-details."""
 
+    parameters: str = ""
     model_info: dict[str, object] = {}
 
 
@@ -22,28 +26,37 @@ class _Running(Struct):
 class _Loaded(Struct):
     """GET /api/ps: https://docs.ollama.com/api/ps."""
 
-    models: list[_Running] = []
+    models: list[_Running] | None = None
 
 
 async def context_of(client: httpx.AsyncClient, base: str, model: str, default: int) -> int:
-    """Tokens of context to ask for: what the model is loaded with now, else `default`; never more than it can have.
+    """Tokens of context to ask for: as it is loaded or its Modelfile says, else `default`; never more than it can have.
 
     ForgeError for a model that Ollama has not, BackendError if nobody answers.
     """
-    most = await _most(client, base, model)
-    loaded = (await ask(client, base + "/api/ps")).read(_Loaded) or _Loaded()
-    now = next((m.context_length for m in loaded.models if _full(m.name) == _full(model)), None)
-    return min(filter(None, (now or default, most)))
+    says = await ask_model(client, base, model)
+    return min(filter(None, (says.loaded or says.modelfile or default, says.most)))
 
 
-async def _most(client: httpx.AsyncClient, base: str, model: str) -> int | None:
-    """What the model was trained for, None where Ollama does not say."""
-    answer = await ask(client, base + "/api/show", msgspec.json.encode({"model": model}))
-    if answer.status == httpx.codes.NOT_FOUND and b"not found" in answer.content:
+async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaSays:
+    """What it says of the model. ForgeError for a model that it has not, BackendError if nobody answers."""
+    shown = await ask(client, base + "/api/show", msgspec.json.encode({"model": model}))
+    if shown.status == httpx.codes.NOT_FOUND and b"not found" in shown.content:
         raise ForgeError(f"Ollama at {base} has no model {model!r}; run: ollama pull {model}")
-    shown = answer.read(_Shown) or _Shown()
+    return read(model, await ask(client, base + "/api/ps"), shown)
+
+
+def read(model: str, ps: Answer, show: Answer) -> OllamaSays:
+    """The two answers, read; what cannot be read is as if it were not said."""
+    running = (ps.read(_Loaded) or _Loaded()).models or []
+    shown = show.read(_Shown) or _Shown()
     lengths = (n for name, n in shown.model_info.items() if name.endswith(".context_length"))
-    return next((n for n in lengths if isinstance(n, int) and n > 0), None)
+    set_ = re.search(r"^num_ctx\s+(\d{1,9})\s*$", shown.parameters, re.MULTILINE)
+    return OllamaSays(
+        loaded=next((m.context_length for m in running if _full(m.name) == _full(model)), None),
+        modelfile=int(set_[1]) if set_ else None,
+        most=next((n for n in lengths if isinstance(n, int) and n > 0), None),
+    )
 
 
 def _full(name: str) -> str:

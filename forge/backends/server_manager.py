@@ -8,26 +8,24 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self, Unpack
 
 import httpx
 from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends import models
-from forge.backends.about import About, about, serves
 from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, by_ram, halved, resolve_mode
 from forge.backends.download import Watch, ensure_model
 from forge.backends.hardware import detect_hardware
 from forge.backends.launch import HOST, Launch, command, served_name, source
 from forge.backends.local import LlamaCpp, Settings
+from forge.backends.occupant import Occupant, occupant, serves
 from forge.backends.process import GRACE, Process
 from forge.backends.ready import Loading, Tell, free_port, is_free, until_ready
-from forge.backends.server import Server
+from forge.backends.server import Options, Server
 from forge.connection import Connection
-from forge.errors import BackendError, ForgeError
-from stages.serialize import Mode
-from stages.wire.openai import Sampling
+from forge.errors import BackendError, DefinitionError, ForgeError
 
 KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
 INSTALL = {
@@ -41,11 +39,12 @@ class _Running(Struct, frozen=True):
     """A server that is ready. `owner` is what forge started, None for somebody else's."""
 
     url: str
-    found: About
+    found: Occupant
     owner: Process | LlamaCpp | None
 
 
-def _log_loading(loading: Loading) -> None:
+def log_loading(loading: Loading) -> None:
+    """Say in the log how long a server has been loading."""
     logging.getLogger("forge").info("loading for %.0f seconds: %s", loading.seconds, loading.said)
 
 
@@ -57,8 +56,9 @@ class ServerManager:
     used, and left alone. Whatever ends this process ends the server that it started.
 
     `budget` says who decides on the context: by default `launch.context_tokens` if given, else the server.
-    `environment` is added to the server's; `api_key` reaches it there, and shows nowhere. `load_timeout` is in
-    seconds. `progress` is called every two seconds while it loads; `download` while a known model is fetched.
+    `environment` is added to the server's. `load_timeout` and `grace`, which it has to end by itself, are in seconds.
+    `progress` is called every two seconds while it loads; `download` while a known model is fetched. The other options
+    are those of `Server`; `api_key` reaches the server in its environment, and shows nowhere.
     """
 
     def __init__(
@@ -66,21 +66,20 @@ class ServerManager:
         launch: Launch,
         *,
         budget: BudgetMode | None = None,
-        mode: Mode | Literal["auto"] = "auto",
-        sampling: Sampling | None = None,
-        api_key: str = "",
         environment: Mapping[str, str] | None = None,
         load_timeout: float = 600.0,
         grace: float = GRACE,
-        progress: Tell = _log_loading,
+        progress: Tell = log_loading,
         download: Watch | None = None,
+        **options: Unpack[Options],
     ) -> None:
+        if options.pop("context_tokens", None):
+            raise DefinitionError(("context_tokens belongs into the Launch: Launch(context_tokens=…)",))
         self._budget_mode = resolve_mode(budget, launch.context_tokens)
         self._launch = launch
         self._source = source(launch)
-        self._mode: Mode | Literal["auto"] = mode
-        self._sampling = sampling
-        self._api_key = api_key
+        self._options = options
+        self._api_key = options.get("api_key", "")
         self._environment = dict(environment or {})
         self._load_timeout = load_timeout
         self._grace = grace
@@ -162,14 +161,12 @@ class ServerManager:
     async def connect(self) -> AsyncIterator[Connection]:
         """A connection to the server, which is started for it if it is not running."""
         async with self:
-            backend = Server(
-                self.url,
-                model=served_name(self._launch) if self._launch.program == "local" else self._now().found.models[0],
-                mode=self._mode,
-                sampling=self._sampling,
-                api_key=self._api_key,
-                context_tokens=self.budget.tokens,
-            )
+            program = self._launch.program
+            options: Options = {**self._options, "context_tokens": self.budget.tokens}
+            if program == "local":
+                backend = Server(self.url, profile="llama-server", model=served_name(self._launch), **options)
+            else:
+                backend = Server(self.url, profile=program, model=self._now().found.models[0], **options)
             async with backend.connect() as connection:
                 yield connection
 
@@ -202,7 +199,7 @@ class ServerManager:
         """Somebody else's server, if it serves this very model as it was asked for."""
         url = f"http://{HOST}:{port}"
         async with httpx.AsyncClient(trust_env=False) as client:
-            found = await about(client, url)
+            found = await occupant(client, url)
         if found is None:
             raise BackendError(f"port {port} is in use, by something that takes no connections; choose another, or 0")
         if not serves(found, model) or (difference := _difference(launch, found)):
@@ -244,10 +241,10 @@ class ServerManager:
             undo.pop_all()
         return _Running(url, found, process)
 
-    async def _asked(self, url: str) -> About:
+    async def _asked(self, url: str) -> Occupant:
         headers = {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
         async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
-            found = await about(client, url)
+            found = await occupant(client, url)
         if found is None or not found.models:
             raise BackendError(f"{url} was ready, and then did not say which models it has: {found or 'no answer'}")
         return found
@@ -264,7 +261,7 @@ def _gone(running: _Running) -> bool:
     return running.owner is None or (isinstance(running.owner, Process) and running.owner.code is not None)
 
 
-def _difference(launch: Launch, found: About) -> str:
+def _difference(launch: Launch, found: Occupant) -> str:
     """How a running server differs from what was asked for; empty if it does not."""
     if launch.context_tokens and found.context_tokens != launch.context_tokens:
         return f"it has {found.context_tokens or 'an unknown number of'} tokens of context, not {launch.context_tokens}"

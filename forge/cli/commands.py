@@ -58,7 +58,9 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if there is only one in it")
     parser.add_argument("message", help="what the user asks")
     parser.add_argument(
-        "--backend", required=True, help="local, a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md)"
+        "--backend",
+        required=True,
+        help="local, a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); llama-server:FILE starts one",
     )
     parser.add_argument("--profile", help="what the server at the address is: a name, or a TOML file")
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="fills {NAME} in the prompt")
@@ -139,7 +141,12 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="of the sampling, to get the same run again")
     add("--max-tokens", type=_positive, default=512, help="of one reply (default: %(default)s)")
     add("--context", type=_positive, help="tokens of context (default: as the server says; local: 4096)")
-    add("--port", type=_port, default=0, help="local: the port that the model is served on too (default: a free one)")
+    add(
+        "--port",
+        type=_port,
+        default=0,
+        help="local, llama-server:FILE: the port that the model is served on too (default: a free one)",
+    )
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
     add("--journal", type=Path, help="the file to record the run in (default: one in the state folder)")
 

@@ -17,8 +17,9 @@ from returns.result import Failure, Result
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends import Backend, Local, named
+from forge.backends import Backend, Local, named, startable, started
 from forge.backends.download import Progress
+from forge.backends.ready import Loading
 from forge.cli import demo
 from forge.cli.load import load_workflow
 from forge.cli.progress import downloading
@@ -100,6 +101,18 @@ def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) 
             port=options.port,
             progress=progress,
         )
+    if startable(options.backend) and not options.profile:
+        return started(
+            options.backend,
+            port=options.port,
+            progress=_tell_loading,
+            download=progress,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            model_sampling=options.model_sampling,
+            api_key=key_of(options.api_key_env),
+        )
     return named(
         options.backend,
         options.model,
@@ -110,6 +123,10 @@ def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) 
         model_sampling=options.model_sampling,
         api_key=key_of(options.api_key_env),
     )
+
+
+def _tell_loading(loading: Loading) -> None:
+    print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
 
 
 def key_of(variable: str | None) -> str:

@@ -1,4 +1,4 @@
-"""About: what a server at an address says of itself: which it is, which models it has, how much context."""
+"""Occupant: what answers at an address, whatever it is: a model server and its models, or something else."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -38,7 +38,7 @@ class _Version(Struct):
     version: str
 
 
-class About(Struct, frozen=True, kw_only=True):
+class Occupant(Struct, frozen=True, kw_only=True):
     """`models` are the names under which it serves; `path` the file, where it says so; the rest 0 where unknown."""
 
     kind: str
@@ -55,7 +55,7 @@ class About(Struct, frozen=True, kw_only=True):
 T = TypeVar("T", _Props, _Models, _Version)
 
 
-async def about(client: httpx.AsyncClient, url: str) -> About | None:
+async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
     """What answers at this address (without `/v1`); None if nothing does."""
     try:
         props = await _ask(client, f"{url}/props", _Props)
@@ -64,13 +64,13 @@ async def about(client: httpx.AsyncClient, url: str) -> About | None:
     except httpx.ConnectError:
         return None
     except httpx.HTTPError as error:
-        return About(kind=f"something that is no model server ({type(error).__name__})")
+        return Occupant(kind=f"something that is no model server ({type(error).__name__})")
     data = (models.data if models else None) or []
     names = tuple(model.id for model in data)
     if props:
         names = tuple(dict.fromkeys([*names, *filter(None, [props.model_alias])]))
         context = props.default_generation_settings.n_ctx
-        return About(
+        return Occupant(
             kind="a llama.cpp server",
             models=names,
             path=props.model_path,
@@ -78,11 +78,11 @@ async def about(client: httpx.AsyncClient, url: str) -> About | None:
             slots=props.total_slots,
         )
     if version:
-        return About(kind=f"Ollama {version.version[:20]}", models=names)
+        return Occupant(kind=f"Ollama {version.version[:20]}", models=names)
     if not data:
-        return About(kind="a server that lists no models")
+        return Occupant(kind="a server that lists no models")
     roots = tuple(model.root for model in data if model.root)
-    return About(
+    return Occupant(
         kind="a chat completions server",
         models=tuple(dict.fromkeys([*names, *roots])),
         context_tokens=data[0].max_model_len or 0,
@@ -104,7 +104,7 @@ async def _ask(client: httpx.AsyncClient, url: str, form: type[T]) -> T | None:
         return None
 
 
-def serves(found: About, model: Path | str) -> bool:
+def serves(found: Occupant, model: Path | str) -> bool:
     """Whether it serves this very model: the same file, or the name that was asked for."""
     if isinstance(model, Path):
         return bool(found.path) and Path(found.path).is_absolute() and Path(found.path).resolve() == model.resolve()
