@@ -21,8 +21,9 @@ class Connection(Struct, frozen=True, kw_only=True):
     says that it refuses two messages of one role in a row, or the user's word right after a tool's. `wire` is the
     protocol of requests and replies, `form` how calls are written as text, where they are. `count` asks the
     server's own tokenizer what a request takes, `tokens_per_character` is by the same; without them a run begins with
-    a guess, and learns from replies (`stages.tokens`). `falls_back`: a refusal of tools comes as a Fault of the kind
-    `no_tools`, and the tools are written into the prompt from then on.
+    a guess, and learns from replies (`stages.tokens`). `because` says how forge came to know what the server is.
+    `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
+    from then on.
     """
 
     send: Callable[[Send], Awaitable[Replied | Undelivered]]
@@ -33,6 +34,7 @@ class Connection(Struct, frozen=True, kw_only=True):
     markers: Markers | None = None
     alternating: bool = False
     falls_back: bool = False
+    because: str = ""
     wire: Wire = OPENAI
     form: Form = JSON
     tokens_per_character: float | None = None

@@ -1,8 +1,13 @@
 """How Hypothesis makes the types that it does not know, and how it runs: no deadlines, nothing that needs luck."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec import Raw
+
+REAL = Path(__file__).parent / "real"
 
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
@@ -12,3 +17,15 @@ st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False
 settings.register_profile("forge", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1_000)
 settings.load_profile("forge")
+
+
+@pytest.fixture(scope="session")
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _cache_of_the_tests(request: pytest.FixtureRequest, _cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found out about the tests' servers is not kept for the user's; only real models are shared with them."""
+    if REAL not in request.path.parents:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(_cache))

@@ -117,6 +117,8 @@ def native(path: str, body: Json) -> Told:
             return told({"version": "0.11.0"})
         case "/tokenize":
             return told({"count": 2, "max_model_len": 8192, "tokens": [1, 2]})
+    if path != "/v1/chat/completions":
+        return refused("no such page", 404)
     if schema := wanted(body):
         return completion(json.dumps(instance(schema)))
     if "response_format" in body:

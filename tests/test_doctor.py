@@ -18,6 +18,7 @@ from forge.backends.doctor.facts import Answer, Facts, Finding, Question
 from forge.backends.doctor.identify import IDENTIFY
 from forge.backends.doctor.streams import read_stream
 from forge.backends.profile import from_toml, named_profile
+from forge.cli import main
 from forge.errors import ForgeError
 from tests.misbehaving import misbehaving
 from tests.patients import patients
@@ -31,8 +32,8 @@ def ward() -> Iterator[str]:
 
 def visited(url: str, model: str = "", timeout: float = 20.0) -> Visit:
     async def go() -> Visit:
-        async with httpx.AsyncClient(timeout=timeout) as client:
-            return await consult(client, address(url), model)
+        async with httpx.AsyncClient() as client:
+            return await consult(client, address(url), model, seconds=timeout)
 
     return asyncio.run(go())
 
@@ -231,14 +232,19 @@ def test_the_strongest_mode_that_is_enforced_is_chosen(facts: Facts, mode: str, 
     assert (chosen.mode, chosen.constrain) == (mode, constrain)
 
 
-def forge(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forge", "doctor", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+def told_by(output: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """What `forge doctor` gives in this process: its exit code, standard output and standard error."""
+    try:
+        code = main(["doctor", *arguments])
+    except SystemExit as left:
+        code = int(left.code or 0)
+    return (code, *output.readouterr())
 
 
 def test_the_command_prints_what_it_found_and_a_profile_that_can_be_used(ward: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    done = forge(f"{ward}/unbound/v1", "--write", str(file))
+    command = [sys.executable, "-m", "forge", "doctor", f"{ward}/unbound/v1", "--write", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "short questions to the model" in done.stdout.splitlines()[0]
     assert "mode native: no schema is enforced" in done.stdout
@@ -247,27 +253,36 @@ def test_the_command_prints_what_it_found_and_a_profile_that_can_be_used(ward: s
     assert file.read_text().strip() in done.stdout
 
 
-def test_json_is_for_programs(ward: str) -> None:
-    done = forge(f"{ward}/deaf/v1", "--json")
-    found = json.loads(done.stdout)
+def test_the_profile_of_an_ollama_is_for_its_own_protocol(
+    ward: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told_by(capsys, f"{ward}/ollama/v1", "--write", str(tmp_path / "o.toml"))[0] == 0
+    profile = from_toml((tmp_path / "o.toml").read_text())
+    assert (profile.url, profile.wire, profile.constrain) == (f"{ward}/ollama", "ollama", "format")
+
+
+def test_json_is_for_programs(ward: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(told_by(capsys, f"{ward}/deaf/v1", "--json")[1])
     assert (found["usable"], found["profile"]["mode"]) == (True, "prompted")
     assert {"topic", "verdict", "asked", "came", "means", "does"} == found["findings"][0].keys()
 
 
-def test_exit_codes(ward: str, tmp_path: Path) -> None:
-    assert forge(f"{ward}/locked/v1").returncode == 1
-    for wrong in (["nonsense"], [f"{ward}/deaf/v1", "--write", str(tmp_path / "no" / "x.toml")], ["--timeout", "0"]):
-        assert forge(*wrong).returncode == 2
+def test_exit_codes(ward: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told_by(capsys, f"{ward}/locked/v1")[0] == 1
+    nowhere = str(tmp_path / "no" / "x.toml")
+    for wrong in (["nonsense"], [f"{ward}/deaf/v1", "--write", nowhere], [f"{ward}/deaf/v1", "--timeout", "0"]):
+        code, said, problem = told_by(capsys, *wrong)
+        assert (code, said) == (2, "")
+        assert problem
 
 
-def test_a_key_is_shown_nowhere(ward: str, tmp_path: Path) -> None:
+def test_a_key_is_shown_nowhere(ward: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """This server repeats the credentials in its errors, as some do."""
-    done = forge(
-        f"{ward}/leaky/v1", "--json", "--api-key-env", "DOOR", env={"DOOR": "sk-verysecret", "HOME": str(tmp_path)}
-    )
-    assert done.returncode == 1
-    assert "has spent its quota" in done.stdout
-    assert "verysecret" not in done.stdout + done.stderr
+    monkeypatch.setenv("DOOR", "sk-verysecret")
+    code, said, problem = told_by(capsys, f"{ward}/leaky/v1", "--json", "--api-key-env", "DOOR")
+    assert code == 1
+    assert "has spent its quota" in said
+    assert "verysecret" not in said + problem
 
 
 def test_questions_that_make_no_sense_are_not_asked() -> None:

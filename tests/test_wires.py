@@ -72,7 +72,7 @@ def test_a_server_is_recognised_by_what_it_says_of_itself(
 ) -> None:
     caplog.set_level("INFO", "forge")
     desk = Desk()
-    assert finished(Server(f"{server}/{path}"), desk.workflow).sent.mode == mode
+    assert finished(Server(f"{server}/{path}", probe=False), desk.workflow).sent.mode == mode
     assert desk.log == DONE
     assert f"is taken for {profile}: mode {mode}, 4096 tokens" in caplog.text
 
@@ -90,7 +90,7 @@ def test_a_refusal_of_tools_is_fallen_back_from_once_and_it_is_said(
     server: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk, seen, journal = Desk(), list[Event](), tmp_path / "run.jsonl"
-    backend = Server(f"{server}/wordy/v1")
+    backend = Server(f"{server}/wordy/v1", probe=False)
     state = run_sync(desk.workflow, "Go.", backend=backend, observer=seen.append, journal=str(journal)).unwrap().state
     assert desk.log == DONE
     assert state.sent.mode == "prompted"

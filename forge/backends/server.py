@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     form: Literal["json", "xml"]
     proxy: str | None
     verify: bool | ssl.SSLContext
+    probe: bool
 
 
 class Server:
@@ -55,9 +56,11 @@ class Server:
 
     `profile` is what it is: a name (`forge.backends.profile.names`), a TOML file, or a Profile; without one it is
     recognised by its own endpoints, as llama.cpp, vLLM, or any other of the chat completions protocol.
-    `mode` auto is the profile's. `model`: the first that it lists. `context_tokens`: as the server says, else as the
-    profile does, else 4,096. `sampling` are options of every reply; with `model_sampling` those that are unset are
-    as its makers recommend (`forge.backends.sampling`). `form` is how calls are written in modes that write text.
+    `mode` auto is the profile's; a server that is not recognised is asked a few short questions first, once a week,
+    unless `probe` is False (docs/doctor.md). `model`: the first that it lists. `context_tokens`: as the server says,
+    else as the profile does, else 4,096. `sampling` are options of every reply; with `model_sampling` those that are
+    unset are as its makers recommend (`forge.backends.sampling`). `form` is how calls are written in modes that write
+    text.
     `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
     read, for the profile's own address alone. `timeout`: seconds without a byte from it. `proxy` and `verify` are
     httpx's (a client certificate goes into an ssl.SSLContext). ForgeError for what makes no sense.
@@ -80,6 +83,7 @@ class Server:
         form: Literal["json", "xml"] = "json",
         proxy: str | None = None,
         verify: bool | ssl.SSLContext = True,
+        probe: bool = True,
     ) -> None:
         self._base = base(url, _profile(profile))
         self._profile = _profile(profile) or addressed(self._base)
@@ -101,6 +105,7 @@ class Server:
         self._form = XML if form == "xml" else JSON
         self._timeout, self._retry = timeout, retry
         self._proxy, self._verify = proxy, verify
+        self._probe = probe
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
@@ -109,20 +114,28 @@ class Server:
             headers=self._headers, timeout=self._timeout, proxy=self._proxy, verify=self._verify
         ) as client:
             about = await self._about(client)
-            profile = self._profile or recognised(about)
+            profile, because = await self._recognised(client, about)
             check_mode(self._mode, profile)
             mode = chosen(self._mode, profile, about)
-            model = self._model or (about.first.id if about.first else "")
+            model = self._first(about)
             context = await self._context(client, profile, about, model)
             spoken = wire(profile.dialect(context))
             refusals = profile.tools_refused if self._mode == "auto" and mode == "native" else ()
-            log.info("%s is taken for %s: mode %s, %d tokens of context", self._base, profile.name, mode, context)
+            log.info(
+                "%s is taken for %s: mode %s, %d tokens of context (%s)",
+                self._base,
+                profile.name,
+                mode,
+                context,
+                because,
+            )
             tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             template = about.props.chat_template if about.props else ""
             yield Connection(
-                send=Sending(Http(client, self._base, self._retry, spoken), self._hidden, refusals),
+                send=Sending(Http(client, self._root(profile), self._retry, spoken), self._hidden, refusals),
                 mode=mode,
+                because=because,
                 falls_back=bool(refusals),
                 model=model,
                 context_tokens=context,
@@ -134,6 +147,29 @@ class Server:
                 wire=spoken,
                 form=self._form,
             )
+
+    async def _recognised(self, client: httpx.AsyncClient, about: About) -> tuple[Profile, str]:
+        """What the server is, and how that is known; one that is not recognised is asked what it can do."""
+        if self._profile is not None:
+            return self._profile, "as given"
+        profile = recognised(about)
+        if profile.name != "openai-compatible" or self._mode != "auto" or not self._probe:
+            return profile, "recognised" if profile.name != "openai-compatible" else "not asked"
+        # Its probes are of no use to those who connect to a server that is known.
+        from forge.backends.doctor.auto import consulted  # noqa: PLC0415
+        from forge.backends.doctor.remember import Subject  # noqa: PLC0415
+
+        build = about.first.owned_by if about.first else ""
+        found = await consulted(client, self._base, Subject(url=self._base, model=self._first(about), build=build))
+        return found.profile, found.because
+
+    def _first(self, about: About) -> str:
+        """The model to ask: as the user says, else the first that the server lists."""
+        return self._model or (about.first.id if about.first else "")
+
+    def _root(self, profile: Profile) -> str:
+        """The address as the profile's wire wants it: Ollama, where it was recognised, has no `/v1`."""
+        return self._base.removesuffix("/v1") if profile.wire == "ollama" else self._base
 
     async def _about(self, client: httpx.AsyncClient) -> About:
         if self._profile is None:
@@ -155,7 +191,7 @@ class Server:
                 asked = next((each for each in listed if each.id == model), about.first)
                 return (asked.max_model_len if asked else None) or default
             case "show":
-                return await context_of(client, self._base, model, default)
+                return await context_of(client, self._root(profile), model, default)
             case "given":
                 return default
 

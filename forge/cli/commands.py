@@ -136,6 +136,7 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", default="", help=f"local: {models}, or a GGUF file; else the server's name for it")
     add("--mode", choices=modes, default="auto", help="how tool calls are asked for (default: what the server bears)")
+    add("--no-probe", dest="probe", action="store_false", help="do not ask an unknown server what it can do")
     add("--temperature", type=float, help="of the sampling (default: the server's)")
     add("--model-sampling", action="store_true", help="the sampling that the model's makers recommend, if it is known")
     add("--seed", type=int, help="of the sampling, to get the same run again")

@@ -61,8 +61,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     view = View(console)
 
     async def visit() -> Visit:
-        async with httpx.AsyncClient(headers=headers, timeout=options.timeout) as client:
-            return await consult(client, where, options.model, view)
+        async with httpx.AsyncClient(headers=headers) as client:
+            return await consult(client, where, options.model, view, seconds=options.timeout)
 
     try:
         found = asyncio.run(visit())

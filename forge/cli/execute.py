@@ -122,6 +122,7 @@ def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) 
         sampling=sampling,
         model_sampling=options.model_sampling,
         api_key=key_of(options.api_key_env),
+        probe=options.probe,
     )
 
 

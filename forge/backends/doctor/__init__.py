@@ -33,15 +33,17 @@ PROBES = (*BASICS, *TOOLCALLS, STREAM, *CONSTRAINTS, *LIMITS)
 """What is asked of the model, in this order, after IDENTIFY."""
 
 
-async def consult(client: httpx.AsyncClient, where: Address, model: str = "", watch: Watch = unwatched) -> Visit:
+async def consult(
+    client: httpx.AsyncClient, where: Address, model: str = "", watch: Watch = unwatched, *, seconds: float = 60.0
+) -> Visit:
     """All that can be found out about a server and one of its models: the first that it lists, unless named."""
-    first = await examine(client, where, IDENTIFY, Facts(model=model), watch)
+    first = await examine(client, where, IDENTIFY, Facts(model=model), watch, seconds=seconds)
     if first.facts.fatal:
         return first
     told = tuple(about(first.facts))
     for finding in told:
         watch(finding)
-    rest = await examine(client, where, PROBES, first.facts, watch)
+    rest = await examine(client, where, PROBES, first.facts, watch, seconds=seconds)
     return Visit(facts=rest.facts, findings=(*first.findings, *told, *rest.findings))
 
 

@@ -49,14 +49,18 @@ def obeyed(text: str) -> bool:
     return isinstance(arguments, dict) and arguments.get("zub") in WORDS
 
 
+def constrains(facts: Facts) -> bool:
+    """Whether some way of asking for a schema is obeyed."""
+    return True in {facts.schema, facts.strict, facts.structured_outputs, facts.guided_json}
+
+
 def _probe(constrain: Constrain, topic: str) -> Probe:
     """A probe of one way to ask for a JSON Schema; only the ways before it having failed is it worth asking."""
     field = {"json_schema": "schema"}.get(constrain, constrain)
 
     def ask(facts: Facts) -> Question | str:
-        if constrain != "json_schema" and (facts.schema or facts.strict or facts.structured_outputs):
-            return ""
-        if constrain != "json_schema" and facts.kind not in {"vllm", "openai-compatible"}:
+        known_by_others = facts.kind not in {"vllm", "openai-compatible"}
+        if constrain != "json_schema" and (constrains(facts) or known_by_others):
             return ""
         return question(facts, CAPITAL, schema=_schema(constrain), constrain=constrain, tokens=96)
 

@@ -60,10 +60,13 @@ async def examine(
     probes: Sequence[Probe],
     facts: Facts | None = None,
     watch: Watch = unwatched,
+    *,
+    seconds: float = 60.0,
+    waits: Sequence[float] = WAITS,
 ) -> Visit:
     """Ask the probes' questions, one after the other, as far as they make sense. Never raises for what a server does.
 
-    The client's own time-out bounds each answer.
+    `seconds` bound each answer; `waits` are the seconds between the tries while the server is busy or loading.
     """
     known, findings, silent = facts or Facts(), [], 0
     for probe in probes:
@@ -74,7 +77,7 @@ async def examine(
             found: Finding | None = Finding(topic=probe.topic, verdict="skipped", came=question) if question else None
         else:
             watch(probe)
-            answer = await _answer(client, where, question)
+            answer = await _answer(client, where, question, seconds, waits)
             known, found = _judged(probe, known, answer)
             silent = silent + 1 if isinstance(answer, Silence) else 0
         if silent == PATIENCE:
@@ -96,27 +99,28 @@ def _judged(probe: Probe, facts: Facts, answer: Answer | Silence) -> tuple[Facts
             assert_never(answer)
 
 
-async def _answer(client: httpx.AsyncClient, where: Address, question: Question) -> Answer | Silence:
+async def _answer(
+    client: httpx.AsyncClient, where: Address, question: Question, seconds: float, waits: Sequence[float]
+) -> Answer | Silence:
     """What comes, once the server is not busy any more, or the waiting is over."""
-    for wait in WAITS:
-        answer = await _once(client, where, question)
+    for wait in waits:
+        answer = await _once(client, where, question, seconds)
         if isinstance(answer, Silence) or answer.status not in BUSY:
             return answer
         await asyncio.sleep(wait)
-    return await _once(client, where, question)
+    return await _once(client, where, question, seconds)
 
 
-async def _once(client: httpx.AsyncClient, where: Address, question: Question) -> Answer | Silence:
+async def _once(client: httpx.AsyncClient, where: Address, question: Question, seconds: float) -> Answer | Silence:
     url = (where.root if question.root else where.base) + question.path
     method, kind = ("GET", {}) if question.body is None else ("POST", {"content-type": "application/json"})
     try:
         async with (
-            asyncio.timeout(client.timeout.read),
-            client.stream(method, url, content=question.body, headers=kind) as response,
+            asyncio.timeout(seconds),
+            client.stream(method, url, content=question.body, headers=kind, timeout=seconds) as response,
         ):
             return await _read(response, secrets(client.headers, named_profile("openai-compatible")))
     except (TimeoutError, httpx.TimeoutException):
-        seconds = client.timeout.read
         return Silence(problem=f"no answer from {url} within {seconds:g} s: it may be stuck, or need more --timeout")
     except (httpx.ConnectError, httpx.ProxyError) as error:
         return Silence(problem=_unreachable(url, str(error)), final=True)

@@ -18,12 +18,11 @@ FRESH = timedelta(days=7)
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What a profile was found for: another model, build or template at the same address is another subject."""
+    """What a profile was found for. `build` is what the server says of itself as it is connected to."""
 
     url: str
     model: str
     build: str = ""
-    template: str = ""
 
 
 class _Kept(Struct, kw_only=True, forbid_unknown_fields=True):

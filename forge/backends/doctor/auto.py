@@ -1,0 +1,63 @@
+"""What `mode="auto"` asks of a server that forge does not know: a few of the doctor's questions, once a week."""
+
+import logging
+
+import httpx
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.backends.doctor.about import NAMES
+from forge.backends.doctor.basics import REPLY
+from forge.backends.doctor.choose import choose, reason
+from forge.backends.doctor.constraints import WAYS, constrains
+from forge.backends.doctor.examine import address, examine
+from forge.backends.doctor.facts import Facts, Question
+from forge.backends.doctor.identify import IDENTIFY
+from forge.backends.doctor.remember import Subject, folder, recall, remember
+from forge.backends.doctor.toolcalls import CALLS
+from forge.backends.profile import Profile, named_profile
+
+log = logging.getLogger("forge")
+
+SECONDS = 60.0
+"""How long one answer may take; the model may have to be loaded first."""
+
+
+def _ask_calls(facts: Facts) -> Question | str:
+    return "" if constrains(facts) else CALLS.ask(facts)
+
+
+SHORT = (REPLY, *WAYS, replace(CALLS, ask=_ask_calls))
+"""What decides the mode. A server that obeys a schema is asked two questions, one that obeys nothing six."""
+
+
+class Consulted(Struct, frozen=True, kw_only=True):
+    """The profile of a server, and how forge came to it, in a sentence."""
+
+    profile: Profile
+    because: str
+
+
+async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> Consulted:
+    """The profile of the server at `base`: as it was found within the last week, else by asking.
+
+    A server that cannot be asked gets the profile of one that nothing is known of; what is wrong with it then shows
+    in the run. Raises nothing for what a server does.
+    """
+    if kept := recall(subject):
+        return Consulted(profile=kept, because=f"as found earlier (kept in {folder()})")
+    most = sum(probe.tokens for probe in SHORT)
+    log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
+    where = address(base)
+    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=SECONDS, waits=())
+    if visit.facts.kind == "openai-compatible":
+        visit = await examine(client, where, SHORT, visit.facts, seconds=SECONDS, waits=())
+    profile = named_profile(visit.facts.kind)
+    if visit.facts.fatal:
+        log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)
+        return Consulted(profile=profile, because=f"could not be asked: {visit.facts.fatal}")
+    chosen = choose(visit.facts, profile)
+    remember(subject, chosen)
+    if visit.facts.kind == "openai-compatible":
+        return Consulted(profile=chosen, because=f"asked just now: {reason(visit.facts, chosen)}")
+    return Consulted(profile=chosen, because=f"recognised as {NAMES[visit.facts.kind]}: {visit.facts.known_by}")
