@@ -7,6 +7,7 @@ from forge.recovery import resume_journal
 from forge.replay import replay, states
 from forge.run import resume, run, run_or_raise, run_sync
 from forge.tool import Tool, respond_tool, tool
+from forge.tooldef import ToolDef
 from forge.workflow import Workflow
 from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
 from stages.summary import Summarize
@@ -21,6 +22,7 @@ __all__ = [
     "Summarize",
     "TieredCompact",
     "Tool",
+    "ToolDef",
     "ToolFailed",
     "ToolResolutionError",
     "Workflow",

@@ -28,17 +28,24 @@ T = TypeVar("T")
 
 
 class Finished(Struct, frozen=True, kw_only=True):
-    """A run that reached a typed outcome, and its last state."""
+    """A run that reached a typed outcome, and its last state.
+
+    `result` is the value as an instance of the workflow's result type, where it has one.
+    """
 
     outcome: Ending
     state: State
+    result: object = None
 
     @property
     def value(self) -> object:
-        """What the terminal tool returned, as JSON has it; the text, where the model answered in text."""
+        """The result; else what the terminal tool returned, as JSON has it; the text, where the model answered in text.
+
+        The outcome itself where it is a question or a hand-over.
+        """
         match self.outcome:
             case Completed(value=value):
-                return msgspec.json.decode(value)
+                return msgspec.json.decode(value) if self.result is None else self.result
             case Said(text=text):
                 return text
             case other:

@@ -44,7 +44,7 @@ async def resume_journal(
         raise JournalError(f"{path} records the workflow {journal.header.workflow!r}, not {workflow.name!r}")
     *_, last = states(journal, workflow)
     if ended := _ended(last):
-        return ended
+        return ended.map(workflow.typed)
     try:
         async with reached(backend).connect() as found:
             connection = with_sampling(found, watching.get("sampling"))
@@ -52,7 +52,8 @@ async def resume_journal(
             careful = _careful(interpreting(workflow, connection, watching), journal.pending)
             with continuing(careful, path, journal) as recorded:
                 turn = workflow.pipeline(connection)
-                return await drive(turn, last.state, recorded, tell, watching.get("cancel"))
+                driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
+                return driven.map(workflow.typed)
     except BackendError as error:
         return halted(BackendFailed(fault=error.fault, attempts=1), last.state, tell)
 

@@ -63,7 +63,7 @@ def replay(journal: str | Path | Journal, workflow: Workflow) -> Result[Finished
         if step.halt is not None:
             return Failure(Halted(halt=step.halt, state=step.state))
         if isinstance(step.state.phase, Done):
-            return Success(Finished(outcome=step.state.phase.outcome, state=step.state))
+            return Success(workflow.typed(Finished(outcome=step.state.phase.outcome, state=step.state)))
     last = f"; begun, and never finished: {name_of(record.pending)}" if record.pending else ""
     raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
 

@@ -89,7 +89,8 @@ async def resume(
             header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection))
             with recording(interpret, watching.get("journal"), header) as recorded:
                 turn = workflow.pipeline(connection)
-                return await drive(turn, state, recorded, tell, watching.get("cancel"))
+                ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
+                return ended.map(workflow.typed)
     except BackendError as error:
         return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
 

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from inspect import Parameter
+from typing import Self
 
 import docstring_parser
 import msgspec
@@ -22,6 +23,23 @@ class Signature(Struct, frozen=True, kw_only=True):
     parameters: Raw
 
 
+Convert = Callable[[str], dict[str, object]]
+"""From arguments, JSON text that fits the schema, to what the function is called with, by name."""
+
+
+class Explicit(functools.partial[object]):
+    """A function beside what is said of its parameters, where its own signature does not say it."""
+
+    def __new__(cls, function: Function, signature: Signature, convert: Convert) -> Self:
+        """The function; its signature and the way to its values go with it."""
+        made = super().__new__(cls, function)
+        made.signature, made.convert = signature, convert
+        return made
+
+    signature: Signature
+    convert: Convert
+
+
 def describe(function: Function) -> Signature | tuple[str, ...]:
     """The function's signature as a model is given it; or every mistake in it, a sentence each.
 
@@ -31,6 +49,8 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     NumPy or Sphinx style, unless the annotation has its own. Methods, partials (what is bound is not offered
     to the model) and objects with `__call__` are functions too.
     """
+    if isinstance(function, Explicit):
+        return function.signature
     name = name_of(function)
     parameters, problems = offered(function)
     hints, unresolved = types_of(function, parameters)
@@ -51,15 +71,14 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     )
 
 
-Convert = Callable[[str], dict[str, object]]
-
-
 def converter(function: Function) -> Convert:
     """Made once for a function: from arguments, JSON text that fits its schema, to values of its parameters' types.
 
     The conversion raises ValueError naming the parameter whose value its type refuses after all: a type can ask
     for more than its JSON Schema says.
     """
+    if isinstance(function, Explicit):
+        return function.convert
     parameters, _ = offered(function)
     hints, _ = types_of(function, parameters)
     decoders: dict[str, msgspec.json.Decoder[object]] = {name: decoder_of(hint) for name, hint in hints.items()}

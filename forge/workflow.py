@@ -14,6 +14,8 @@ from forge.definition import OnText, compaction_mistakes, mistakes, warning_mist
 from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
+from forge.loop import Finished
+from forge.result import RESULT, result_of, result_tool
 from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
@@ -27,7 +29,7 @@ from stages.rescue.template import Markers, template_family
 from stages.rules import InDoubtPolicy, Ladder, RepairLimits, Rules
 from stages.schema import Check, checker
 from stages.serialize import Mode, overhead
-from stages.state import Budget, Ledger, Ready, State
+from stages.state import Budget, Completed, Ledger, Ready, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
@@ -51,6 +53,8 @@ class Workflow:
     `grounded` names, for a tool, the arguments whose values must have been seen (see `tool`).
     `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
+    `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
+    instance of it.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
     `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
@@ -94,6 +98,7 @@ class Workflow:
         ladder: Ladder | None = None,
         max_repeats: int | None = 2,
         families: Sequence[Family] = (),
+        result: object = None,
     ) -> None:
         self.name = name
         self.system_prompt = system_prompt
@@ -109,7 +114,8 @@ class Workflow:
         self._guards = tuple(guards)
         self._without: frozenset[str] = frozenset()
         self._families = tuple(families)
-        synthetic = (respond_tool(),) if on_text == "respond" else ()
+        synthetic: list[Callable[..., object]] = [respond_tool()] if on_text == "respond" else []
+        synthetic += [] if result is None else [result_tool(result)]
         made = [t if isinstance(t, Tool) else tool(t) for t in (*tools, *synthetic)]
         ends = {terminal_tool} if isinstance(terminal_tool, str) else set(terminal_tool)
         specs = tuple(replace(t.spec, effect="terminal") if t.name in ends else t.spec for t in made)
@@ -137,6 +143,7 @@ class Workflow:
             *guard_mistakes(self.rules, grounded or {}),
         ):
             raise DefinitionError(problems)
+        self._result = None if result is None else result_of(result)
         self.functions = {t.name: t.function for t in made}
         self.execute = Tools(self.functions, self.rules.tools)
         self._validates: dict[tuple[bool, Markers | None, Form], Stage] = {}
@@ -157,6 +164,13 @@ class Workflow:
         system = fill(self.system_prompt, prompt_vars or {})
         opening = (System(text=system),) if system else ()
         return State(history=(*opening, asked), ledger=ledger, run=uuid4().hex)
+
+    def typed(self, finished: Finished) -> Finished:
+        """The end of a run of this workflow, with its value as an instance of the type `result` if it has one."""
+        ending = finished.outcome
+        if self._result is None or not isinstance(ending, Completed) or ending.tool != RESULT:
+            return finished
+        return replace(finished, result=self._result(ending.value))
 
     def pipeline(self, connection: Connection) -> Stage:
         """One turn: its stages composed."""

@@ -12,6 +12,7 @@ from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin
 from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.results import failed, succeeded
+from forge.loop import Finished
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
 from stages.message import sound
@@ -82,7 +83,7 @@ class Guardrails:
     @property
     def action(self) -> Action:
         """What is to be done now, once more. ForgeError when the task was halted."""
-        return next_action(self._now)
+        return self._typed(next_action(self._now))
 
     def hear(self, message: str) -> None:
         """The user said something more. To be told before the model is called; guards may look at it."""
@@ -181,7 +182,10 @@ class Guardrails:
 
     def _go(self, outcome: Outcome) -> Action:
         self._now, action = answered(self._turn, self._now, outcome)
-        return action
+        return self._typed(action)
+
+    def _typed(self, action: Action) -> Action:
+        return self._workflow.typed(action) if isinstance(action, Finished) else action
 
 
 _ADVICE: dict[type, str] = {
