@@ -274,3 +274,94 @@ def test_a_pattern_in_other_words_means_the_same(middle: str, text: str) -> None
     if written is not None:
         original = jsonschema_rs.is_valid({"pattern": f"^{middle}$"}, text)
         assert jsonschema_rs.is_valid({"pattern": written}, text) == original
+
+
+def strict(schema: object) -> tuple[Json, tuple[str, ...]]:
+    """The member `a` in OpenAI's strict subset, required, and what was dropped."""
+    whole = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    result = project(json.dumps(whole).encode(), "openai-strict")
+    assert not result.refused
+    return json.loads(bytes(result.schema))["properties"]["a"], result.dropped
+
+
+CLOSED = {"additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "left", "dropped"),
+    [
+        ({"type": "string", "description": "x", "default": "y"}, {"description": "x", "type": "string"}, ()),
+        ({"type": "string", "minLength": 1}, {"type": "string"}, ('minLength at "a"',)),
+        ({"type": "integer", "minimum": 1}, {"minimum": 1, "type": "integer"}, ()),
+        ({"enum": ["a", None]}, {"type": ["null", "string"], "enum": ["a", None]}, ()),
+        ({"const": 1}, {"type": "integer", "enum": [1]}, ()),
+        ({"enum": [True, 1.5]}, {"type": ["boolean", "number"], "enum": [True, 1.5]}, ()),
+        (
+            {"type": "object", "properties": {"b": {"type": "null"}}},
+            {
+                "type": "object",
+                "properties": {"b": {"anyOf": [{"type": "null"}, {"type": "null"}]}},
+                "required": ["b"],
+                **CLOSED,
+            },
+            (),
+        ),
+        (
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "null"}], "minItems": 2, "maxItems": 2},
+            {
+                "minItems": 2,
+                "maxItems": 2,
+                "type": "array",
+                "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            },
+            ('prefixItems at "a"',),
+        ),
+        (
+            {"allOf": [{"type": "integer"}, {"minimum": 1}], "description": "both"},
+            {"description": "both", "type": "integer", "minimum": 1},
+            (),
+        ),
+    ],
+)
+def test_what_the_strict_subset_makes_of_a_part(schema: object, left: object, dropped: tuple[str, ...]) -> None:
+    assert strict(schema) == (left, dropped)
+
+
+def nested(depth: int) -> dict[str, object]:
+    inner: dict[str, object] = {"type": "string"}
+    for _ in range(depth):
+        inner = {"type": "object", "properties": {"a": inner}, "required": ["a"]}
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"properties": {"a": {}}}, 'members of any name may stand at "a"'),
+        ({"properties": {"a": {"type": "object"}}}, 'members of any name may stand at "a"'),
+        ({"properties": {"a": {"type": "object", "additionalProperties": {"type": "integer"}}}}, "any name"),
+        ({"properties": {"é": {"type": "null"}}, "additionalProperties": True}, "further members"),
+        ({"properties": {"a": {"type": "array"}}}, 'anything may stand at "a[]"'),
+        ({"properties": {"a": {"enum": [{}]}}}, "an object or a list is among the values"),
+        (nested(12), "nested deeper"),
+        ({"properties": {f"p{n}": {"type": "null"} for n in range(5001)}}, "5001 members"),
+        ({"properties": {"a": {"enum": [f"{n}" for n in range(1001)]}}}, "1001 listed values"),
+    ],
+)
+def test_what_cannot_be_strict_is_refused_with_the_reason_and_stays_as_llama_has_it(schema: object, says: str) -> None:
+    encoded = json.dumps({"type": "object", **schema}).encode()  # type: ignore[dict-item]  # of a table
+    result = project(encoded, "openai-strict")
+    assert says in result.refused
+    assert bytes(result.schema) == bytes(project(encoded, "llama.cpp").schema)
+
+
+def test_recursion_stays_a_reference() -> None:
+    node = {
+        "type": "object",
+        "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+        "required": ["next"],
+    }
+    result = project(json.dumps(node).encode(), "openai-strict")
+    root = {"$ref": "#/$defs/root"}
+    assert not result.refused
+    assert json.loads(bytes(result.schema))["properties"]["next"] == {"anyOf": [root, {"type": "null"}]}

@@ -235,7 +235,10 @@ def test_a_reply_over_ollama_comes_back_without_the_ids_that_it_has_not(reply: R
 def test_a_reply_over_the_messages_api_comes_back(reply: Reply, cached: int) -> None:
     usage = reply.usage and msgspec.structs.replace(reply.usage, prompt=reply.usage.prompt + cached, cached=cached)
     whole = msgspec.structs.replace(reply, usage=usage)
-    assert anthropic.decode_reply(servers.anthropic_reply(whole)) == whole
+    found = anthropic.decode_reply(servers.anthropic_reply(whole))
+    assert isinstance(found, Reply)
+    assert bool(found.sealed) == bool(whole.reasoning)
+    assert msgspec.structs.replace(found, sealed="") == whole
 
 
 @pytest.mark.parametrize("decode", [openai.decode_reply, ollama.decode_reply, anthropic.decode_reply])
