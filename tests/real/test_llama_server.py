@@ -1,0 +1,128 @@
+"""A real llama-server under the ServerManager: options that it takes, its last words, a slot that is freed."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec import Raw
+
+from forge.backends import BudgetMode, Launch, ServerManager
+from forge.backends.ready import Died
+from forge.slot_worker import SlotWorker
+from stages.effect import Replied, Request, Send, Undelivered
+from tests.real.llama_server import llama_server
+
+Make = Callable[..., ServerManager]
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    return llama_server()
+
+
+@pytest.fixture
+def make(program: str, smol_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setenv("FORGE_STATE", str(tmp_path))
+
+    def manager(budget: BudgetMode | None = None, api_key: str = "", **launching: object) -> ServerManager:
+        given = {"model": str(smol_path), "executable": program, "threads": 1} | launching
+        return ServerManager(Launch(**given), budget=budget, api_key=api_key)  # type: ignore[arg-type]  # of a test
+
+    return manager
+
+
+@pytest.mark.parametrize(
+    "launching",
+    [
+        {"context_tokens": 512, "slots": 2},
+        {"context_tokens": 512, "slots": 2, "kv_unified": True},
+        {"context_tokens": 512, "cache_type_k": "q8_0", "cache_type_v": "q8_0", "flash_attention": "on"},
+        {"context_tokens": 512, "gpu_layers": 0, "flags": ("--no-warmup",)},
+        {"context_tokens": 512, "model": "smollm2-135m", "program": "local", "executable": ""},
+        {"context_tokens": 512, "slots": 2, "kv_unified": True, "program": "local", "executable": ""},
+        {"context_tokens": 512, "slots": 2, "cache_type_k": "q8_0", "program": "local", "executable": ""},
+    ],
+)
+def test_a_conversation_has_the_context_that_was_asked_for(make: Make, launching: dict[str, object]) -> None:
+    async def go() -> None:
+        async with make(**launching) as server, server.connect() as connection:
+            assert server.budget.tokens == connection.context_tokens == 512
+            props = asked(server.url, "/props")
+            assert props["default_generation_settings"]["n_ctx"] == 512
+            assert props["total_slots"] == launching.get("slots", 1)
+            assert isinstance(await connection.send(say(4)), Replied)
+
+    asyncio.run(go())
+
+
+def asked(url: str, path: str) -> dict[str, dict[str, object]]:
+    answer: dict[str, dict[str, object]] = httpx.get(url + path, trust_env=False).raise_for_status().json()
+    return answer
+
+
+def say(tokens: int) -> Send:
+    head, message = Raw(b'{"max_tokens":%d}' % tokens), Raw(b'{"role":"user","content":"Go."}')
+    return Send(request=Request(head=head, messages=(message,)), turn=1)
+
+
+def wait_until_busy(url: str) -> None:
+    while not httpx.get(f"{url}/slots", trust_env=False).json()[0]["is_processing"]:
+        pass
+
+
+def test_without_a_word_on_the_context_it_is_the_server_s_own(make: Make) -> None:
+    async def go() -> list[int]:
+        found = []
+        for mode in (BudgetMode.BACKEND, BudgetMode.FORGE_FULL, BudgetMode.FORGE_FAST):
+            async with make(budget=mode) as server:
+                found.append(server.budget.tokens)
+        return found
+
+    backend, full, fast = asyncio.run(go())
+    assert backend == full == 8192, "what the model was trained for"
+    assert fast == 4096
+
+
+def test_the_key_is_asked_for_and_known(make: Make) -> None:
+    async def go() -> None:
+        async with make(api_key="sk-very-secret-key", context_tokens=512) as server:
+            with pytest.raises(httpx.HTTPStatusError, match="401"):
+                asked(server.url, "/props")
+            async with server.connect() as connection:
+                assert isinstance(await connection.send(say(4)), Replied)
+            assert server.log is not None
+            assert "sk-very-secret-key" not in server.log.read_text()
+
+    asyncio.run(go())
+
+
+def test_its_own_last_words_are_understood(make: Make) -> None:
+    with pytest.raises(Died, match="does not know an option"):
+        asyncio.run(make(flags=("--frobnicate",)).start())
+
+
+def test_a_damaged_model_is_named(make: Make, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(b"GGUF" + b"\0" * 100)
+    with pytest.raises(Died, match="failed to load model") as caught:
+        asyncio.run(make(model=str(damaged)).start())
+    assert caught.value.exit_code == 1
+
+
+def test_a_call_that_makes_room_frees_the_server_s_only_slot(make: Make) -> None:
+    """The long one alone would take all of the context; the short one doesn't wait for that."""
+
+    async def go() -> tuple[Replied | Undelivered, int]:
+        async with make(context_tokens=4096) as server, SlotWorker() as worker, server.connect() as connection:
+            long = asyncio.create_task(worker.submit(lambda: connection.send(say(4000)), priority=9, preemptible=True))
+            await asyncio.to_thread(wait_until_busy, server.url)
+            short = await worker.submit(lambda: connection.send(say(4)), priority=1)
+            assert not long.done()
+            long.cancel()
+            return short, worker.statistics.preemptions
+
+    short, preemptions = asyncio.run(go())
+    assert isinstance(short, Replied)
+    assert preemptions == 1
