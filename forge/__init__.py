@@ -1,6 +1,7 @@
 """Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
 
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
+from forge.interpreters.redact import Redact
 from forge.loop import Finished, Halted, drive
 from forge.parameters import IdempotencyKey
 from forge.recovery import resume_journal
@@ -18,6 +19,7 @@ __all__ = [
     "Halted",
     "IdempotencyKey",
     "NoCompact",
+    "Redact",
     "SlidingWindowCompact",
     "Summarize",
     "TieredCompact",

@@ -16,7 +16,7 @@ from returns.result import Success
 
 from forge.decision import Decision, decision
 from forge.interpreters.recorded import Journal, read_journal
-from forge.replay import Step, states
+from forge.replay import Step, as_recorded, states
 from forge.workflow import Workflow
 from stages.compaction import NoCompact
 from stages.pipeline import Stage
@@ -60,6 +60,7 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
     """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `forge.states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     run = [*states(record, workflow)]
+    workflow = as_recorded(record, workflow)
     connection = record.header.setup.connection()
     return tuple(
         Ablated(

@@ -7,8 +7,9 @@ from msgspec import Struct
 from returns.result import Result, Success
 
 from forge.difference import Difference, differences
+from forge.interpreters.marks import MARK
 from forge.interpreters.recorded import Journal, JournalError, read_journal
-from forge.replay import name_of
+from forge.replay import as_recorded, name_of
 from forge.workflow import Workflow
 from stages.deliver import deliver
 from stages.halt import Halt
@@ -56,7 +57,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
             entry = next(outcomes, None)
             if entry is None:
                 return None
-            if differences(entry.effect, state.phase.effect):
+            if differences(entry.effect, state.phase.effect, MARK if record.header.redacted else None):
                 sentence = f"both pipelines do something else than the recorded run: {name_of(entry.effect)} differs"
                 raise JournalError(f"{sentence}; forge replay shows where")
             delivered = deliver(state, entry.outcome)
@@ -68,7 +69,9 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
 
 
 def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
-    return given.stages(journal.header.setup.connection()) if isinstance(given, Workflow) else given
+    if not isinstance(given, Workflow):
+        return given
+    return as_recorded(journal, given).stages(journal.header.setup.connection())
 
 
 def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | None:

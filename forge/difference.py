@@ -1,5 +1,6 @@
 """Differences of two values of the same kind, field by field, with paths as people write them."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -25,9 +26,12 @@ class Difference(Struct, frozen=True, kw_only=True):
     after: str | None
 
 
-def differences(before: object, after: object) -> tuple[Difference, ...]:
-    """Where the JSON of the two differs, in its order; the smallest places, lists compared by position."""
-    return tuple(_walk(_json(before), _json(after)))
+def differences(before: object, after: object, hidden: re.Pattern[str] | None = None) -> tuple[Difference, ...]:
+    """Where the JSON of the two differs, in its order; the smallest places, lists compared by position.
+
+    What matches `hidden` in a text of `before` stands for anything.
+    """
+    return tuple(_walk(_json(before), _json(after), hidden))
 
 
 def as_lines(found: tuple[Difference, ...], names: tuple[str, str], limit: int = 10) -> str:
@@ -48,7 +52,7 @@ def _json(value: object) -> Json:
     return decoded
 
 
-def _walk(before: Json, after: Json) -> Iterator[Difference]:
+def _walk(before: Json, after: Json, hidden: re.Pattern[str] | None) -> Iterator[Difference]:
     """With a stack of its own: what a model said may be nested deeper than Python calls may be."""
     left: list[tuple[Path, Json, Json]] = [((), before, after)]
     while left:
@@ -63,8 +67,30 @@ def _walk(before: Json, after: Json) -> Iterator[Difference]:
                 indexed = [((*path, i), _at(old, i), _at(new, i)) for i in range(length)]
                 left.extend(reversed(indexed))
             case _:
-                if old is not new and (type(old) is not type(new) or old != new):
+                if old is new or (type(old) is type(new) and old == new):
+                    continue
+                if hidden is None or not isinstance(old, str) or not _stands_for(old, new, hidden):
                     yield _difference(path, old, new)
+
+
+def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
+    """Whether the two are the same but for what is hidden in the first; linear: each part is looked for once."""
+    if new is _ABSENT or not hidden.search(old):
+        return False
+    if hidden.fullmatch(old):
+        return True
+    if not isinstance(new, str):
+        return False
+    first, *middle, last = hidden.split(old)
+    if len(new) < len(first) + len(last) or not (new.startswith(first) and new.endswith(last)):
+        return False
+    at, end = len(first), len(new) - len(last)
+    for part in middle:
+        found = new.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
 
 
 _ABSENT = "\0absent"

@@ -42,6 +42,9 @@ async def resume_journal(
     journal = _unanswered(read_journal(path))
     if journal.header.workflow != workflow.name:
         raise JournalError(f"{path} records the workflow {journal.header.workflow!r}, not {workflow.name!r}")
+    if journal.header.redacted:
+        hidden = ", ".join(journal.header.redacted)
+        raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
     *_, last = states(journal, workflow)
     if ended := _ended(last):
         return ended.map(workflow.typed)

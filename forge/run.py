@@ -12,6 +12,7 @@ from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
 from forge.interpreters.recorded import Header
+from forge.interpreters.redact import Redact, Redactor
 from forge.interpreters.tools import unheard
 from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
@@ -31,7 +32,8 @@ class Watching(TypedDict, total=False):
     `observer` is called with each event, `on_message` with each message that the history grows by (not with those of
     an earlier conversation), `on_compact` with each compaction; one that raises is logged, and the run goes on.
     Setting `cancel` ends the run. `ask` is asked about tools that want approval. `journal` is the file to record the
-    run in. `sampling` are the options of this run's replies, over those of the backend.
+    run in, `redact` what must not stand there. `sampling` are the options of this run's replies, over those of the
+    backend.
     """
 
     observer: Observer
@@ -40,6 +42,7 @@ class Watching(TypedDict, total=False):
     cancel: asyncio.Event
     ask: Asker
     journal: str
+    redact: Redact
     sampling: Sampling
 
 
@@ -86,8 +89,11 @@ async def resume(
             connection = with_sampling(found, watching.get("sampling"))
             state = await _counted(workflow, state, connection)
             interpret = interpreting(workflow, connection, watching)
-            header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection))
-            with recording(interpret, watching.get("journal"), header) as recorded:
+            redact = watching.get("redact")
+            hidden = redact.kinds() if redact else ()
+            header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection), redacted=hidden)
+            redactor = Redactor(redact, workflow.reader(connection), tuple(workflow.functions)) if redact else None
+            with recording(interpret, watching.get("journal"), header, redactor) as recorded:
                 turn = workflow.pipeline(connection)
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
                 return ended.map(workflow.typed)

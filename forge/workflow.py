@@ -23,6 +23,7 @@ from stages.fold import FailedAttempts, Reasoning
 from stages.guards import guards_of
 from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.pipeline import falling_back
+from stages.reading import Read, reader
 from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
@@ -242,6 +243,12 @@ class Workflow:
             _validates={},
         )
         return other
+
+    def reader(self, connection: Connection) -> Read:
+        """The function that finds the calls in a reply, as the stage `validate` does on that model."""
+        in_text = _mode(self.rules, connection) != "native"
+        grammars = self._grammars(connection.markers)
+        return reader(self.rules, in_text=in_text, families=grammars, checks=self.checks, form=connection.form)
 
     def _validate(self, markers: Markers | None, form: Form, *, in_text: bool) -> Stage:
         """The stage that reads replies, kept from run to run: its grammars take longer to compile than a turn takes."""

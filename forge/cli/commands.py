@@ -102,6 +102,7 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", type=int, metavar="N", help="stops at state N, and shows all of it")
     parser.add_argument("--step", action="store_true", help="stops at each state, and asks what to do")
     parser.add_argument("--json", action="store_true", help="a line of JSON a state; the last has the state itself")
+    parser.add_argument("--html", type=Path, metavar="OUT", help="writes the timeline of the run as a page")
     parser.set_defaults(command=run_replay)
 
 

@@ -1,8 +1,10 @@
 """`forge replay`: a recorded run shown as it stands in its journal, or run again, state by state."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -11,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.cli.load import load_workflow
+from forge.cli.page import page
 from forge.cli.state_view import described, phase_of
 from forge.cli.view import View, printable
 from forge.errors import ForgeError
@@ -28,18 +31,33 @@ def run_replay(options: argparse.Namespace) -> int:
     journal = read_journal(options.file)
     console = Console(highlight=False)
     if not options.workflow:
-        if options.step or options.to is not None or options.json:
-            raise ForgeError("--step, --to and --json show states, and only a workflow can make them; add --workflow")
+        if options.step or options.to is not None or options.json or options.html:
+            sentence = "--step, --to, --json and --html show states, and only a workflow can make them; add --workflow"
+            raise ForgeError(sentence)
         _header(console, journal)
         for line in recorded(journal):
             console.print(line, soft_wrap=True)
         return 0
     steps = states(journal, _workflow(console, journal, options))
     try:
+        if options.html:
+            return _as_page(console, journal, steps, options.html)
         return _as_json(steps, options.to) if options.json else _walk(console, steps, options)
     except DivergenceError as error:
         console.print(Text(f"at state {error.step.number}: {error}", style="red"), soft_wrap=True)
         return 1
+
+
+def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Path) -> int:
+    content = page(journal.header, steps)
+    try:
+        # As with the journal: it has all that was said, and is its owner's alone.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
+    console.print(f"written: {path}", markup=False, soft_wrap=True)
+    return 0
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -37,11 +37,13 @@ class Header(Struct, frozen=True, kw_only=True):
     """The first line: the state that the run began with and what it was set up for, all that a replay needs.
 
     `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for people; nothing is computed from them.
+    `redacted` says what is hidden in it (`forge.interpreters.redact`).
     """
 
     workflow: str
     state: State
     setup: Setup = Setup()
+    redacted: tuple[str, ...] = ()
     forge: str = ""
     started: str = ""
     version: int = VERSION

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Done, Header, Journal, JournalError, Started, shortened
+from forge.interpreters.redact import Redactor
 from stages.effect import Effect, Execute, Outcome, Request, Send
 
 if sys.platform != "win32":
@@ -22,8 +23,12 @@ if sys.platform != "win32":
 
 
 @contextmanager
-def recording(interpret: Interpreter, path: str | Path | None, header: Header) -> Iterator[Interpreter]:
+def recording(
+    interpret: Interpreter, path: str | Path | None, header: Header, redactor: Redactor | None = None
+) -> Iterator[Interpreter]:
     """The interpreter, with all that passes through it written to a new file at `path`; None: not written.
+
+    `redactor` hides what must not be in it.
 
     JournalError if there is a file of that name already, or the disk is full.
     """
@@ -31,8 +36,9 @@ def recording(interpret: Interpreter, path: str | Path | None, header: Header) -
         yield interpret
         return
     with _opened(Path(path), os.O_CREAT | os.O_EXCL) as file:
-        _append(file, replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}"))
-        yield _writing(interpret, file, Request())
+        dated = replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}")
+        _append(file, _encoded(dated, None, redactor))
+        yield _writing(interpret, file, Request(), redactor)
 
 
 @contextmanager
@@ -49,14 +55,19 @@ def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> It
         yield _writing(interpret, file, journal.last)
 
 
-def _writing(interpret: Interpreter, file: FileIO, last: Request) -> Interpreter:
+def _encoded(line: Header | Started | Done, about: Effect | Outcome | None, redactor: Redactor | None) -> bytes:
+    return redactor.written(line, about) if redactor else msgspec.json.encode(line)
+
+
+def _writing(interpret: Interpreter, file: FileIO, last: Request, redactor: Redactor | None = None) -> Interpreter:
     async def perform(effect: Effect) -> Outcome:
         nonlocal last
         # What a tool does to the world cannot be undone: that it was begun must outlive a loss of power.
-        _append(file, Started(effect=shortened(effect, last)), durable=isinstance(effect, Execute))
+        begun = _encoded(Started(effect=shortened(effect, last)), effect, redactor)
+        _append(file, begun, durable=isinstance(effect, Execute))
         last = effect.request if isinstance(effect, Send) else last
         outcome = await interpret(effect)
-        _append(file, Done(outcome=outcome))
+        _append(file, _encoded(Done(outcome=outcome), outcome, redactor))
         return outcome
 
     return perform
@@ -90,8 +101,8 @@ def _lock(file: FileIO) -> None:
         raise JournalError(f"another run is writing the journal {file.name}") from None
 
 
-def _append(file: FileIO, line: Header | Started | Done, *, durable: bool = False) -> None:
-    left = memoryview(msgspec.json.encode(line) + b"\n")
+def _append(file: FileIO, line: bytes, *, durable: bool = False) -> None:
+    left = memoryview(line + b"\n")
     try:
         while left:
             left = left[file.write(left) :]

@@ -1,0 +1,229 @@
+"""Redaction: a secret is nowhere in the file, and the journal is still replayed, bisected, ablated."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forge import Workflow, replay, run_sync, tool
+from forge.ablation import ablate
+from forge.bisect import bisect
+from forge.errors import DefinitionError
+from forge.interpreters.marks import PROTOCOL
+from forge.interpreters.recorded import JournalError, read_journal
+from forge.interpreters.redact import Field, Redact
+from forge.interpreters.scripted import Line, Scripted, call
+from forge.recovery import resume_journal
+from stages.effect import Approved, Ask, RawCall, Reply
+from stages.serialize import Mode
+from tests.flows import Desk
+
+
+class Bank:
+    """A workflow that handles what must not be written down."""
+
+    def __init__(self, **options: object) -> None:
+        self.paid: list[tuple[str, int]] = []
+        self.workflow = Workflow(
+            "bank",
+            tools=[tool(effect="read")(self.customer), tool(self.pay), tool(approval=True)(self.close)],
+            terminal_tool="close",
+            **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+        )
+
+    def customer(self, name: str) -> dict[str, object]:
+        """Look a customer up."""
+        return {"city": "Hallstatt", "born": 19710, "tags": ['a"b\\c vip']}
+
+    def pay(self, card: str, pin: int) -> str:
+        """Pay."""
+        self.paid.append((card, pin))
+        return f"paid with {card}, pin {pin}"
+
+    def close(self, card: str) -> str:
+        """Close."""
+        return f"closed {card}"
+
+
+MARKED = "[redacted 1]"
+CARD, PIN = "4111-1111-2222", 73915
+RULES = Redact(arguments=("pay.card", "*.pin", "close.card"), results=("customer",))
+
+
+async def yes(ask: Ask) -> Approved:
+    return Approved(digest=ask.digest)
+
+
+def recorded(path: Path, script: list[Line], redact: Redact, mode: Mode = "native", message: str = "Go.") -> Bank:
+    bank = Bank()
+    model = Scripted(script, mode=mode)
+    run_sync(bank.workflow, message, backend=model, journal=str(path), redact=redact, ask=yes).unwrap()
+    return bank
+
+
+def in_text(name: str, /, **arguments: object) -> str:
+    return json.dumps({"tool": name, "args": arguments})
+
+
+NATIVE: list[Line] = [
+    call("customer", name="Eva"),
+    f"I will pay with {CARD}, her pin is {PIN}, she lives in Hallstatt.",
+    call("pay", card=CARD, pin=PIN),
+    call("close", card=CARD),
+]
+SPOKEN: list[Line] = [
+    in_text("customer", name="Eva"),
+    "```json\n" + in_text("pay", card=CARD, pin=PIN) + "\n```",
+    "I close it.\n" + in_text("close", card=CARD),
+]
+ESCAPED: list[Line] = [
+    Reply(calls=(RawCall(name="pay", arguments=json.dumps({"card": CARD, "pin": PIN}).replace("4", "\\u0034")),)),
+    f'<tool_call>{{"name": "close", "arguments": {{"card": "{CARD}"}}}}</tool_call>',
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "mode"), [(NATIVE[:1] + NATIVE[2:], "native"), (SPOKEN, "prompted"), (ESCAPED, "native")]
+)
+def test_a_secret_is_nowhere_in_the_file_and_the_replay_runs(tmp_path: Path, script: list[Line], mode: Mode) -> None:
+    path = tmp_path / "run.jsonl"
+    bank = recorded(path, script, RULES, mode)
+    assert bank.paid == [(CARD, PIN)], "the tool had the real values"
+    written = path.read_text()
+    for secret in (CARD, str(PIN), "Hallstatt", "19710", "vip", "0034111"):
+        assert secret not in written, secret
+    assert "[redacted 1]" in written
+    result = replay(path, Bank().workflow).unwrap()
+    assert str(result.value).startswith("closed [redacted")
+
+
+def test_what_the_model_says_of_a_secret_that_is_known_is_hidden_too(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    script: list[Line] = [call("pay", card=CARD, pin=PIN), f"Paid with {CARD}, pin {PIN}.", call("close", card=CARD)]
+    recorded(path, script, RULES)
+    assert CARD not in path.read_text()
+    assert str(PIN) not in path.read_text()
+    assert replay(path, Bank().workflow).unwrap().state.ledger.turn == 3
+
+
+def test_a_call_that_cannot_be_read_gives_nothing_away(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    damaged = Reply(calls=(RawCall(name="pay", arguments='{"card": "' + CARD + '", "pin" ' + str(PIN)),))
+    torn = f'<tool_call>{{"name": "pay", "arguments": {{"card": "{CARD}", "pin" {PIN}'
+    recorded(path, [damaged, torn, call("close", card="none-of-it")], RULES)
+    assert str(PIN) not in path.read_text()
+    assert "2222" not in path.read_text()
+
+
+def test_known_values_and_patterns_are_hidden_in_what_the_user_says(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    rules = Redact(values=("hunter2",), patterns=(r"\d{4}-\d{4}-\d{4}",))
+    recorded(path, [call("close", card=CARD)], rules, message=f"The word is hunter2, the card {CARD}.")
+    assert "hunter2" not in path.read_text()
+    assert CARD not in path.read_text()
+    assert replay(path, Bank().workflow)
+
+
+def test_a_rule_of_the_user_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    seen: list[Field] = []
+
+    def where(field: Field) -> bool:
+        seen.append(field)
+        return field.tool == "close"
+
+    recorded(path, [call("pay", card="none", pin=1), call("close", card=CARD)], Redact(where=where))
+    assert CARD not in path.read_text()
+    assert "none" in path.read_text()
+    assert Field(tool="pay", argument="pin", text="1") in seen
+
+
+def test_a_hash_of_a_secret_is_no_way_to_it(tmp_path: Path) -> None:
+    """The digest that an approval is bound to is made of the marks."""
+    path = tmp_path / "run.jsonl"
+    recorded(path, [call("close", card=CARD)], RULES)
+    (ask,) = [entry.effect for entry in read_journal(path).entries if isinstance(entry.effect, Ask)]
+    from stages.batch import digest
+
+    assert ask.digest == digest(ask.call)
+    assert CARD not in ask.call.arguments
+
+
+def test_bisect_and_ablation_work_on_what_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorded(path, SPOKEN, RULES, "prompted")
+    assert bisect(path, Bank().workflow, Bank().workflow) is None
+    assert {row.guardrail for row in ablate(path, Bank().workflow) if row.acted} <= {"rescue"}
+
+
+def test_a_divergence_says_that_the_journal_is_redacted(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorded(path, NATIVE[2:], RULES)
+    with pytest.raises(JournalError, match=r"The journal is redacted \(argument pay\.card, argument \*\.pin"):
+        replay(path, Bank(required_steps=["customer"]).workflow)
+
+
+def test_a_redacted_run_cannot_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorded(path, NATIVE[2:], RULES)
+    with pytest.raises(JournalError, match="cannot go on without what is hidden"):
+        asyncio.run(resume_journal(Bank().workflow, path, backend=Scripted([])))
+
+
+@pytest.mark.parametrize(
+    ("rules", "says"),
+    [
+        (Redact(arguments=("card",)), "'card' is no argument; write tool.argument"),
+        (Redact(arguments=("peel.card",)), "'peel.card' is no argument"),
+        (Redact(results=("peel",)), "there is no tool 'peel'"),
+        (Redact(patterns=(r"(a)\1",)), "is no RE2 pattern"),
+    ],
+)
+def test_rules_that_name_nothing_are_refused_before_anything_happens(tmp_path: Path, rules: Redact, says: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        recorded(tmp_path / "run.jsonl", [], rules)
+    assert says in str(error.value)
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_the_rules_do_not_show_the_secrets_they_name() -> None:
+    assert repr(Redact(values=("hunter2",), patterns=("x",))) == "Redact(1 value, 1 pattern)"
+
+
+secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(lambda text: len(text) >= 4 and text not in MARKED)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(secret=secrets, around=st.text(max_size=10), mode=st.sampled_from(["native", "prompted"]))
+def test_whatever_the_secret_it_is_not_written(tmp_path: Path, secret: str, around: str, mode: Mode) -> None:
+    path = tmp_path / "run.jsonl"
+    path.unlink(missing_ok=True)
+    text = f"{around}{secret}{around}"
+    spoken = json.dumps({"tool": "look", "args": {"what": secret}})
+    first: Line = call("look", what=secret) if mode == "native" else spoken
+    script = [first, text, call("finish", result=text)]
+    run_sync(
+        Desk().workflow,
+        "Go.",
+        backend=Scripted(script, mode=mode),
+        journal=str(path),
+        redact=Redact(arguments=("look.what",)),
+    )
+    for line in path.read_bytes().splitlines()[1:]:
+        assert not _says(msgspec.json.decode(line), secret)
+
+
+def _says(value: object, secret: str) -> bool:
+    match value:
+        case str():
+            return secret in value
+        case list():
+            return any(_says(item, secret) for item in value)
+        case dict():
+            return any(_says(item, secret) for name, item in value.items() if name not in PROTOCOL)
+        case _:
+            return False
