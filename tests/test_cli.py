@@ -139,6 +139,7 @@ def test_ctrl_c_ends_the_run_typed_with_its_journal_whole(flow: Path, server: st
         "Go.",
         "--backend",
         f"{server}/silent",
+        "--no-probe",
         "--var",
         "tone=x",
     ]
