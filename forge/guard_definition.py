@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.tool import Grounds, grounds
-from stages.rules import Rules, Rung
+from stages.rules import BatchPolicy, OnViolation, Rules, Rung
 from stages.tool import Grounded, Prerequisite, ToolSpec
 
 
@@ -34,6 +34,12 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds]) -> tuple[str, 
         found.append(
             f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"
         )
+    choices = {"batch": (rules.batch, BatchPolicy), "on_violation": (rules.on_violation, OnViolation)}
+    found += [
+        f"{option} is {value!r}; it must be one of {', '.join(get_args(known))}"
+        for option, (value, known) in choices.items()
+        if value not in get_args(known)
+    ]
     found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
     found += [problem for spec in rules.tools for bound in spec.grounded for problem in _grounding(spec, bound, names)]
     return tuple(found)

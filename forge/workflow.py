@@ -4,6 +4,7 @@ import copy
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Self
 from uuid import uuid4
 
@@ -21,13 +22,14 @@ from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, sen
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import guards_of
+from stages.guesses import kept
 from stages.message import Assistant, History, System, User, sound, turn_of
 from stages.pipeline import falling_back
 from stages.reading import Read, reader
 from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
-from stages.rules import InDoubtPolicy, Ladder, RepairLimits, Rules
+from stages.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
 from stages.schema import Check, checker
 from stages.serialize import Mode, overhead
 from stages.state import Budget, Completed, Ledger, Ready, State
@@ -52,6 +54,7 @@ class Workflow:
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `grounded` names, for a tool, the arguments whose values must have been seen (see `tool`).
+    `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
@@ -96,6 +99,8 @@ class Workflow:
         iteration_warning: int = 0,
         guards: Sequence[Guard] = (),
         grounded: Mapping[str, Grounds] | None = None,
+        batch: BatchPolicy = "auto",
+        on_violation: OnViolation = "block_all",
         ladder: Ladder | None = None,
         max_repeats: int | None = 2,
         families: Sequence[Family] = (),
@@ -131,6 +136,8 @@ class Workflow:
             max_tool_errors=max_tool_errors,
             max_repeats=max_repeats,
             ladder=ladder or Ladder(),
+            batch=batch,
+            on_violation=on_violation,
             max_parallel=max_parallel,
             max_calls=max_calls_per_reply,
             in_doubt=in_doubt,
@@ -212,7 +219,7 @@ class Workflow:
         return (
             send(rules),
             self._validate(markers, form, in_text=in_text),
-            enforce(*self.guards().values()),
+            enforce(*self.guards().values(), on_violation=rules.on_violation, keep=partial(kept, rules)),
             execute(rules),
         )
 

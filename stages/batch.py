@@ -9,7 +9,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from stages import nudges
-from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded, Unresolved
+from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
 from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
 from stages.progress import answered
 from stages.state import Attempt, Batch, Success
@@ -139,12 +139,13 @@ def successes(batch: Batch, turn: int) -> tuple[Success, ...]:
 def vain(batch: Batch, turn: int) -> tuple[Attempt, ...]:
     """What it remembers of those that did not. What raised gave no answer: the next try may."""
     calls = {call.id: call for call in batch.calls}
-    return tuple(_attempt(calls[r.call_id], r, turn) for r in batch.results if isinstance(r, Failed | Unresolved))
+    wrong = (result for result in batch.results if isinstance(result, Failed | Unresolved | Refused))
+    return tuple(_attempt(calls[result.call_id], result, turn) for result in wrong)
 
 
-def _attempt(call: ToolCall, result: Failed | Unresolved, turn: int) -> Attempt:
-    raised = isinstance(result, Failed) and result.counted
-    answer = "" if raised else answered(call.name, call.arguments, shown(result))
+def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
+    unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
+    answer = "" if unanswered else answered(call.name, call.arguments, shown(result))
     return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 
@@ -162,6 +163,8 @@ def noticed(notice: str, turn: int) -> tuple[User, ...]:
 
 
 def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
+    if isinstance(result, Refused):
+        return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
     return Tool(call_id=call.id, name=call.name, text=shown(result), status=_status(result), turn=turn)
 
 
@@ -173,7 +176,7 @@ def _status(result: CallResult) -> Status:
             return "unresolved"
         case Failed(counted=counted):
             return "failed" if counted else "final"
-        case NotRun():
+        case NotRun() | Refused():
             return "not_run"
         case InDoubt():
             return "in_doubt"
@@ -194,6 +197,8 @@ def shown(result: CallResult) -> str:
             return nudges.failed(error, message)
         case NotRun(reason=reason):
             return nudges.not_run(reason)
+        case Refused(text=text):
+            return text
         case InDoubt(reason=reason):
             return nudges.doubtful(reason)
         case _:

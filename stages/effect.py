@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
-from stages.message import ToolCall
+from stages.message import Kind, ToolCall
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -179,7 +179,15 @@ class InDoubt(Struct, frozen=True, kw_only=True, tag="in_doubt"):
     reason: str
 
 
-CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt
+class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
+    """A guard was against the call; `text` is the correction, `kind` its kind. No interpreter answers so."""
+
+    call_id: str
+    text: str
+    kind: Kind = Kind.RETRY_NUDGE
+
+
+CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused
 
 
 class Results(Struct, frozen=True, kw_only=True, tag="results"):

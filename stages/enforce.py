@@ -1,46 +1,88 @@
 """The stage `enforce`: ask the guards whether the calls may run."""
 
+from collections.abc import Callable
+
+from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import noticed
+from stages.batch import messages
+from stages.effect import Refused
 from stages.halt import Halt
-from stages.message import Assistant, Tool
+from stages.message import ToolCall
 from stages.pipeline import Stage, on
-from stages.state import Attempt, Ready, State, Vetted
+from stages.progress import canonical, in_vain
+from stages.rules import OnViolation
+from stages.state import Attempt, Batch, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop
 
+Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
+"""Which calls of a reply go on, and what the model is told of the others (D32)."""
 
-def enforce(*guards: Guard) -> Stage:
-    """Hand on a Vetted state that every guard allows; the first that does not decides what happens instead."""
+
+def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep | None = None) -> Stage:
+    """Hand on a Vetted state with the calls that every guard allows; without any, a Ready one with corrections.
+
+    A batch is refused whole once. If a call of it that was fine comes back in another that is refused, it runs: the
+    same is never refused in the same way twice (D32).
+    """
 
     @on(Vetted)
     def stage(state: State, phase: Vetted) -> Result[State, Halt]:
+        if keep is not None and len(phase.calls) > 1:
+            phase = _kept(phase, *keep(state, phase.calls))
+        calls, refused = phase.calls, phase.refused
         for guard in guards:
-            match guard(state, phase.calls):
+            if not calls:
+                break
+            match guard(state, calls):
                 case Stop(halt=halt):
                     return Failure(halt)
                 case Block() as block:
-                    return Success(_refused(state, phase, block))
+                    whole = on_violation == "block_all" and not _came_back(state, block, calls)
+                    more = _refusals(block, calls, whole=whole)
+                    gone = {one.call_id for one in more}
+                    calls, refused = tuple(call for call in calls if call.id not in gone), refused + more
+                    count: int = getattr(state.ledger, block.counter)
+                    state = state.note(**{block.counter: count + 1})
                 case Allow():
                     pass
                 case other:
                     raise TypeError(f"a guard answered {other!r}; it must return Allow(), Block(…) or Stop(…)")
-        return Success(state)
+        vetted = replace(phase, refused=refused) if refused else phase
+        return Success(state.to(vetted) if calls else _refused(state, vetted))
 
     return stage
 
 
-def _refused(state: State, phase: Vetted, block: Block) -> State:
-    if [c.call_id for c in block.corrections] != [call.id for call in phase.calls]:
+def _kept(phase: Vetted, calls: tuple[ToolCall, ...], notice: str) -> Vetted:
+    return replace(phase, calls=calls, notice="\n".join(filter(None, (notice, phase.notice))))
+
+
+def _refusals(block: Block, calls: tuple[ToolCall, ...], *, whole: bool) -> tuple[Refused, ...]:
+    if [c.call_id for c in block.corrections] != [call.id for call in calls]:
         raise ValueError("a guard's Block must have one correction for each call of the batch, in their order")
+    corrections = (c for c in block.corrections if whole or not c.beside)
+    return tuple(Refused(call_id=c.call_id, text=c.text, kind=block.kind) for c in corrections)
+
+
+def _came_back(state: State, block: Block, calls: tuple[ToolCall, ...]) -> bool:
+    """Whether a call that there is nothing against was refused with another one since the last progress."""
+    before = {(a.name, canonical(a.arguments)) for a in in_vain(state.ledger) if not a.answer}
+    beside = {correction.call_id for correction in block.corrections if correction.beside}
+    return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id in beside)
+
+
+def _refused(state: State, phase: Vetted) -> State:
+    """The next turn, with every call answered by what is wrong with it."""
     turn = state.ledger.turn
-    names = {call.id: call.name for call in phase.calls}
-    said = Assistant(text=phase.text, reasoning=phase.reasoning, sealed=phase.sealed, calls=phase.calls, turn=turn)
-    answers = (
-        Tool(call_id=c.call_id, name=names[c.call_id], text=c.text, kind=block.kind, turn=turn)
-        for c in block.corrections
+    batch = Batch(
+        calls=phase.calls,
+        text=phase.text,
+        reasoning=phase.reasoning,
+        sealed=phase.sealed,
+        results=phase.refused,
+        notice=phase.notice,
     )
-    count: int = getattr(state.ledger, block.counter)
-    refused = tuple(Attempt(name=call.name, arguments=call.arguments, turn=turn) for call in phase.calls)
-    noted = {block.counter: count + 1, "attempts": state.ledger.attempts + refused}
-    return state.say(said, *answers, *noticed(phase.notice, turn)).note(**noted).to(Ready())
+    attempts = tuple(Attempt(name=call.name, arguments=call.arguments, turn=turn) for call in phase.calls)
+    said = state.say(*messages(batch, turn))
+    return said.note(attempts=state.ledger.attempts + attempts).to(Ready())

@@ -37,7 +37,12 @@ def execute(rules: Rules) -> Stage:
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
         batch = Batch(
-            calls=phase.calls, text=phase.text, reasoning=phase.reasoning, sealed=phase.sealed, notice=phase.notice
+            calls=phase.calls,
+            text=phase.text,
+            reasoning=phase.reasoning,
+            sealed=phase.sealed,
+            results=phase.refused,
+            notice=phase.notice,
         )
         return go_on(state, capped(batch, rules.max_calls))
 

@@ -131,6 +131,31 @@ def ungrounded(name: str, problems: Sequence[str], source: str) -> str:
     return f"[UngroundedArgument] {name} was not run: {'; '.join(problems)}. {source}"
 
 
+def placeholder(name: str, found: Sequence[tuple[str, str]]) -> str:
+    """For a call with arguments that only stand for a value."""
+    what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
+    return (
+        f"[Placeholder] {name} was not run: {what}, which stands for a value and is none. First call the tool that "
+        f"finds the value and wait for its result; then call {name} with it."
+    )
+
+
+def only_the_first(name: str, others: Sequence[str]) -> str:
+    """For a reply of several calls where one at a time is asked for."""
+    return (
+        f"Only the first call of your reply was made, {name}; not {listed(others)}. Make one call at a time, "
+        "with values from the results that you have seen."
+    )
+
+
+def waits(run: Sequence[str], others: Sequence[str]) -> str:
+    """For a reply with calls that depend on what others of it will find."""
+    return (
+        f"Only {listed(run)} was called. {listed(others)} must wait for that result: now that you have it, call "
+        f"{others[0]} with the values in it."
+    )
+
+
 def not_seen(argument: str, value: str, sources: Sequence[str]) -> str:
     """What is wrong with one argument of such a call."""
     where = (

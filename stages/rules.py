@@ -47,6 +47,16 @@ Rung = Literal["open", "narrow", "pin"]
 """`open`: every tool that is legal. `narrow`: without those that are called in circles. `pin`: the next step only."""
 
 
+OnViolation = Literal["block_all", "block_call"]
+"""What one refused call does to the others of its reply (D7): none of them runs, or those that are legal do."""
+
+BatchPolicy = Literal["auto", "all", "first", "independent"]
+"""Which calls of one reply are run (D32): all; the first; those that need not wait for what others will find.
+
+`auto`: the first in the mode prompted, all in the others.
+"""
+
+
 class Ladder(Struct, frozen=True, kw_only=True):
     """What each reply in a row that brought nothing new leads to; after the last it begins again (D25).
 
@@ -74,6 +84,8 @@ class Rules(Struct, frozen=True, kw_only=True):
     max_repeats: int | None = 2
     """So often a call may be answered the same, with nothing new in between; None: any number of times (D6)."""
     ladder: Ladder = Ladder()
+    batch: BatchPolicy = "auto"
+    on_violation: OnViolation = "block_all"
     max_parallel: int = 4
     """So many reads run at the same time, at most (D12)."""
     max_calls: int = 32

@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.compaction.budget import ContextBudget
-from stages.effect import CallResult, Effect, HandOff, NeedsInput, Reply, Request
+from stages.effect import CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request
 from stages.message import Assistant, History, Message, ToolCall, size
 from stages.tokens import START, Report, length
 
@@ -208,13 +208,17 @@ class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
 
 
 class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
-    """Calls whose names and arguments are right; `text` and `reasoning` came with them. `notice`: see Batch."""
+    """Calls whose names and arguments are right; `text` and `reasoning` came with them. `notice`: see Batch.
+
+    `refused` are the answers to those of the calls that must not run.
+    """
 
     calls: tuple[ToolCall, ...]
     text: str = ""
     reasoning: str = ""
     sealed: str = ""
     notice: str = ""
+    refused: tuple[Refused, ...] = ()
 
 
 class Executed(Struct, frozen=True, kw_only=True, tag="executed"):

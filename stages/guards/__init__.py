@@ -1,13 +1,14 @@
 """Guards: pure functions of the state before a batch and of the batch, that allow, block or stop."""
 
 from stages.guards.grounding import grounding
+from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisites import prerequisites
 from stages.guards.repetition import repetition
 from stages.guards.steps import required_steps
 from stages.rules import Rules
 from stages.verdict import Guard
 
-__all__ = ["grounding", "guards_of", "prerequisites", "repetition", "required_steps"]
+__all__ = ["grounding", "guards_of", "no_placeholders", "prerequisites", "repetition", "required_steps"]
 
 
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
@@ -16,6 +17,7 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
     return (
         required_steps(rules),
         prerequisites(rules),
+        no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
     )

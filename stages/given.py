@@ -1,0 +1,75 @@
+"""Given: what the model was given, by its user and its tools, and which values of a call are not in it (D31)."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from stages.evidence import evidence, leaves
+from stages.message import Assistant, Kind, Tool, User
+from stages.schema.value import Json
+from stages.state import State
+from stages.tool import Grounded, ToolSpec
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """One thing that the model was given: by a tool, or, with an empty name, by the user.
+
+    `echo` are the values that do not count, because the call that was answered had brought them in.
+    """
+
+    tool: str
+    text: str
+    echo: tuple[Json, ...] = ()
+
+
+def ungrounded(tool: ToolSpec, arguments: str, given: tuple[Given, ...]) -> tuple[tuple[Grounded, Json], ...]:
+    """The arguments of a call that must have been seen and were not, with their values."""
+    values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
+    return tuple((bound, value) for bound, value in wanted if not _shown(value, relevant(bound, given)))
+
+
+def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
+    """What the argument's value may come from."""
+    return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
+
+
+def _shown(value: Json, given: tuple[Given, ...]) -> bool:
+    whole = evidence(one.text for one in given if not one.echo)
+    return all(whole.shows(leaf) or _beyond_echo(leaf, given) for leaf in leaves(_encoded(value)))
+
+
+def _beyond_echo(leaf: Json, given: tuple[Given, ...]) -> bool:
+    """Whether an error names the value by itself, not as what its own call had brought in."""
+    return any(
+        evidence((one.text,)).shows(leaf) and not evidence(map(_encoded, one.echo)).shows(leaf)
+        for one in given
+        if one.echo
+    )
+
+
+def given_in(state: State) -> tuple[Given, ...]:
+    """What stands in the history, and what compaction cut from it."""
+    return tuple(_given(state))
+
+
+def _given(state: State) -> Iterator[Given]:
+    for entry in state.cleared:
+        yield Given(tool=entry.name, text=entry.text)
+    arguments: dict[str, str] = {}
+    for message in state.history:
+        match message:
+            case User(kind=Kind.USER_INPUT, text=text):
+                yield Given(tool="", text=text)
+            case Assistant(calls=calls):
+                arguments.update((call.id, call.arguments) for call in calls)
+            case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
+                echo = () if status == "succeeded" else tuple(leaves(arguments.get(call_id, "{}")))
+                yield Given(tool=name, text=text, echo=echo)
+            case _:
+                pass
+
+
+def _encoded(value: Json) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,27 @@
+"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, `{{result}}` (D8, D32)."""
+
+from stages import nudges
+from stages.guesses import placeholders
+from stages.message import Kind, ToolCall
+from stages.rules import Rules
+from stages.state import State
+from stages.verdict import Allow, Block, Correction, Guard, Verdict
+
+
+def no_placeholders(rules: Rules) -> Guard:
+    """Block a batch with such a call. Counts as a refusal; the budget bounds it."""
+    tools = {tool.name: tool for tool in rules.tools}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        found = {call.id: placeholders(call, tools, state) for call in calls if call.name in tools}
+        if not any(found.values()):
+            return Allow()
+        corrections = (
+            Correction(call_id=call.id, text=nudges.placeholder(call.name, found[call.id]))
+            if found.get(call.id)
+            else Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
+            for call in calls
+        )
+        return Block(kind=Kind.RETRY_NUDGE, counter="refusals", corrections=tuple(corrections))
+
+    return guard

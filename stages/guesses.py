@@ -1,0 +1,117 @@
+"""Guesses: arguments that only stand for a value, and calls that should wait for what others will find (D32)."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from stages import nudges
+from stages.evidence import leaves, normal
+from stages.given import given_in, ungrounded
+from stages.message import Kind, ToolCall, User
+from stages.rules import BatchPolicy, Rules, missing, pending
+from stages.state import State
+from stages.tool import ToolSpec
+
+_WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
+_PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
+_SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
+_AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
+
+
+def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments of a call that only stand for a value, and what they say: `<customer_id from get_order>`.
+
+    What the user said, and what the tool's schema lists, is a value whatever it looks like.
+    """
+    schema = _properties(tools[call.name])
+    found = []
+    for name, raw in msgspec.json.decode(call.arguments, type=dict[str, Raw]).items():
+        texts = (leaf for leaf in leaves(bytes(raw).decode()) if isinstance(leaf, str))
+        found += [
+            (name, text) for text in texts if _stands_for(text, name, tools) and not _listed(text, schema.get(name))
+        ]
+    return tuple((name, text) for name, text in found if not _said(text, state))
+
+
+def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    plain = text.strip()
+    if len(plain) > 120:
+        return False
+    if wrapped := _WRAPPED.fullmatch(plain):
+        words = _words(next(group for group in wrapped.groups() if group is not None))
+        return not words.isdisjoint(_SPEAKS_OF_RESULTS) or _names(words, name, tools)
+    path = _PATH.fullmatch(plain)
+    if path and path[1] in tools:
+        return True
+    words = _words(plain)
+    named_tool = any(tool in plain for tool in tools)
+    return words - _AROUND == _words(name) or (named_tool and not words.isdisjoint(_SPEAKS_OF_RESULTS))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W_]+", text.lower()))
+
+
+def _names(words: frozenset[str], name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the words name the argument, or any tool."""
+    return _words(name) <= words or any(_words(tool) <= words for tool in tools)
+
+
+def _listed(text: str, schema: Raw | None) -> bool:
+    """Whether the argument's schema has the text as a value: an enum, a default."""
+    return schema is not None and msgspec.json.encode(text) in bytes(schema)
+
+
+def _said(text: str, state: State) -> bool:
+    wanted = normal(text)
+    said = (m.text for m in state.history if isinstance(m, User) and m.kind is Kind.USER_INPUT)
+    return any(wanted in normal(one) for one in said)
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, Raw] = {}
+
+
+def _properties(tool: ToolSpec) -> dict[str, Raw]:
+    return msgspec.json.decode(tool.parameters, type=_Schema).properties
+
+
+def policy_of(rules: Rules, state: State) -> BatchPolicy:
+    """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt (measured: D32)."""
+    if rules.batch != "auto":
+        return rules.batch
+    return "first" if state.sent.mode == "prompted" else "all"
+
+
+def kept(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
+    """The calls that need not wait for others of the same reply, and what the model is told of those that do."""
+    if len(calls) == 1:
+        return calls, ""
+    match policy_of(rules, state):
+        case "first":
+            return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
+        case "independent":
+            return _independent(rules, state, calls)
+        case _:
+            return calls, ""
+
+
+def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
+    tools = {tool.name: tool for tool in rules.tools}
+    go: list[ToolCall] = []
+    wait: list[ToolCall] = []
+    for call in calls:
+        (wait if go and _depends(call, tools[call.name], tools, rules, state) else go).append(call)
+    notice = nudges.waits([call.name for call in go], [call.name for call in wait]) if wait else ""
+    return tuple(go), notice
+
+
+def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rules: Rules, state: State) -> bool:
+    """Whether the call cannot be right before an earlier one of its reply has been answered."""
+    if tool.effect == "terminal" and pending(rules, state.ledger):
+        return True
+    if missing(tool, call.arguments, state.ledger) or placeholders(call, tools, state):
+        return True
+    return bool(tool.grounded) and bool(ungrounded(tool, call.arguments, given_in(state)))
