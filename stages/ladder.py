@@ -6,38 +6,59 @@ step that was refused is not asked for in the same way again, and no workflow en
 
 from typing import assert_never
 
-from stages.progress import circling, in_vain, stalled
+from stages.fresh import fresh, limited
+from stages.progress import circling, stalled
 from stages.rules import Rules, Rung, legal, pending
-from stages.state import Ledger
+from stages.state import Ledger, State
 from stages.tool import ToolSpec
+
+PATIENCE = 2
+"""So many replies in a row may fail, each in a way of its own, before that counts as going round in circles."""
 
 
 def rung(rules: Rules, ledger: Ledger) -> Rung:
-    """Where the run stands: `open` while it goes on."""
+    """Where the run stands: `open` while it goes on, or fails in new ways."""
     count, rungs = stalled(ledger), rules.ladder.rungs
-    return rungs[(count - 1) % len(rungs)] if count and rungs else "open"
+    count = count if circling(ledger) else count - PATIENCE
+    return rungs[(count - 1) % len(rungs)] if count > 0 and rungs else "open"
 
 
-def offered(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
-    """The tools that the next reply should choose from: some of those that are legal now, at least one if any is."""
+def offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
+    """The tools that the next reply should choose from: some of those that are legal now, at least one if any is.
+
+    One that was called in circles may have its argument limited to values that were seen and not tried.
+    """
+    ledger = state.ledger
     allowed = legal(rules, ledger)
     match rung(rules, ledger):
         case "open":
             return allowed
         case "narrow":
-            return _without(allowed, circling(ledger))
+            return _other_ways(rules, state, allowed)
         case "pin":
-            return _next_step(rules, ledger, allowed)
+            return _next_step(rules, state, allowed)
         case other:
             assert_never(other)
 
 
-def _without(tools: tuple[ToolSpec, ...], names: frozenset[str]) -> tuple[ToolSpec, ...]:
-    return tuple(tool for tool in tools if tool.name not in names) or tools
+def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Pending steps that are no part of the circle; with none, what is none of it and changes nothing unasked."""
+    left, circle = pending(rules, state.ledger), circling(state.ledger)
+    if steps := tuple(tool for tool in allowed if tool.name in left and tool.name not in circle):
+        return steps
+    safe = (tool for tool in allowed if tool.effect != "write" or tool.name in rules.required)
+    return _renewed(tuple(safe) or allowed, state, circle) or allowed
 
 
-def _next_step(rules: Rules, ledger: Ledger, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The pending steps, those first that have not been tried in vain; with none pending, what ends the run."""
-    steps = frozenset(pending(rules, ledger) or rules.terminal)
-    tried = frozenset(attempt.name for attempt in in_vain(ledger))
-    return _without(tuple(tool for tool in allowed if tool.name in steps) or allowed, tried)
+def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """The pending steps; with none pending, what ends the run."""
+    wanted = pending(rules, state.ledger) or rules.terminal
+    steps = tuple(tool for tool in allowed if tool.name in wanted) or allowed
+    return _renewed(steps, state, circling(state.ledger)) or steps
+
+
+def _renewed(tools: tuple[ToolSpec, ...], state: State, circle: frozenset[str]) -> tuple[ToolSpec, ...]:
+    """The tools without those that are called in circles, unless there are values that they were not called with."""
+    values = {tool.name: fresh(tool, state) for tool in tools if tool.name in circle}
+    useful = (tool for tool in tools if values.get(tool.name, True))
+    return tuple(limited(tool, values[tool.name]) if tool.name in values else tool for tool in useful)

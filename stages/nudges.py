@@ -116,13 +116,14 @@ def prerequisite(name: str, missing: Sequence[str], match: Sequence[str]) -> str
     return f"[PrereqError] You cannot call {name} yet. First call {listed(missing)}{same}; call {missing[0]} now."
 
 
-def repeated(name: str, times: int, others: Sequence[str]) -> str:
-    """For a call that was answered the same so many times; `others` are what may be called instead."""
+def repeated(name: str, times: int, others: Sequence[str], values: Sequence[str] = ()) -> str:
+    """For a call that was answered the same so many times; `others` may be called instead, `values` were not tried."""
     instead = [other for other in others if other != name]
-    then = f"call one of: {listed(instead)}" if instead else "call it with other arguments"
+    new = f"call {name} with another value, such as {listed(map(quote, values))}" if values else ""
+    other = f"call one of: {listed(instead)}" if instead else ""
     return (
         f"[Repeated] {name} was not run: you have made this very call {times} times, and its answer stays the same. "
-        f"Use that answer; then {then}."
+        f"Use that answer; then {' or '.join(filter(None, (other, new))) or 'call it with other arguments'}."
     )
 
 

@@ -44,7 +44,7 @@ class RepairLimits(Struct, frozen=True, kw_only=True):
 
 
 Rung = Literal["open", "narrow", "pin"]
-"""`open`: every tool that is legal. `narrow`: without those that are called in circles. `pin`: the next step only."""
+"""`open`: every tool that is legal. `narrow`: other steps, or other ways. `pin`: the pending steps, or the end."""
 
 
 OnViolation = Literal["block_all", "block_call"]
@@ -63,7 +63,7 @@ class Ladder(Struct, frozen=True, kw_only=True):
     Without any rung, every reply may be any legal call. `stages.ladder` reads it.
     """
 
-    rungs: tuple[Rung, ...] = ("narrow", "narrow", "pin", "open")
+    rungs: tuple[Rung, ...] = ("narrow", "pin", "open")
 
 
 class Rules(Struct, frozen=True, kw_only=True):

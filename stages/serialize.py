@@ -14,8 +14,9 @@ from stages.message import Assistant, History, System, size
 from stages.pipeline import Stage, on
 from stages.rules import Rules
 from stages.schema import Target, project
-from stages.state import Folded, Ledger, Prepared, Sent, State
+from stages.state import Folded, Prepared, Sent, State
 from stages.tokens import length
+from stages.tool import ToolSpec
 from stages.wire import constrained, openai, prompted, valid
 from stages.wire.wires import OPENAI, Wire, loosened
 
@@ -53,7 +54,7 @@ def serialize(
         request = Request(
             head=before.request.head if extends else wire.head(model, options, show(phase.view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
-            tail=tail_of_summary if phase.summary else tail(state.ledger),
+            tail=tail_of_summary if phase.summary else tail(state),
         )
         sent = Sent(
             mode=mode,
@@ -107,7 +108,7 @@ def _extends(view: History, before: History) -> bool:
     return begins and not any(isinstance(message, System) for message in added)
 
 
-def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[Ledger], Raw]:
+def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:
     if mode == "constrained":
         return _constraint(rules, wire)
     fixed = _tail_of_summary(rules, mode, wire)
@@ -121,15 +122,19 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
     return wire.tail(wire.tools(rules.tools) if mode == "native" and rules.tools else None, None)
 
 
-def _constraint(rules: Rules, wire: Wire) -> Callable[[Ledger], Raw]:
+def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
     """The request's end with the schema of the calls that are offered then, and no other (D30)."""
     wire = loosened(wire, rules.tools)
     strict = wire.dialect.constrain == "strict"
     target: Target = "openai-strict" if strict else "llama.cpp"
-    branches = {tool.name: constrained.branch(tool, project(tool.parameters, target).schema) for tool in rules.tools}
 
-    def end(ledger: Ledger) -> Raw:
-        calls = [branches[tool.name] for tool in offered(rules, ledger)]
+    def branch(tool: ToolSpec) -> tuple[bytes, dict[str, object]]:
+        return constrained.branch(tool, project(tool.parameters, target).schema)
+
+    branches = {tool.name: branch(tool) for tool in rules.tools}
+
+    def end(state: State) -> Raw:
+        calls = [branches[t.name] if t in rules.tools else branch(t) for t in offered(rules, state)]
         return wire.tail(None, constrained.one_of(calls, wrapped=strict))
 
     return end

@@ -1,5 +1,6 @@
 """The ladder: what is offered, the longer a run goes round in circles; what counts as progress."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -7,9 +8,10 @@ from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
+from stages.fresh import fresh
 from stages.guards import repetition
 from stages.ladder import offered
-from stages.message import ToolCall
+from stages.message import Tool, ToolCall, User
 from stages.progress import advanced, answered, circling, stalled, times
 from stages.rules import Ladder
 from stages.state import Attempt, Compaction, Ledger, State, Success
@@ -65,33 +67,33 @@ def test_a_reply_that_was_asked_for_as_a_summary_is_no_reply_without_progress() 
 
 
 FOUND = (success("look"),)
+AGAIN = (attempt("look", turn=2),)
+FAILED_TWICE = (attempt("fail"), attempt("fail", turn=3))
+PAIR = (attempt("look", turn=3), attempt("write", turn=4))
+BOTH = (attempt("look"), attempt("fail"), attempt("look", turn=2), attempt("fail", turn=2))
+ALL = {"look", "write", "fail", "finish"}
 CASES: list[tuple[str, Ledger, set[str]]] = [
     ("at the start", Ledger(), {"look", "fail"}),
-    ("under way", Ledger(turn=1, progress=1, successes=FOUND), {"look", "write", "fail", "finish"}),
+    ("under way", Ledger(turn=1, progress=1, successes=FOUND), ALL),
     (
         "one answer in vain: other arguments may help",
         Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("fail", turn=2),)),
-        {"look", "write", "fail", "finish"},
+        ALL,
     ),
     (
-        "the same success again",
-        Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),)),
-        {"write", "fail", "finish"},
+        "the same success again: no writing that nobody asked for",
+        Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN),
+        {"finish"},
     ),
     (
-        "the same failure again",
+        "the same failure again: the pending step",
         Ledger(turn=2, attempts=(attempt("fail"), attempt("fail", turn=2))),
         {"look"},
     ),
     (
         "an alternating pair",
-        Ledger(
-            turn=4,
-            progress=2,
-            successes=(*FOUND, success("write", turn=2)),
-            attempts=(attempt("look", turn=3), attempt("write", turn=4)),
-        ),
-        {"fail", "finish"},
+        Ledger(turn=4, progress=2, successes=(*FOUND, success("write", turn=2)), attempts=PAIR),
+        {"finish"},
     ),
     (
         "a failure of before the last progress",
@@ -101,30 +103,75 @@ CASES: list[tuple[str, Ledger, set[str]]] = [
             successes=(success("look", turn=2),),
             attempts=(attempt("fail"), attempt("fail", turn=3)),
         ),
-        {"look", "write", "finish"},
+        {"look", "finish"},
     ),
-    (
-        "everything in circles: all of it again",
-        Ledger(turn=2, attempts=(attempt("look"), attempt("fail"), attempt("look", turn=2), attempt("fail", turn=2))),
-        {"look", "fail"},
-    ),
+    ("everything in circles: all of it again", Ledger(turn=2, attempts=BOTH), {"look"}),
     ("the same call refused twice", Ledger(turn=2, attempts=(refused("fail"), refused("fail", turn=2))), {"look"}),
-    ("three in vain: the pending step", Ledger(turn=3), {"look"}),
-    ("three in vain, nothing pending: the end", Ledger(turn=4, progress=1, successes=FOUND), {"finish"}),
-    ("four: everything again", Ledger(turn=5, progress=1, successes=FOUND), {"look", "write", "fail", "finish"}),
+    ("two replies in vain, of whatever kind", Ledger(turn=3, progress=1, successes=FOUND), ALL),
+    ("three, and the step is pending", Ledger(turn=3), {"look"}),
+    ("three, and nothing is pending: no writing", Ledger(turn=4, progress=1, successes=FOUND), {"look", "finish"}),
+    ("four: the end", Ledger(turn=5, progress=1, successes=FOUND), {"finish"}),
+    ("five: everything again", Ledger(turn=6, progress=1, successes=FOUND), ALL),
 ]
 
 
 @pytest.mark.parametrize(("ledger", "names"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
-    assert {spec.name for spec in offered(RULES, ledger)} == names
+    assert {spec.name for spec in offered(RULES, State(history=(), ledger=ledger))} == names
 
 
 def test_a_ladder_of_one_s_own_and_none_at_all() -> None:
     circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
-    assert len(offered(replace(RULES, ladder=Ladder(rungs=())), circles)) == 4
+    assert len(offered(replace(RULES, ladder=Ladder(rungs=())), State(history=(), ledger=circles))) == 4
     pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
-    assert [spec.name for spec in offered(pinned, circles)] == ["finish"]
+    assert [spec.name for spec in offered(pinned, State(history=(), ledger=circles))] == ["finish"]
+
+
+@tool(effect="read")
+def find(name: str) -> str:
+    """Find somebody."""
+    return name
+
+
+FIND = Workflow("find", tools=[find, Desk().finish], required_steps=["find"], terminal_tool="finish").rules
+
+
+def seen(*texts: str, attempts: tuple[Attempt, ...]) -> State:
+    results = (Tool(call_id="c", name="find", text=text) for text in texts)
+    asked = User(text="Remind 'Ann Lee' of invoice B-42.")
+    return State(history=(asked, *results), ledger=Ledger(turn=2, attempts=attempts))
+
+
+def test_a_tool_called_in_circles_is_offered_with_what_was_seen_and_not_tried() -> None:
+    """A model that can only call one tool, and calls it with the same again, is shown another way by the constraint."""
+    tried = tuple(attempt("find", '{"name":"Jonson"}', turn) for turn in (1, 2))
+    state = seen(
+        "No 'Jonson'; there is a 'Johnson-Reyes'.", '{"known":["K-7"],"long":"' + "x" * 99 + '"}', attempts=tried
+    )
+    assert fresh(find.spec, state) == ("K-7", "Johnson-Reyes", "Ann Lee", "B-42")
+    (only,) = offered(FIND, state)
+    enum = {"type": "string", "enum": ["K-7", "Johnson-Reyes", "Ann Lee", "B-42"]}
+    assert msgspec.json.decode(only.parameters)["properties"] == {"name": enum}
+
+
+def test_with_nothing_else_seen_the_tool_is_offered_as_it_is() -> None:
+    state = State(history=(), ledger=Ledger(turn=2, attempts=(attempt("find"), attempt("find", turn=2))))
+    assert offered(FIND, state) == (find.spec,)
+
+
+@pytest.mark.parametrize(
+    "parameters", ['{"properties":{"a":true}}', '{"properties":{"a":{"type":"string"},"b":{}}}', "{}"]
+)
+def test_only_a_tool_that_takes_one_text_is_limited(parameters: str) -> None:
+    spec = replace(find.spec, parameters=msgspec.Raw(parameters.encode()))
+    assert fresh(spec, seen("'one'", attempts=())) == ()
+
+
+def test_the_constraint_of_a_request_has_the_limited_tool() -> None:
+    model = Scripted([call("look", what="nothing")] * 2 + [call("look", what="a"), call("finish")], mode="constrained")
+    run_sync(Desk().workflow, "Look up 'it'.", backend=model).unwrap()
+    assert b'"enum":["a","it"]' in model.requests[2]
+    assert b'"enum":["a","it"]' not in model.requests[1]
 
 
 def test_a_call_that_was_answered_twice_the_same_is_not_run_again() -> None:
@@ -167,7 +214,7 @@ def test_the_correction_says_what_to_do_instead() -> None:
     assert isinstance(verdict, Block)
     assert [c.beside for c in verdict.corrections] == [False, True]
     assert "you have made this very call 3 times" in verdict.corrections[0].text
-    assert "call one of: write, fail, finish" in verdict.corrections[0].text
+    assert "call one of: finish" in verdict.corrections[0].text
     moved_on = replace(ledger, turn=4, progress=4)
     assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == Allow()
     assert times(moved_on, "look", '{"what":"a"}') == 0

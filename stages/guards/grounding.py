@@ -47,7 +47,7 @@ def _text(
     seen = [(b.argument, _json(value), source) for b, v in found for value, source in _instead(b, v, given)]
     if seen:
         return nudges.ungrounded(tool.name, problems, nudges.where_seen(tool.name, seen))
-    others = [other.name for other in offered(rules, state.ledger) if other.name != tool.name]
+    others = [other.name for other in offered(rules, state) if other.name != tool.name]
     return nudges.ungrounded(tool.name, problems, nudges.find_first(others))
 
 

@@ -1,0 +1,72 @@
+"""Fresh: values that a tool was not called with yet, for a model that keeps calling it with the same."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from stages.evidence import fields
+from stages.given import given_in
+from stages.state import State
+from stages.tool import ToolSpec
+
+LONGEST = 80
+"""Characters of a value that is proposed."""
+
+MOST = 32
+"""Values that are proposed, the latest ones."""
+
+_VALUE = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|(?<![\w-])((?=[^\d\s]{0,40}\d)[\w-]{2,80})")
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, dict[str, object]] = {}
+
+
+def fresh(tool: ToolSpec, state: State) -> tuple[str, ...]:
+    """What was seen and may be meant instead, the latest first; nothing for a tool that takes more than one text."""
+    argument = _only_text(tool)
+    if argument is None:
+        return ()
+    ledger = state.ledger
+    made = [s.arguments for s in ledger.successes if s.name == tool.name]
+    made += [a.arguments for a in ledger.attempts if a.name == tool.name]
+    used = {_value(arguments, argument) for arguments in made}
+    seen = (value for given in reversed(given_in(state)) for value in _values(given.text))
+    return tuple(dict.fromkeys(value for value in seen if value not in used))[:MOST]
+
+
+def limited(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
+    """The tool with its only argument limited to these values."""
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
+    name = _only_text(tool)
+    properties = {name: {"type": "string", "enum": list(values)}}
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
+
+
+def _only_text(tool: ToolSpec) -> str | None:
+    try:
+        properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
+    except msgspec.ValidationError:  # a property that is `true`, any value at all
+        return None
+    match [*properties.items()]:
+        case [(name, {"type": "string"} as kind)] if "enum" not in kind:
+            return name
+        case _:
+            return None
+
+
+def _value(arguments: str, name: str) -> object:
+    return msgspec.json.decode(msgspec.json.decode(arguments, type=dict[str, Raw]).get(name, Raw(b"null")))
+
+
+def _values(text: str) -> Iterator[str]:
+    for name, leaf in fields(text):
+        if not isinstance(leaf, str):
+            continue
+        if name and leaf.strip() and len(leaf) <= LONGEST:
+            yield leaf
+        elif not name:
+            yield from (next(group for group in found.groups() if group) for found in _VALUE.finditer(leaf))
