@@ -98,6 +98,11 @@ def explain(halt: Halt) -> str:
                 f"the run's budget of {what} is spent after {turns} model calls; "
                 f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}"
             )
+        case halts.DeadEnd(completed=done, pending=pending):
+            return (
+                f"the workflow's order leaves no tool that may be called; done: {', '.join(done) or 'nothing'}; "
+                f"pending: {', '.join(pending) or 'nothing'}. Relax the rules in order=…"
+            )
         case halts.CannotFit(tokens=tokens, budget=budget):
             return (
                 f"the prompt takes about {tokens} tokens and the context has {budget}; nothing more may be cut. "
@@ -133,6 +138,8 @@ def _error_class(halt: Halt) -> type[ForgeError]:
             return MaxIterationsError
         case halts.BudgetSpent():
             return BudgetExceededError
+        case halts.DeadEnd():
+            return StepEnforcementError
         case halts.CannotFit():
             return ContextBudgetExceeded
         case halts.BackendFailed():

@@ -1,12 +1,13 @@
 """Definition of guards: what is wrong with what they and the ladder go by, a sentence a mistake."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from forge.tool import Grounds, grounds
+from stages.order import Use
 from stages.rules import BatchPolicy, OnViolation, Rules, Rung
 from stages.tool import Grounded, Prerequisite, ToolSpec
 
@@ -25,7 +26,7 @@ def _with_sources(spec: ToolSpec) -> ToolSpec:
     return replace(spec, prerequisites=spec.prerequisites + more)
 
 
-def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds]) -> tuple[str, ...]:
+def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
     """Everything that is wrong with the guards of a workflow, a sentence each."""
     rungs = ", ".join(get_args(Rung))
     names = [spec.name for spec in rules.tools]
@@ -42,7 +43,29 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds]) -> tuple[str, 
     ]
     found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
     found += [problem for spec in rules.tools for bound in spec.grounded for problem in _grounding(spec, bound, names)]
+    found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
+    found += [problem for use in rules.order for problem in _use(use, names)]
+    steps = [use.at_step for use in rules.order if use.at_step is not None]
+    found += [
+        f"order: two tools are forced at step {step}" for step in sorted({s for s in steps if steps.count(s) > 1})
+    ]
     return tuple(found)
+
+
+def _use(use: Use, names: list[str]) -> list[str]:
+    where = f"order of {use.tool}"
+    found = [f"{where}: there is no tool named {n!r}" for n in (use.tool, *use.after, *use.before) if n not in names]
+    if use.tool in (*use.after, *use.before):
+        found.append(f"{where}: it cannot come before or after itself")
+    if both := [name for name in use.after if name in use.before]:
+        found.append(f"{where}: it cannot come both before and after {both[0]}")
+    if use.at_step is not None and use.at_step < 1:
+        found.append(f"{where}: at_step is {use.at_step}; the first step is 1")
+    if use.at_most is not None and use.at_most < max(1, use.at_least):
+        found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
+    if use.at_least < 0:
+        found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
+    return found
 
 
 def _grounding(spec: ToolSpec, bound: Grounded, names: list[str]) -> list[str]:

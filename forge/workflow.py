@@ -21,9 +21,10 @@ from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import guards_of
+from stages.guards import CompletionCheck, completion, guards_of
 from stages.guesses import kept
 from stages.message import Assistant, History, System, User, sound, turn_of
+from stages.order import Use
 from stages.pipeline import falling_back
 from stages.reading import Read, reader
 from stages.recall import RECALL
@@ -54,6 +55,8 @@ class Workflow:
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `grounded` names, for a tool, the arguments whose values must have been seen (see `tool`).
+    `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
+    arguments: what it says is wrong with them, the model is told, and the call is not run.
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
@@ -99,6 +102,8 @@ class Workflow:
         iteration_warning: int = 0,
         guards: Sequence[Guard] = (),
         grounded: Mapping[str, Grounds] | None = None,
+        order: Sequence[Use] = (),
+        completion_checks: Mapping[str, CompletionCheck] | None = None,
         batch: BatchPolicy = "auto",
         on_violation: OnViolation = "block_all",
         ladder: Ladder | None = None,
@@ -117,7 +122,7 @@ class Workflow:
         self._context_thresholds = tuple(context_thresholds)
         self._context_warning = on_context_threshold
         self._iteration_warning = iteration_warning
-        self._guards = tuple(guards)
+        self._guards = (*((completion(completion_checks),) if completion_checks else ()), *guards)
         self._without: frozenset[str] = frozenset()
         self._families = tuple(families)
         synthetic: list[Callable[..., object]] = [respond_tool()] if on_text == "respond" else []
@@ -136,6 +141,7 @@ class Workflow:
             max_tool_errors=max_tool_errors,
             max_repeats=max_repeats,
             ladder=ladder or Ladder(),
+            order=tuple(order),
             batch=batch,
             on_violation=on_violation,
             max_parallel=max_parallel,
@@ -148,7 +154,7 @@ class Workflow:
             *mistakes(self.rules, self.budget, ends),
             *warning_mistakes(context_thresholds, iteration_warning),
             *compaction_mistakes(compact_at, compact_to),
-            *guard_mistakes(self.rules, grounded or {}),
+            *guard_mistakes(self.rules, grounded or {}, completion_checks or {}),
         ):
             raise DefinitionError(problems)
         self._result = None if result is None else result_of(result)

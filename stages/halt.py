@@ -50,6 +50,13 @@ class BudgetSpent(Struct, frozen=True, kw_only=True, tag="budget_spent"):
     pending: tuple[str, ...]
 
 
+class DeadEnd(Struct, frozen=True, kw_only=True, tag="dead_end"):
+    """The rules of order leave no tool that may be called now."""
+
+    completed: tuple[str, ...]
+    pending: tuple[str, ...]
+
+
 class CannotFit(Struct, frozen=True, kw_only=True, tag="cannot_fit"):
     """Nothing that may be cut makes the history fit its context. Seed: `ContextBudgetExceeded`. Both in tokens."""
 
@@ -77,6 +84,7 @@ Halt = (
     | StepsSkipped
     | PrerequisitesSkipped
     | BudgetSpent
+    | DeadEnd
     | CannotFit
     | BackendFailed
     | Cancelled

@@ -157,6 +157,16 @@ def waits(run: Sequence[str], others: Sequence[str]) -> str:
     )
 
 
+def out_of_order(name: str, reason: str, allowed: Sequence[str]) -> str:
+    """For a call that the rules of order forbid now."""
+    return f"[OrderError] {name} was not run: {reason}. You may call: {listed(allowed)}."
+
+
+def incomplete(name: str, problem: str) -> str:
+    """For a call that would end the run with something that the user's check refuses."""
+    return f"[Incomplete] {name} was not accepted: {problem} Put that right, then call {name} again."
+
+
 def not_seen(argument: str, value: str, sources: Sequence[str]) -> str:
     """What is wrong with one argument of such a call."""
     where = (

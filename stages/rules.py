@@ -5,6 +5,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Struct
 
+from stages.order import Use, lacking, obstacle
 from stages.state import Ledger
 from stages.tool import ToolEffect, ToolSpec
 
@@ -84,6 +85,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     max_repeats: int | None = 2
     """So often a call may be answered the same, with nothing new in between; None: any number of times (D6)."""
     ladder: Ladder = Ladder()
+    order: tuple[Use, ...] = ()
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4
@@ -108,11 +110,17 @@ def completed(ledger: Ledger) -> tuple[str, ...]:
 
 
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
-    """The required steps that have not succeeded yet, in declared order."""
-    if not rules.required:
+    """The required steps that have not succeeded yet, in declared order, and what has not been used often enough."""
+    if not rules.required and not rules.order:
         return ()
     done = {success.name for success in ledger.successes}
-    return tuple(step for step in rules.required if step not in done)
+    steps = tuple(step for step in rules.required if step not in done)
+    return tuple(dict.fromkeys(steps + lacking(rules.order, names(ledger)))) if rules.order else steps
+
+
+def names(ledger: Ledger) -> tuple[str, ...]:
+    """The names of the calls that succeeded, one by one."""
+    return tuple(success.name for success in ledger.successes)
 
 
 def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
@@ -130,10 +138,15 @@ def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str,
 
 
 def legal(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
-    """The tools that may be called now: prerequisites met, terminal ones only when no step is pending."""
+    """The tools that may be called now: prerequisites met, terminal ones only when no step is pending, in order."""
     waiting = bool(pending(rules, ledger))
+    done = names(ledger) if rules.order else ()
     return tuple(
-        tool for tool in rules.tools if not (waiting and tool.effect == "terminal") and not missing(tool, None, ledger)
+        tool
+        for tool in rules.tools
+        if not (waiting and tool.effect == "terminal")
+        and not missing(tool, None, ledger)
+        and obstacle(rules.order, done, tool.name) is None
     )
 
 

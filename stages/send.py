@@ -4,14 +4,17 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages.effect import Send
-from stages.halt import BudgetSpent, Halt, Spent
+from stages.halt import BudgetSpent, DeadEnd, Halt, Spent
 from stages.pipeline import Stage, on
-from stages.rules import Rules, completed, pending
+from stages.rules import Rules, completed, legal, pending
 from stages.state import Awaiting, Budget, Prepared, State
 
 
 def send(rules: Rules) -> Stage:
-    """Turn a Prepared state into one that awaits the model. Halts with `BudgetSpent`; every call costs one (D2)."""
+    """Turn a Prepared state into one that awaits the model: every call costs one (D2).
+
+    Halts with `BudgetSpent`, or with `DeadEnd` where the rules of order allow no call.
+    """
 
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> Result[State, Halt]:
@@ -19,6 +22,8 @@ def send(rules: Rules) -> Stage:
         if spent := _spent(ledger.budget):
             left = pending(rules, ledger)
             return Failure(BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left))
+        if rules.order and not legal(rules, ledger):
+            return Failure(DeadEnd(completed=completed(ledger), pending=pending(rules, ledger)))
         turn = ledger.turn + 1
         paid = state.note(turn=turn, budget=replace(ledger.budget, calls=ledger.budget.calls - 1))
         return Success(paid.to(Awaiting(effect=Send(request=phase.request, turn=turn), summary=phase.summary)))

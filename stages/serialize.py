@@ -134,7 +134,7 @@ def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
     branches = {tool.name: branch(tool) for tool in rules.tools}
 
     def end(state: State) -> Raw:
-        calls = [branches[t.name] if t in rules.tools else branch(t) for t in offered(rules, state)]
+        calls = [branches[t.name] if t in rules.tools else branch(t) for t in offered(rules, state) or rules.tools]
         return wire.tail(None, constrained.one_of(calls, wrapped=strict))
 
     return end

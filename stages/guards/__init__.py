@@ -1,6 +1,8 @@
 """Guards: pure functions of the state before a batch and of the batch, that allow, block or stop."""
 
+from stages.guards.completion import CompletionCheck, completion
 from stages.guards.grounding import grounding
+from stages.guards.order import order
 from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisites import prerequisites
 from stages.guards.repetition import repetition
@@ -8,7 +10,17 @@ from stages.guards.steps import required_steps
 from stages.rules import Rules
 from stages.verdict import Guard
 
-__all__ = ["grounding", "guards_of", "no_placeholders", "prerequisites", "repetition", "required_steps"]
+__all__ = [
+    "CompletionCheck",
+    "completion",
+    "grounding",
+    "guards_of",
+    "no_placeholders",
+    "order",
+    "prerequisites",
+    "repetition",
+    "required_steps",
+]
 
 
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
@@ -17,6 +29,7 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
     return (
         required_steps(rules),
         prerequisites(rules),
+        *((order(rules),) if rules.order else ()),
         no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
