@@ -53,7 +53,7 @@ def read(model: str, ps: Answer, show: Answer) -> OllamaSays:
     lengths = (n for name, n in shown.model_info.items() if name.endswith(".context_length"))
     set_ = re.search(r"^num_ctx\s+(\d{1,9})\s*$", shown.parameters, re.MULTILINE)
     return OllamaSays(
-        loaded=next((m.context_length for m in running if _full(m.name) == _full(model)), None),
+        loaded=next((n for m in running if _full(m.name) == _full(model) and (n := m.context_length or 0) > 0), None),
         modelfile=int(set_[1]) if set_ else None,
         most=next((n for n in lengths if isinstance(n, int) and n > 0), None),
     )

@@ -1,5 +1,6 @@
 """setup_backend: a server by name, ready for runs, with the context that they may count on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal, Unpack
@@ -43,7 +44,8 @@ class AttachedOllama:
             says = await ask_model(client, self._url, self._model)
         # The memory of this machine says nothing about another's.
         here = urlsplit(self._url).hostname in {"127.0.0.1", "localhost", "::1"}
-        return ollama_budget(self._mode, self._tokens, says, detect_hardware() if here else None)
+        hardware = await asyncio.to_thread(detect_hardware) if here else None
+        return ollama_budget(self._mode, self._tokens, says, hardware)
 
     async def stop(self) -> None:
         """Nothing: it is not forge's."""
