@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema_rs
 
@@ -295,7 +296,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers 400 with the reason to a request that breaks the protocol, and 404 to any other path."""
 
     def do_POST(self) -> None:
-        """One request."""
+        """One request, of a client or through this process as a proxy."""
         self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
 
     def do_GET(self) -> None:
@@ -304,7 +305,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: object) -> None:
         try:
-            known = PATHS.get(self.path, unknown)
+            known = PATHS.get(urlsplit(self.path).path, unknown)
             status, answer = 200, known({k.lower(): v for k, v in self.headers.items()}, body)
         except Refused as refused:
             status, answer = refused.status, refused.body

@@ -1,5 +1,6 @@
 """The same three-step workflow on every profile, against a strict server process."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,6 +147,33 @@ def test_a_runs_own_option_that_the_backend_has_not_is_refused(server: str) -> N
 def test_an_option_that_the_backend_has_not_is_refused_before_anything_is_sent(server: str) -> None:
     with pytest.raises(ForgeError, match="openai: it has no top_k, min_p"):
         Server(f"{server}/openai/v1", profile="openai", model="m", sampling=Sampling(top_k=1, min_p=0.1))
+
+
+def test_a_proxy_is_gone_through(server: str) -> None:
+    desk = Desk()
+    finished(Server("http://models.invalid/vllm/v1", proxy=server), desk.workflow)
+    assert desk.log == DONE
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "tokens"),
+    [
+        ("m", None, 4096),
+        ("other", None, 2048),
+        ("other:latest", None, 2048),
+        ("other:8b", None, 4096),
+        ("m", 9000, 9000),
+    ],
+)
+def test_ollama_is_asked_for_the_context_that_it_is_loaded_with(
+    server: str, model: str, given: int | None, tokens: int
+) -> None:
+    async def context() -> int:
+        backend = Server(f"{server}/ollama", profile="ollama", model=model, context_tokens=given)
+        async with backend.connect() as connection:
+            return connection.context_tokens
+
+    assert asyncio.run(context()) == tokens
 
 
 def test_ollama_says_which_model_it_has_not(server: str) -> None:

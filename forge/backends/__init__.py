@@ -65,7 +65,7 @@ def named(spec: str, model: str = "", *, profile: str | None = None, **options: 
 
 def _anthropic(model: str, **options: Unpack[Options]) -> Anthropic:
     """The SDK's own way to the API, with the options that it has."""
-    known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode"}
+    known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
     if options.get("mode", "auto") not in {"auto", "native"}:
         raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
     if foreign := sorted(name for name, value in options.items() if value and name not in known):

@@ -13,7 +13,8 @@ from msgspec import Raw, Struct
 from forge.backends.ask import ask
 from forge.backends.credentials import SHORTEST
 from forge.backends.profile import named_profile
-from forge.backends.server import Sending, check_options
+from forge.backends.sending import Sending
+from forge.backends.wished import check_options
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client

@@ -6,30 +6,26 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, TypedDict
-from urllib.parse import urlsplit
 
 import httpx
-from msgspec.structs import replace
 
-from forge.backends.credentials import headers_for, scrubbed, secrets
+from forge.backends.credentials import headers_for, secrets
 from forge.backends.ollama import context_of
-from forge.backends.profile import Profile, load, named_profile
+from forge.backends.profile import Profile, named_profile
 from forge.backends.recognise import About, addressed, ask_about, recognised
 from forge.backends.sampling import recommended
+from forge.backends.sending import Sending
 from forge.backends.template import alternates, markers
 from forge.backends.tokenizer import Tokenizer
+from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http
-from stages.effect import Fault, Replied, Send, Undelivered
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
 from stages.wire.prompted import JSON, XML
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
-
-DEFAULT_CONTEXT = 4096
-"""Tokens of context that are assumed where neither the server nor its profile says how many it has."""
 
 log = logging.getLogger("forge")
 
@@ -85,8 +81,8 @@ class Server:
         verify: bool | ssl.SSLContext = True,
         probe: bool = True,
     ) -> None:
-        self._base = base(url, _profile(profile))
-        self._profile = _profile(profile) or addressed(self._base)
+        self._base = base(url, given_profile(profile))
+        self._profile = given_profile(profile) or addressed(self._base)
         if self._profile and self._profile.wire != "openai" and not model:
             name = self._profile.name
             raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
@@ -194,89 +190,3 @@ class Server:
                 return await context_of(client, self._root(profile), model, default)
             case "given":
                 return default
-
-
-class Sending:
-    """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
-
-    def __init__(self, http: Http, hidden: tuple[str, ...], refusals: tuple[str, ...]) -> None:
-        self._http = http
-        self._hidden = hidden
-        self._refusals = refusals
-
-    async def __call__(self, effect: Send) -> Replied | Undelivered:
-        outcome = scrubbed(await self._http(effect), self._hidden)
-        if not isinstance(outcome, Undelivered) or not refuses_tools(outcome.fault, self._refusals):
-            return outcome
-        log.warning("tools are refused, so they are written into the prompt from now on: %s", outcome.fault.detail)
-        return replace(outcome, fault=replace(outcome.fault, kind="no_tools"))
-
-
-def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
-    """Whether the fault is the server's refusal of tools, by the words that its profile knows."""
-    refused = fault.kind == "status" and fault.status is not None and 400 <= fault.status < 600
-    said = fault.body.lower()
-    return refused and any(words.lower() in said for words in refusals)
-
-
-def _profile(given: Profile | Path | str | None) -> Profile | None:
-    match given:
-        case None | Profile():
-            return given
-        case Path():
-            return load(given)
-        case str() if given.endswith(".toml"):
-            return load(Path(given))
-        case str():
-            return named_profile(given)
-
-
-def check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
-    """ForgeError for a mode that the backend has not."""
-    if mode == "native" and not profile.native_calls:
-        raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
-    if mode == "constrained" and profile.constrain == "none":
-        raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
-
-
-def check_options(sampling: Sampling, profile: Profile) -> None:
-    """ForgeError for an option that the backend has not."""
-    try:
-        wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())
-    except ValueError as error:
-        raise ForgeError(f"{profile.name}: {error}") from None
-
-
-def chosen(mode: Mode | Literal["auto"], profile: Profile, about: About) -> Mode:
-    """How tool calls are asked for: as the user says, else as the profile does, where the model's template lets it."""
-    if mode != "auto":
-        return mode
-    if profile.mode == "native" and about.props and about.props.chat_template_caps.get("supports_tools") is False:
-        log.warning("the model's chat template has no tools, so the server would ignore them; the mode is prompted")
-        return "prompted"
-    return profile.mode
-
-
-def base(url: str, profile: Profile | None) -> str:
-    """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one.
-
-    ForgeError for what is no address, without showing what may be a password in it.
-    """
-    given = url or (profile.url if profile else "")
-    try:
-        parts = urlsplit(given)
-        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that don't close, a port that is no number or too large
-        right = False
-        parts = urlsplit("")
-    if "@" in given:
-        raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
-    if not right:
-        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080")
-    if parts.query or parts.fragment:
-        raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
-    protocol = (
-        wire(profile.dialect(DEFAULT_CONTEXT)) if profile else wire(named_profile("openai-compatible").dialect(0))
-    )
-    trimmed = given.rstrip("/").removesuffix(protocol.path)
-    return trimmed if parts.path.strip("/") or protocol.name == "ollama" else f"{trimmed}/v1"

@@ -14,8 +14,9 @@ from forge.backends.hardware import detect_hardware
 from forge.backends.launch import CacheType, Launch, Program
 from forge.backends.ollama import ask_model
 from forge.backends.profile import named_profile
-from forge.backends.server import Options, Server, base
+from forge.backends.server import Options, Server
 from forge.backends.server_manager import ServerManager
+from forge.backends.wished import base
 from forge.connection import Connection
 from forge.errors import DefinitionError
 

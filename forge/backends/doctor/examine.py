@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from forge.backends.credentials import secrets
 from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Silence
 from forge.backends.profile import named_profile
-from forge.backends.server import base
+from forge.backends.wished import base
 
 BODY_LIMIT = 2 * 1024 * 1024
 """Bytes of an answer that are read."""

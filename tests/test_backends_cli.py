@@ -1,0 +1,71 @@
+"""Backends by their names on the command line, each a whole run in a process of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.foreign import serving
+
+FLOW = """
+from tests.flows import Desk
+
+workflow = Desk().workflow
+"""
+PROFILE = 'name = "mine"\nmode = "constrained"\nconstrain = "structured_outputs"\ncontext = "models"\n'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with serving() as address:
+        yield address
+
+
+def ran(tmp_path: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    flow = tmp_path / "flow.py"
+    flow.write_text(FLOW)
+    root = str(Path(__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, "-m", "forge", "run", str(flow), "Go.", "--journal", str(tmp_path / "j.jsonl"), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": root, **environment},
+    )
+
+
+def test_a_backend_by_name_and_address(server: str, tmp_path: Path) -> None:
+    done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1")
+    assert "finish returned" in done.stdout, done
+    assert done.returncode == 0
+
+
+def test_a_profile_from_a_file(server: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(PROFILE)
+    done = ran(tmp_path, "--backend", f"{server}/vllm/v1", "--profile", str(tmp_path / "mine.toml"))
+    assert done.returncode == 0, done
+
+
+def test_a_profile_that_is_wrong_is_said_before_anything_happens(server: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(PROFILE.replace("structured", "stuctured"))
+    done = ran(tmp_path, "--backend", f"{server}/vllm/v1", "--profile", str(tmp_path / "mine.toml"))
+    assert done.returncode == 2
+    assert "stuctured_outputs" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_anthropic_by_the_name_of_a_model_with_the_key_where_the_sdk_looks_for_it(server: str, tmp_path: Path) -> None:
+    where = {"ANTHROPIC_BASE_URL": f"{server}/anthropic", "ANTHROPIC_API_KEY": "the-key"}
+    done = ran(tmp_path, "--backend", "anthropic:m", **where)
+    assert done.returncode == 0, done
+    assert "the-key" not in done.stdout + done.stderr + (tmp_path / "j.jsonl").read_text()
+
+
+def test_a_model_whose_sampling_nobody_recommends(server: str, tmp_path: Path) -> None:
+    done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1", "--model-sampling")
+    assert done.returncode == 2
+    assert "no sampling is recommended for the model 'served'" in done.stderr
