@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.backends.doctor import PROBES, Probe, Visit, address, choose, consult, profile_of, reason
+from forge.backends.doctor import PROBES, Probe, Visit, address, choose, consult, known, profile_of, reason
+from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.examine import examine
 from forge.backends.doctor.facts import Answer, Facts, Finding, Question
 from forge.backends.doctor.identify import IDENTIFY
@@ -106,7 +107,7 @@ def test_each_character_is_found_out(
     topic, words = says
     finding = told(visit, topic)
     assert words in f"{finding.came} {finding.means}"
-    assert finding.asked or topic == "context"
+    assert finding.asked
     profile = profile_of(visit)
     assert profile.mode == mode
     assert mode in reason(visit.facts, profile)
@@ -224,6 +225,9 @@ def test_no_stream_is_too_strange_to_be_read(body: bytes) -> None:
         # What was not asked stays as it is known of the kind.
         (Facts(kind="llama-server"), "constrained", "json_schema"),
         (Facts(kind="vllm", calls="native", valid_arguments=True), "constrained", "json_schema"),
+        (Facts(kind="openai"), "native", "strict"),
+        (Facts(kind="openai", strict=True), "constrained", "strict"),
+        (Facts(kind="openai", strict=False, calls="native", valid_arguments=True), "native", "none"),
         (Facts(), "native", "none"),
     ],
 )
@@ -283,6 +287,21 @@ def test_a_key_is_shown_nowhere(ward: str, monkeypatch: pytest.MonkeyPatch, caps
     assert code == 1
     assert "has spent its quota" in said
     assert "verysecret" not in said + problem
+
+
+def test_openai_is_asked_with_the_names_that_it_has() -> None:
+    where = address("https://api.openai.com/v1")
+    question = REPLY.ask(known(where, "gpt-x"))
+    assert isinstance(question, Question)
+    assert question.body is not None
+    body = json.loads(question.body)
+    assert (body["max_completion_tokens"], body["model"]) == (8, "gpt-x")
+    assert not body.keys() & {"max_tokens", "temperature"}
+
+
+def test_anthropic_is_another_protocol() -> None:
+    with pytest.raises(ForgeError, match="run with anthropic:MODEL"):
+        known(address("https://api.anthropic.com"), "")
 
 
 def test_questions_that_make_no_sense_are_not_asked() -> None:

@@ -13,6 +13,8 @@ from forge.backends.doctor.limits import LIMITS
 from forge.backends.doctor.streams import STREAM
 from forge.backends.doctor.toolcalls import TOOLCALLS
 from forge.backends.profile import Profile, named_profile
+from forge.backends.recognise import addressed
+from forge.errors import ForgeError
 
 __all__ = [
     "PROBES",
@@ -37,7 +39,7 @@ async def consult(
     client: httpx.AsyncClient, where: Address, model: str = "", watch: Watch = unwatched, *, seconds: float = 60.0
 ) -> Visit:
     """All that can be found out about a server and one of its models: the first that it lists, unless named."""
-    first = await examine(client, where, IDENTIFY, Facts(model=model), watch, seconds=seconds)
+    first = await examine(client, where, IDENTIFY, known(where, model), watch, seconds=seconds)
     if first.facts.fatal:
         return first
     told = tuple(about(first.facts))
@@ -45,6 +47,16 @@ async def consult(
         watch(finding)
     rest = await examine(client, where, PROBES, first.facts, watch, seconds=seconds)
     return Visit(facts=rest.facts, findings=(*first.findings, *told, *rest.findings))
+
+
+def known(where: Address, model: str) -> Facts:
+    """What the address alone tells. ForgeError for Anthropic's, which speaks another protocol."""
+    profile = addressed(where.base)
+    if profile is not None and profile.wire == "anthropic":
+        raise ForgeError(f"the doctor asks servers of the chat completions protocol; run with {profile.name}:MODEL")
+    if profile is not None and profile.name == "openai":
+        return Facts(kind="openai", known_by="that is its address", model=model)
+    return Facts(model=model)
 
 
 def profile_of(visit: Visit) -> Profile:

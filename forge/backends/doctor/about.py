@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
-from forge.backends.doctor.facts import Facts, Finding, shown
+from forge.backends.doctor.facts import Facts, Finding, Verdict, shown
 from forge.backends.template import alternates, markers
 
+ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
+
 NAMES = {
+    "openai": "OpenAI",
     "llama-server": "llama.cpp",
     "vllm": "vLLM",
     "ollama": "Ollama",
@@ -18,11 +21,11 @@ def about(facts: Facts) -> Iterator[Finding]:
     """The findings of who the server is, once it has been asked."""
     came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
     means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
-    yield Finding(topic="server", verdict="yes" if facts.known_by else "unclear", came=came, means=means)
+    yield Finding(topic="server", asked=ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
     yield _context(facts)
     if facts.slots is not None:
         means = "requests wait for one another" if facts.slots == 1 else f"{facts.slots} requests run at the same time"
-        yield Finding(topic="slots", verdict="yes", came=str(facts.slots), means=means)
+        yield Finding(topic="slots", asked="GET /props", verdict="yes", came=str(facts.slots), means=means)
     if facts.template is not None:
         yield _template(facts, facts.template)
 
@@ -30,9 +33,9 @@ def about(facts: Facts) -> Iterator[Finding]:
 def _context(facts: Facts) -> Finding:
     if facts.context_tokens is None:
         means, does = "it does not say how much it takes", "counts on 4,096 tokens; give the true number with --context"
-        return Finding(topic="context", verdict="unclear", came="no number", means=means, does=does)
+        return Finding(topic="context", asked=ASKED, verdict="unclear", came="no number", means=means, does=does)
     source = f"as {facts.context_source} says"
-    return Finding(topic="context", verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)
+    return Finding(topic="context", asked=ASKED, verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)
 
 
 def _template(facts: Facts, template: str) -> Finding:
@@ -43,4 +46,5 @@ def _template(facts: Facts, template: str) -> Finding:
     came = f"{'has a place for tools' if tools else 'has no place for tools'}{written}{turns}"
     means = "" if tools else "`tools` would be ignored without a word"
     does = "finds such calls in text too" if found else ""
-    return Finding(topic="chat template", verdict="yes" if tools else "no", came=came, means=means, does=does)
+    verdict: Verdict = "yes" if tools else "no"
+    return Finding(topic="chat template", asked="GET /props", verdict=verdict, came=came, means=means, does=does)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.backends.doctor.facts import Answer, Facts, Question, decoded
+from forge.backends.profile import named_profile
 from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.rescue import rescue
@@ -49,7 +50,8 @@ def spoken(facts: Facts, constrain: Constrain = "json_schema", fields: Mapping[s
     if facts.kind == "ollama":
         context = min(facts.context_tokens or OLLAMA_CONTEXT, OLLAMA_CONTEXT)
         return wire(Dialect(wire="ollama", constrain="format", context_tokens=context, body=body))
-    return wire(Dialect(constrain=constrain, body=body))
+    names = named_profile("openai").option_names if facts.kind == "openai" else {}
+    return wire(Dialect(constrain=constrain, body=body, option_names=names))
 
 
 def question(
@@ -65,8 +67,10 @@ def question(
     """A chat request as a run would write it; `fields` are further ones, of which forge itself sends none."""
     protocol = spoken(facts, constrain, fields)
     room = tokens * THINKING if facts.thinks else tokens
+    # OpenAI's newer models take no temperature but their own.
+    sampling = Sampling(max_tokens=room) if facts.kind == "openai" else Sampling(temperature=0, max_tokens=room)
     request = Request(
-        head=protocol.head(facts.model, Sampling(temperature=0, max_tokens=room), history),
+        head=protocol.head(facts.model, sampling, history),
         messages=protocol.messages(history),
         tail=protocol.tail(protocol.tools(tools) if tools else None, schema),
     )

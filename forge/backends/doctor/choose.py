@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from forge.backends.doctor.facts import Facts
+from forge.backends.doctor.facts import Facts, constrains
 from forge.backends.profile import Profile
 from stages.serialize import Mode
 from stages.wire.constrained import Constrain
@@ -31,20 +31,19 @@ def choose(facts: Facts, known: Profile) -> Profile:
 
 def _constrain(facts: Facts, known: Profile) -> Constrain:
     """The way of asking for a schema that is obeyed; `none` where one was tried, and none is."""
-    if facts.schema:
-        return "format" if facts.kind == "ollama" else "json_schema"
     tried: tuple[tuple[bool | None, Constrain], ...] = (
+        (facts.schema, "format" if facts.kind == "ollama" else "json_schema"),
         (facts.strict, "strict"),
         (facts.structured_outputs, "structured_outputs"),
         (facts.guided_json, "guided_json"),
     )
     found = next((way for obeyed, way in tried if obeyed), None)
-    return found or (known.constrain if facts.schema is None else "none")
+    return found or (known.constrain if all(obeyed is None for obeyed, _ in tried) else "none")
 
 
 def _mode(facts: Facts, known: Profile, constrain: Constrain) -> Mode:
     if constrain != "none":
-        return "constrained" if facts.schema is not None or known.mode == "constrained" else known.mode
+        return "constrained" if constrains(facts) else known.mode
     if facts.calls is None:
         return "native" if known.mode == "constrained" and known.native_calls else known.mode
     return "native" if facts.calls == "native" and facts.valid_arguments else "prompted"

@@ -4,7 +4,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat import TOOLS, json_of, question, reply
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Verdict, shown, told
+from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Verdict, constrains, shown, told
 from stages.message import User
 from stages.schema import project
 from stages.tool import ToolSpec
@@ -49,18 +49,15 @@ def obeyed(text: str) -> bool:
     return isinstance(arguments, dict) and arguments.get("zub") in WORDS
 
 
-def constrains(facts: Facts) -> bool:
-    """Whether some way of asking for a schema is obeyed."""
-    return True in {facts.schema, facts.strict, facts.structured_outputs, facts.guided_json}
-
-
 def _probe(constrain: Constrain, topic: str) -> Probe:
     """A probe of one way to ask for a JSON Schema; only the ways before it having failed is it worth asking."""
     field = {"json_schema": "schema"}.get(constrain, constrain)
 
     def ask(facts: Facts) -> Question | str:
-        known_by_others = facts.kind not in {"vllm", "openai-compatible"}
-        if constrain != "json_schema" and (constrains(facts) or known_by_others):
+        elsewhere = facts.kind not in {"vllm", "openai", "openai-compatible"}
+        if constrain != "json_schema" and (constrains(facts) or elsewhere):
+            return ""
+        if facts.kind == "openai" and constrain != "strict":
             return ""
         return question(facts, CAPITAL, schema=_schema(constrain), constrain=constrain, tokens=96)
 

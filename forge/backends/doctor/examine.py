@@ -102,13 +102,16 @@ def _judged(probe: Probe, facts: Facts, answer: Answer | Silence) -> tuple[Facts
 async def _answer(
     client: httpx.AsyncClient, where: Address, question: Question, seconds: float, waits: Sequence[float]
 ) -> Answer | Silence:
-    """What comes, once the server is not busy any more, or the waiting is over."""
-    for wait in waits:
+    """What comes, once the server is not busy any more, or the waiting is over; what breaks is asked once more."""
+    answer = await _once(client, where, question, seconds)
+    if isinstance(answer, Silence) and answer.broken:
         answer = await _once(client, where, question, seconds)
+    for wait in waits:
         if isinstance(answer, Silence) or answer.status not in BUSY:
             return answer
         await asyncio.sleep(wait)
-    return await _once(client, where, question, seconds)
+        answer = await _once(client, where, question, seconds)
+    return answer
 
 
 async def _once(client: httpx.AsyncClient, where: Address, question: Question, seconds: float) -> Answer | Silence:
@@ -125,7 +128,8 @@ async def _once(client: httpx.AsyncClient, where: Address, question: Question, s
     except (httpx.ConnectError, httpx.ProxyError) as error:
         return Silence(problem=_unreachable(url, str(error)), final=True)
     except httpx.HTTPError as error:
-        return Silence(problem=f"the connection to {url} broke ({type(error).__name__}); look into the server's log")
+        problem = f"the connection to {url} broke ({type(error).__name__}); look into the server's log"
+        return Silence(problem=problem, broken=True)
 
 
 def _unreachable(url: str, reason: str) -> str:

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai-compatible"]
+Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """What a server is, by the name of its profile."""
 
 Calls = Literal["native", "text", "unused", "ignored", "refused"]
@@ -62,6 +62,11 @@ class Facts(Struct, frozen=True, kw_only=True):
     caches: bool | None = None
 
 
+def constrains(facts: Facts) -> bool:
+    """Whether some way of asking for a schema is obeyed."""
+    return True in {facts.schema, facts.strict, facts.structured_outputs, facts.guided_json}
+
+
 class Question(Struct, frozen=True, kw_only=True):
     """A request: `path` stands below `/v1`, or below the server's `root`. Without `body` it is a GET."""
 
@@ -85,10 +90,14 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Silence(Struct, frozen=True, kw_only=True):
-    """Nothing usable came over HTTP: `problem` says what happened, and what to do; `final`: nothing ever will."""
+    """Nothing usable came over HTTP: `problem` says what happened, and what to do.
+
+    `final`: nothing ever will. `broken`: the connection broke, which may be the end of one that was kept too long.
+    """
 
     problem: str
     final: bool = False
+    broken: bool = False
 
 
 Verdict = Literal["yes", "no", "unclear", "skipped"]

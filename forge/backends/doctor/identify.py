@@ -38,7 +38,7 @@ def _read_models(facts: Facts, answer: Answer) -> Read:
     chosen = next((m for m in found.data if m.id == model), _Model(id=""))
     known = replace(facts, models=names, model=model)
     owner = chosen.owned_by.lower()
-    if kind := OWNERS.get(owner):
+    if (kind := OWNERS.get(owner)) and facts.kind == "openai-compatible":
         known = replace(known, kind=kind, known_by=f'/v1/models says owned_by "{owner}"')
     if chosen.max_model_len:
         known = replace(known, context_tokens=chosen.max_model_len, context_source="max_model_len of /v1/models")

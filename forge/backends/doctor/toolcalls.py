@@ -160,7 +160,7 @@ def _read_parallel(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
         return replace(facts, parallel=False), _refused(topic, answer)
     made = {call.arguments for call in said.calls} or {call.arguments for call in in_text(said)}
     several = len({msgspec.json.encode(json_of(arguments)) for arguments in made}) > 1
-    came = f"{len(made)} different calls"
+    came = f"{len(made)} different calls" if several else f"{'one call' if made else 'no call'}"
     means = "" if several else "this model makes one call at a time, or the server lets only one through"
     found = Finding(topic=topic, verdict="yes" if several else "no", came=came, means=means, does="takes what comes")
     return replace(facts, parallel=several), found

@@ -1,0 +1,70 @@
+"""The doctor on real models: it finds by itself what holds, and chooses what works. All of it: docs/doctor.md."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from forge.backends.doctor import Visit, address, consult, profile_of
+from forge.backends.doctor.basics import REPLY
+from forge.backends.doctor.constraints import SCHEMA
+from forge.backends.doctor.examine import examine
+from forge.backends.doctor.identify import IDENTIFY
+from forge.backends.doctor.limits import DAMAGED
+from forge.backends.doctor.toolcalls import CALLS, REQUIRED
+from forge.backends.download import ensure_model
+from forge.backends.local import LlamaCpp, Settings
+from forge.backends.models import KNOWN
+
+QUICK = (*IDENTIFY, REPLY, CALLS, REQUIRED, SCHEMA, DAMAGED)
+"""What tells the cases apart; the whole visit takes some twenty seconds of such a model."""
+
+FENCED = (Path(__file__).parent / "fenced.jinja").read_text(encoding="utf-8")
+
+
+def visited(url: str, *, whole: bool) -> Visit:
+    async def go() -> Visit:
+        async with httpx.AsyncClient() as client:
+            where = address(url)
+            return await (consult(client, where) if whole else examine(client, where, QUICK))
+
+    return asyncio.run(go())
+
+
+@pytest.fixture(scope="module")
+def fitting() -> Iterator[str]:
+    """Qwen2.5-Coder 0.5B with a template that has it write calls as it does anyway."""
+    server = LlamaCpp(Settings(path=ensure_model(KNOWN["qwen2.5-coder-0.5b"]), chat_template=FENCED))
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_same(smol: str) -> None:
+    """SmolLM2: `tools` and `required` are ignored with status 200."""
+    visit = visited(smol, whole=True)
+    facts = visit.facts
+    assert (facts.kind, facts.context_tokens, facts.slots) == ("llama-server", 4096, 1)
+    assert (facts.calls, facts.schema, facts.grammar, facts.grammar_with_tools) == ("ignored", True, True, False)
+    assert (facts.streams, facts.stream_usage, facts.says_cut) == (True, True, True)
+    assert (facts.refuses_overflow, facts.caches, facts.tokenizer) == (True, True, True)
+    assert (facts.system, facts.alternating) == (True, False)
+    profile = profile_of(visit)
+    assert (profile.name, profile.mode, profile.native_calls) == ("llama-server", "constrained", False)
+
+
+def test_calls_that_the_template_does_not_fit_come_as_text(qwen: str) -> None:
+    facts = visited(qwen, whole=False).facts
+    assert (facts.calls, facts.call_format, facts.required) == ("text", "fenced", False)
+    assert (facts.schema, facts.replays_damage) == (True, False)
+
+
+def test_with_a_template_that_fits_the_same_model_makes_native_calls(fitting: str) -> None:
+    visit = visited(fitting, whole=False)
+    facts = visit.facts
+    assert (facts.calls, facts.valid_arguments) == ("native", True)
+    assert (facts.schema, facts.replays_damage) == (True, False)
+    assert profile_of(visit).mode == "constrained"

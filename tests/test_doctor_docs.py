@@ -1,0 +1,51 @@
+"""docs/doctor.md: its examples run, on a server of the tests; its commands exist; its numbers are right."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forge.backends.doctor import PROBES
+from forge.backends.doctor.auto import SHORT
+from forge.backends.doctor.remember import FRESH
+from forge.cli.commands import parse
+from tests.patients import patients
+
+PAGE = (Path(__file__).parents[1] / "docs" / "doctor.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with patients() as url:
+        yield f"{url}/llama/v1"
+
+
+def test_the_examples_hold(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    namespace: dict[str, object] = {"__name__": "doctor"}
+    blocks = [code for language, code in BLOCKS if language == "python"]
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block.replace("http://127.0.0.1:8080", server), "doctor.md", "exec"), namespace)  # noqa: S102
+    assert capsys.readouterr().out == "text True\nconstrained json_schema\n"
+
+
+def test_the_commands_exist() -> None:
+    lines = [line for language, code in BLOCKS if language == "sh" for line in code.splitlines()]
+    assert len(lines) == 5
+    for line in lines:
+        words = [a or b for a, b in re.findall(r'"([^"]*)"|(\S+)', line)]
+        assert words[0] == "forge"
+        parse(words[1:])  # exits where a command or an option is not there
+
+
+def test_every_topic_is_in_the_table() -> None:
+    for probe in PROBES:
+        assert probe.topic.split(" by ")[0].split(" ")[0] in PAGE, probe.topic
+
+
+def test_the_numbers_of_auto_are_right() -> None:
+    assert f"at most six questions, of at most {sum(p.tokens for p in SHORT)} tokens" in PAGE
+    assert len(SHORT) == 6
+    assert (FRESH.days, "seven days" in PAGE) == (7, True)
