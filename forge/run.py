@@ -13,7 +13,7 @@ from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
 from forge.interpreters.recorded import Header
 from forge.interpreters.redact import Redact, Redactor
-from forge.interpreters.tools import unheard
+from forge.interpreters.threads import unheard
 from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.setup import Setup

@@ -7,7 +7,7 @@ from pathlib import Path
 from forge.backends.models import KNOWN
 from forge.cli.compare import run_ablate, run_bisect
 from forge.cli.demo import ORDERS
-from forge.cli.execute import run_demo, run_workflow
+from forge.cli.execute import resume_workflow, run_demo, run_workflow
 from forge.cli.replay import run_replay
 
 EXAMPLES = """\
@@ -15,6 +15,7 @@ examples:
   forge demo
   forge run examples/orders.py "Report on order A-17" --backend local
   forge run flow.py:support "The invoice is wrong" --backend http://127.0.0.1:8080 --var tone=friendly
+  forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080
   forge replay run.jsonl --workflow flow.py --to 12
   forge doctor http://127.0.0.1:8080 --write server.toml
 
@@ -29,6 +30,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
     _demo(commands.add_parser("demo", help="run a three-step workflow on a real model in this process"))
     _run(commands.add_parser("run", help="run a workflow of yours"))
+    _resume(commands.add_parser("resume", help="go on with a run that was cut short"))
     _doctor(commands.add_parser("doctor", help="find out what a server can and cannot do"))
     _replay(commands.add_parser("replay", help="show a recorded run, or run it again offline, state by state"))
     _bisect(commands.add_parser("bisect", help="find the first state that another workflow makes different"))
@@ -50,6 +52,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--message", help="ask for something else instead")
     parser.set_defaults(command=run_demo, backend="local", profile=None)
     _model_options(parser)
+    _journal_option(parser)
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
@@ -57,14 +60,30 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if there is only one in it")
     parser.add_argument("message", help="what the user asks")
+    parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="fills {NAME} in the prompt")
+    parser.set_defaults(command=run_workflow)
+    _backend_options(parser)
+    _journal_option(parser)
+
+
+def _resume(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Goes on with a run that a crash, Ctrl-C or a dead server cut short, from its journal and in it. What was done "
+        "is not done again (docs/tools.md). The model and its options must be those of the run."
+    )
+    parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if there is only one in it")
+    parser.add_argument("journal", type=Path, help="the file that the run was recorded in")
+    parser.set_defaults(command=resume_workflow)
+    _backend_options(parser)
+
+
+def _backend_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         required=True,
         help="local, a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); llama-server:FILE starts one",
     )
     parser.add_argument("--profile", help="what the server at the address is: a name, or a TOML file")
-    parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="fills {NAME} in the prompt")
-    parser.set_defaults(command=run_workflow)
     _model_options(parser)
 
 
@@ -150,7 +169,10 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="local, llama-server:FILE: the port that the model is served on too (default: a free one)",
     )
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
-    add("--journal", type=Path, help="the file to record the run in (default: one in the state folder)")
+
+
+def _journal_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--journal", type=Path, help="the file to record the run in (default: one in the state folder)")
 
 
 def _port(text: str) -> int:

@@ -6,7 +6,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,17 +26,21 @@ from forge.cli.progress import downloading
 from forge.cli.view import View, printable
 from forge.errors import ForgeError
 from forge.interpreters import nobody
+from forge.interpreters.recorded import read_journal
+from forge.interpreters.threads import in_thread, unheard
 from forge.loop import Finished, Halted
+from forge.recovery import resume_journal
 from forge.run import Watching, run
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, Rejected
+from stages.halt import BackendFailed, Cancelled
 from stages.wire.sampling import Sampling
 
 
 def run_demo(options: argparse.Namespace) -> int:
     """Run the demo's workflow; the exit code."""
     order = options.order or random.choice([*demo.ORDERS])  # noqa: S311 - variety, not secrecy
-    return _show(demo.workflow, options.message or demo.request(order), {}, options)
+    return _begin(demo.workflow, options.message or demo.request(order), {}, options)
 
 
 def run_workflow(options: argparse.Namespace) -> int:
@@ -45,43 +49,78 @@ def run_workflow(options: argparse.Namespace) -> int:
     pairs = [pair.partition("=") for pair in options.var]
     if wrong := [name for name, equals, _ in pairs if not equals]:
         raise ForgeError(f"--var {wrong[0]}: write it as NAME=VALUE")
-    return _show(workflow, options.message, {name: value for name, _, value in pairs}, options)
+    return _begin(workflow, options.message, {name: value for name, _, value in pairs}, options)
 
 
-def _show(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
-    console = Console(highlight=False)
+def resume_workflow(options: argparse.Namespace) -> int:
+    """Go on with a run of a user's workflow; the exit code."""
+    workflow = load_workflow(options.workflow)
+    journal: Path = options.journal
+    done = len(read_journal(journal).entries)
+
+    def go_on(backend: Backend, watching: Watching) -> Running:
+        return resume_journal(workflow, journal, backend=backend, **watching)
+
+    title = Text(workflow.name, style="bold").append(f": goes on after {done} steps of {journal}", style="none")
+    return _show(title, go_on, journal, options)
+
+
+def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
     workflow.start(message, values)  # what is wrong with the definition is said before a model is loaded
     journal = options.journal or _journal()
+
+    def begin(backend: Backend, watching: Watching) -> Running:
+        recorded: Watching = {**watching, "journal": str(journal)}
+        return run(workflow, message, backend=backend, prompt_vars=values, **recorded)
+
+    return _show(
+        Text(workflow.name, style="bold").append(f": {printable(message)}", style="none"), begin, journal, options
+    )
+
+
+Running = Coroutine[None, None, Result[Finished, Halted]]
+
+
+def _show(
+    title: Text, begin: Callable[[Backend, Watching], Running], journal: Path, options: argparse.Namespace
+) -> int:
+    console = Console(highlight=False)
     view = View(console)
     with downloading(console) as progress:
         backend = _backend(options, progress)
-        console.print(Text(workflow.name, style="bold").append(f": {printable(message)}", style="none"), soft_wrap=True)
-        watching: Watching = {"observer": view, "journal": str(journal)}
-        result = asyncio.run(_interruptible(workflow, message, values, backend, watching))
+        console.print(title, soft_wrap=True)
+        result = asyncio.run(_interruptible(begin, backend, {"observer": view}))
     where = f" Journal: {journal}" if journal.exists() else ""
     console.print(Text(f"{view.turns} model calls.{where}", style="dim"), soft_wrap=True)
+    if isinstance(result, Failure) and isinstance(result.failure().halt, Cancelled | BackendFailed) and where:
+        console.print(Text("To go on with it: forge resume", style="dim"))
     return 1 if isinstance(result, Failure) else 0
 
 
 async def _interruptible(
-    workflow: Workflow, message: str, values: Mapping[str, str], backend: Backend, watching: Watching
+    begin: Callable[[Backend, Watching], Running], backend: Backend, watching: Watching
 ) -> Result[Finished, Halted]:
-    """The run; Ctrl-C ends it as `Cancelled`, with every call answered and the journal whole."""
-    cancel = asyncio.Event()
+    """The run; Ctrl-C ends it as `Cancelled`, with every call answered and the journal whole; the second, at once."""
+    cancel, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def interrupted() -> None:
+        cancel.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
     with suppress(NotImplementedError):  # Windows has no signal handlers on the loop; there Ctrl-C just ends it
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, cancel.set)
-    stoppable: Watching = {**watching, "cancel": cancel, "ask": ask_person if sys.stdin.isatty() else nobody}
-    return await run(workflow, message, backend=backend, prompt_vars=values, **stoppable)
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+    return await begin(backend, {**watching, "cancel": cancel, "ask": ask_person if sys.stdin.isatty() else nobody})
 
 
 async def ask_person(effect: Ask) -> Approved | Rejected:
     """Whoever sits at the terminal decides; anything but yes is no."""
-    question = f"     may {effect.call.name} {printable(effect.call.arguments)} run? [y/N] "
+    before = "it was begun before, and may have taken effect: " if effect.in_doubt else ""
+    question = f"     {before}may {effect.call.name} {printable(effect.call.arguments)} run? [y/N] "
     try:
-        answer = await asyncio.to_thread(input, question)
+        answer = await in_thread(lambda: input(question), unheard)
     except EOFError:
         answer = ""
-    if answer.strip().lower() in {"y", "yes"}:
+    if str(answer).strip().lower() in {"y", "yes"}:
         return Approved(digest=effect.digest)
     return Rejected(digest=effect.digest, reason="the user said no")
 

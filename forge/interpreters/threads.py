@@ -13,6 +13,10 @@ Hear = Callable[[object], None]
 """Told, on the loop, each value that a generator yields."""
 
 
+def unheard(value: object) -> None:
+    """For what nobody wants to hear."""
+
+
 async def in_thread(call: Callable[[], object], hear: Hear) -> object:
     """What the call returns; of a generator, what it returned or yielded last. Raises what it raises.
 

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from forge.errors import ForgeError
 from forge.interpreters.results import failed, shown, succeeded
-from forge.interpreters.threads import Hear, in_thread
+from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.parameters import IdempotencyKey, keyed
 from forge.signature import Convert, converter
 from stages.batch import idempotency_key
@@ -25,10 +25,6 @@ PROGRESS_LIMIT = 2_000
 """Characters of one piece of progress that an observer is told."""
 
 Function = Callable[..., object]
-
-
-def unheard(event: ToolProgressed) -> None:
-    """For progress that nobody wants to hear."""
 
 
 class Tools:

@@ -78,7 +78,7 @@ def _opened(path: Path, flags: int) -> Iterator[FileIO]:
     """The file, for its owner only, unbuffered, and locked for as long as the run writes to it."""
     if path.exists() and flags & os.O_EXCL:
         raise JournalError(
-            f"there is a file {path} already; go on with that run by forge.resume_journal (forge run --resume), "
+            f"there is a file {path} already; go on with that run by forge.resume_journal (forge resume), "
             "or write the journal elsewhere"
         )
     try:

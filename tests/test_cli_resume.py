@@ -1,0 +1,99 @@
+"""Ctrl-C in the middle of a tool, then `forge resume`: the command line as a process, against a real server."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from forge.interpreters.recorded import read_journal
+from stages.effect import Execute
+
+FLOW = '''
+import threading
+from pathlib import Path
+from forge import Workflow, tool
+
+@tool
+def pay(amount: int) -> str:
+    """Pay, and hang."""
+    with Path(__file__).with_name("paid").open("a") as file:
+        file.write(f"{amount}\\n")
+    print("paying", flush=True)
+    threading.Event().wait()
+    return "paid"
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "ok"
+
+workflow = Workflow("till", tools=[pay, finish], terminal_tool="finish")
+'''
+
+
+class Model(BaseHTTPRequestHandler):
+    """Pays first, and finishes once it was answered."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answered = any(message["role"] == "tool" for message in asked["messages"])
+        name, arguments = ("finish", "{}") if answered else ("pay", '{"amount": 5}')
+        made = {"id": "x", "type": "function", "function": {"name": name, "arguments": arguments}}
+        said = {"role": "assistant", "content": None, "tool_calls": [made]}
+        body = json.dumps({"choices": [{"message": said, "finish_reason": "tool_calls"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_request(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: str) -> None:
+    flow, journal = tmp_path / "flow.py", tmp_path / "run.jsonl"
+    flow.write_text(FLOW)
+    forge, options = [sys.executable, "-m", "forge"], ["--backend", model, "--mode", "native"]
+    command = [*forge, "run", str(flow), "Go.", *options, "--journal", str(journal)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert "paying\n" in iter(running.stdout.readline, "")
+        running.send_signal(signal.SIGINT)
+        rest = running.stdout.read()
+    assert running.returncode == 1
+    assert "halted  cancelled after 1 model calls" in rest
+    assert "To go on with it: forge resume" in rest
+    assert isinstance(read_journal(journal).pending, Execute)
+    command = [*forge, "resume", str(flow), str(journal), *options]
+    resumed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert f"goes on after 1 steps of {journal}" in resumed.stdout
+    assert "pay was begun, but the program ended before its result came" in resumed.stdout
+    assert "done  finish returned" in resumed.stdout
+    assert (tmp_path / "paid").read_text() == "5\n"
+
+
+def test_a_journal_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    command = [sys.executable, "-m", "forge", "resume", str(tmp_path / "flow.py"), "none", "--backend", "local"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot read the journal none" in done.stderr
