@@ -38,7 +38,7 @@ def result_tool(kind: object) -> Tool[..., object]:
     about = "Submit the final result, when everything that it needs is known."
     description = f"{about}\n\n{said}" if isinstance(said, str) else about
     signature = Signature(name=RESULT, description=description, parameters=Raw(msgspec.json.encode(schema)))
-    made = tool(effect="terminal")(Explicit(_same, signature, accept))
+    made = tool(effect="terminal", idempotent=True)(Explicit(_same, signature, accept))
     return Tool(made.function, made.spec, (*wrong, *made.problems))
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from forge.annotations import unread
+from forge.parameters import keyed
 from forge.schemas import decoder_of, formless, object_schema
 from forge.signature import Convert, Explicit, Signature
 from forge.tool import Grounds, Tool, tool
@@ -103,5 +104,8 @@ def _unfit(function: Function, schema: Mapping[str, object]) -> list[str]:
     return found + [
         f"the function needs {p.name!r}, which the parameters do not require"
         for p in taken.values()
-        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in sure
+        if p.name not in keyed(function)
+        and p.default is p.empty
+        and p.kind is not p.VAR_POSITIONAL
+        and p.name not in sure
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from forge import IdempotencyKey, Workflow, run_sync, tool
+from forge import IdempotencyKey, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.effect import HandOff, NeedsInput
@@ -363,6 +363,16 @@ def test_an_idempotency_key_is_unseen_by_the_model_and_each_call_s_own() -> None
         run_once(pay, script=[call("pay", amount=5), call("pay", amount=5)])
     assert len({*keys}) == 4
     assert all(len(key) == 64 for key in keys)
+
+
+def test_a_tool_with_a_schema_of_its_own_gets_its_key_too() -> None:
+    def pay(amount: int, key: IdempotencyKey) -> str:
+        return key
+
+    schema = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+    made = ToolDef(name="pay", description="Pay.", parameters=schema, function=pay)
+    shown, _ = run_once(made, script=[call("pay", amount=5)])
+    assert len(shown[0]) == 64
 
 
 def test_a_model_cannot_forge_the_key() -> None:
