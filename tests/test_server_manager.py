@@ -480,3 +480,5 @@ def test_what_a_backend_s_name_starts(tmp_path: Path) -> None:
         assert isinstance(named(name), Server), name
     with pytest.raises(ForgeError, match=r"there is no model 'gone\.gguf'"):
         named("llama-server:gone.gguf")
+    with pytest.raises(ForgeError, match="two models are given"):
+        named(f"llama-server:{file}", "another")

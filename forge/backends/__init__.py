@@ -45,7 +45,7 @@ def named(spec: str, model: str = "", *, profile: str | None = None, **options: 
     if spec == "local":
         return Local(model=model) if model else Local()
     if startable(spec) and not profile:
-        return started(spec, **options)
+        return started(spec, model, **options)
     if spec.startswith(ADDRESSES):
         return Server(spec, profile=profile, model=model, **options)
     name, _, rest = spec.partition(":")
@@ -81,13 +81,21 @@ def _anthropic(model: str, **options: Unpack[Options]) -> Anthropic:
 
 
 def started(
-    spec: str, *, port: int = 0, progress: Tell = log_loading, download: Watch | None = None, **options: Unpack[Options]
+    spec: str,
+    model: str = "",
+    *,
+    port: int = 0,
+    progress: Tell = log_loading,
+    download: Watch | None = None,
+    **options: Unpack[Options],
 ) -> ServerManager:
-    """The server that `PROGRAM:MODEL` names, to be started by forge (`startable`)."""
-    program, _, model = spec.partition(":")
+    """The server that `PROGRAM:MODEL` names, to be started by forge (`startable`). ForgeError for a second model."""
+    program, _, file = spec.partition(":")
+    if model:
+        raise ForgeError(f"two models are given, {file} and {model}; the one to start stands after the colon")
     launch = Launch(
         program="llamafile" if program == "llamafile" else "llama-server",
-        model=model,
+        model=file,
         port=port,
         context_tokens=options.pop("context_tokens", None),
     )

@@ -143,6 +143,7 @@ def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) 
     if startable(options.backend) and not options.profile:
         return started(
             options.backend,
+            options.model,
             port=options.port,
             progress=_tell_loading,
             download=progress,
