@@ -1,12 +1,13 @@
 """Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
 
+from forge.conversation import Conversation
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.interpreters.redact import Redact
 from forge.loop import Finished, Halted, drive
 from forge.parameters import IdempotencyKey
 from forge.recovery import resume_journal
 from forge.replay import replay, states
-from forge.run import resume, run, run_or_raise, run_sync
+from forge.run import follow, resume, run, run_or_raise, run_sync
 from forge.tool import Tool, respond_tool, tool
 from forge.tooldef import ToolDef
 from forge.workflow import Workflow
@@ -14,6 +15,7 @@ from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
 from stages.summary import Summarize
 
 __all__ = [
+    "Conversation",
     "Finished",
     "ForgeError",
     "Halted",
@@ -29,6 +31,7 @@ __all__ = [
     "ToolResolutionError",
     "Workflow",
     "drive",
+    "follow",
     "replay",
     "respond_tool",
     "resume",

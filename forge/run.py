@@ -1,9 +1,9 @@
 """Run a workflow on a backend: asynchronously, synchronously, from a saved state, with exceptions."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 from msgspec.structs import replace
 from returns.result import Failure, Result
@@ -24,6 +24,8 @@ from stages.message import History, Message
 from stages.state import Budget, Compaction, Prepared, Sent, State
 from stages.tokens import START, Report, calibrated
 from stages.wire.sampling import Sampling
+
+T = TypeVar("T")
 
 
 class Watching(TypedDict, total=False):
@@ -62,9 +64,19 @@ async def run(
     the message continues. Raises a ForgeError only for what was defined wrongly, before anything happens.
     """
     state = workflow.start(message, prompt_vars, initial_messages)
-    if tell := observing(watching):
-        for opening in state.history[len(initial_messages) :]:
-            notify(tell, events.MessageAdded(message=opening))
+    _announce(state.history[len(initial_messages) :], watching)
+    return await resume(workflow, state, backend=backend, **watching)
+
+
+async def follow(
+    workflow: Workflow, before: State, message: str, *, backend: Backend | str, **watching: Unpack[Watching]
+) -> Result[Finished, Halted]:
+    """Run the workflow for the next message of a conversation, whose last run ended in the state `before`.
+
+    What was said goes on, corrections and failed attempts do not. Steps, counts and the budget begin anew.
+    """
+    state = workflow.follow(before, message)
+    _announce(state.history[-1:], watching)
     return await resume(workflow, state, backend=backend, **watching)
 
 
@@ -99,6 +111,13 @@ async def resume(
                 return ended.map(workflow.typed)
     except BackendError as error:
         return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
+
+
+def _announce(opening: History, watching: Watching) -> None:
+    """Tell who watches of the messages that a run begins with."""
+    if tell := observing(watching):
+        for message in opening:
+            notify(tell, events.MessageAdded(message=message))
 
 
 def observing(watching: Watching) -> Observer | None:
@@ -177,19 +196,20 @@ def run_sync(
     **watching: Unpack[Watching],
 ) -> Result[Finished, Halted]:
     """`run`, for code without an event loop."""
+    started = run(
+        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
+    )
+    return synchronously(started, "await forge.run(…)")
+
+
+def synchronously(started: Coroutine[object, object, T], instead: str) -> T:
+    """What the coroutine returns, for code without an event loop. ForgeError, with what to write, where one runs."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        started = run(
-            workflow,
-            message,
-            backend=backend,
-            prompt_vars=prompt_vars,
-            initial_messages=initial_messages,
-            **watching,
-        )
         return asyncio.run(started)
-    raise ForgeError("run_sync was called where an event loop is already running; write `await forge.run(…)` there")
+    started.close()
+    raise ForgeError(f"an event loop is already running here (in a notebook, one always is); write `{instead}`")
 
 
 def run_or_raise(

@@ -2,11 +2,9 @@
 
 import copy
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Self
-from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -16,6 +14,8 @@ from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
 from forge.loop import Finished
+from forge.nudging import Nudges, nudge_mistakes, rewords
+from forge.opening import following, opening
 from forge.result import RESULT, result_of, result_tool
 from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
@@ -23,17 +23,18 @@ from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, completion, guards_of
 from stages.guesses import kept
-from stages.message import Assistant, History, System, User, sound, turn_of
+from stages.message import History
 from stages.order import Use
 from stages.pipeline import falling_back
 from stages.reading import Read, reader
 from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
+from stages.reword import reword
 from stages.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
 from stages.schema import Check, checker
 from stages.serialize import Mode, overhead
-from stages.state import Budget, Completed, Ledger, Ready, State
+from stages.state import Budget, Completed, Ready, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
@@ -60,6 +61,8 @@ class Workflow:
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
+    `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
+    `Correction` (see `stages.reword`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
     instance of it.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
@@ -109,6 +112,7 @@ class Workflow:
         ladder: Ladder | None = None,
         max_repeats: int | None = 2,
         families: Sequence[Family] = (),
+        nudges: Nudges | None = None,
         result: object = None,
     ) -> None:
         self.name = name
@@ -154,9 +158,11 @@ class Workflow:
             *mistakes(self.rules, self.budget, ends),
             *warning_mistakes(context_thresholds, iteration_warning),
             *compaction_mistakes(compact_at, compact_to),
+            *nudge_mistakes(nudges or {}),
             *guard_mistakes(self.rules, grounded or {}, completion_checks or {}),
         ):
             raise DefinitionError(problems)
+        self._nudges = rewords(nudges or {})
         self._result = None if result is None else result_of(result)
         self.functions = {t.name: t.function for t in made}
         self.execute = Tools(self.functions, self.rules.tools)
@@ -170,14 +176,11 @@ class Workflow:
 
         Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
         """
-        turn = max(map(turn_of, initial_messages), default=0)
-        ledger = Ledger(budget=self.budget, turn=turn, progress=turn, ids=last_id(initial_messages))
-        asked = User(text=sound(message), turn=ledger.turn)
-        if initial_messages:
-            return State(history=(*initial_messages, asked), ledger=ledger, run=uuid4().hex)
-        system = fill(self.system_prompt, prompt_vars or {})
-        opening = (System(text=system),) if system else ()
-        return State(history=(*opening, asked), ledger=ledger, run=uuid4().hex)
+        return opening(self.budget, self.system_prompt, message, prompt_vars or {}, initial_messages)
+
+    def follow(self, before: State, message: str) -> State:
+        """The state of a run for the next message of a conversation, whose last run ended in the state `before`."""
+        return following(self.budget, before, message)
 
     def typed(self, finished: Finished) -> Finished:
         """The end of a run of this workflow, with its value as an instance of the type `result` if it has one."""
@@ -213,21 +216,22 @@ class Workflow:
             "fold": fold(self._reasoning, self._failed_attempts),
             **self._warnings(budget),
             "serialize": self._serialize(connection),
-            **dict(zip(("send", "validate", "enforce", "execute"), judging, strict=True)),
+            **judging,
         }
 
-    def judging(self, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False) -> tuple[Stage, ...]:
+    def judging(self, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False) -> dict[str, Stage]:
         """The stages that judge a reply and have its calls run, whoever asked the model: from `send` to `execute`.
 
         `markers` and `form` are those of the connection; `in_text`: calls were asked for as text.
         """
         rules = self.rules
-        return (
-            send(rules),
-            self._validate(markers, form, in_text=in_text),
-            enforce(*self.guards().values(), on_violation=rules.on_violation, keep=partial(kept, rules)),
-            execute(rules),
-        )
+        return {
+            "send": send(rules),
+            "validate": self._validate(markers, form, in_text=in_text),
+            "enforce": enforce(*self.guards().values(), on_violation=rules.on_violation, keep=partial(kept, rules)),
+            "execute": execute(rules),
+            **({"reword": reword(rules, self._nudges)} if self._nudges else {}),
+        }
 
     def guards(self) -> dict[str, Guard]:
         """The guards by name, in the order in which they are asked: that of the function, or of what it was made by."""
@@ -328,27 +332,3 @@ def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:
 def _name(guard: Guard) -> str:
     *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
     return makers[-1] if makers and own == "guard" else own
-
-
-def last_id(history: History) -> int:
-    """The highest number among forge's own call ids, so that those of a further run are new."""
-    calls = (call.id for message in history if isinstance(message, Assistant) for call in message.calls)
-    return max((int(found[1]) for found in map(_CALL_ID.fullmatch, calls) if found), default=0)
-
-
-_CALL_ID = re.compile(r"call_(\d{1,12})")
-_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with each `{name}` replaced; `{{name}}` stands for `{name}`, any other brace for itself (B35)."""
-    named = {match[2] for match in _PLACEHOLDER.finditer(template) if match[2]}
-    if missing := sorted(named - values.keys()):
-        raise DefinitionError(
-            tuple(
-                f"the system prompt has the placeholder {{{name}}}, and prompt_vars has no {name!r}; "
-                f"pass it, or write {{{{{name}}}}} for literal braces"
-                for name in missing
-            )
-        )
-    return _PLACEHOLDER.sub(lambda match: values[match[2]] if match[2] else f"{{{match[1]}}}", template)

@@ -1,14 +1,13 @@
 """The stage `fold`: choose what the model is shown; the record itself never changes."""
 
-from itertools import chain
 from typing import Literal
 
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages.compaction.exchange import exchanges, protected
+from stages.collapse import collapsed
 from stages.halt import Halt
-from stages.message import Assistant, History, Kind, Message, Tool, User, is_nudge
+from stages.message import Assistant, History, Kind, Message, User
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
 
@@ -16,7 +15,7 @@ Reasoning = Literal["none", "keep-last", "full"]
 """How much of its earlier reasoning a model is shown again (D27)."""
 
 FailedAttempts = Literal["keep", "collapse"]
-"""Whether attempts that failed are still shown after a later success: `_collapsed` says which (D5)."""
+"""Whether attempts that failed are still shown after a later success: `stages.collapse` says which (D5)."""
 
 
 def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep") -> Stage:
@@ -24,7 +23,7 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> Result[State, Halt]:
-        view = _collapsed(state.history) if failed_attempts == "collapse" else state.history
+        view = collapsed(state.history) if failed_attempts == "collapse" else state.history
         shown = _thinking(view, reasoning)
         if order := phase.summary:
             shown = (*shown, User(text=order.text, kind=Kind.SUMMARY, turn=state.ledger.turn))
@@ -49,31 +48,3 @@ def _aloud(message: Message) -> Message:
     if not isinstance(message, Assistant) or message.sealed:
         return message  # what is sealed goes back to the server anyway
     return replace(message, reasoning="", text="\n\n".join(filter(None, (message.reasoning, message.text))))
-
-
-def _collapsed(history: History) -> History:
-    """The history without the attempts that a success has made worthless; what is pinned stays (D5).
-
-    Calls that never ran, and their corrections, are worthless after any success; a tool that raised is, once
-    that very tool has succeeded. What a call found out for good (no such data, a final no, a person's no) stays.
-    """
-    kept: list[History] = []
-    worked: set[str] = set()
-    for start, end in reversed(exchanges(history)):
-        part = history[start:end]
-        if any(map(protected, part)) or not (worked and _failed(part, worked)):
-            kept.append(part)
-        worked.update(m.name for m in part if isinstance(m, Tool) and _succeeded(m))
-    return tuple(chain.from_iterable(reversed(kept)))
-
-
-def _succeeded(answer: Tool) -> bool:
-    return answer.kind is Kind.TOOL_RESULT and answer.status == "succeeded"
-
-
-def _failed(part: History, worked: set[str]) -> bool:
-    """Whether all that came of the exchange were corrections, or errors of tools that worked later."""
-    answers = [m for m in part if not isinstance(m, Assistant)]
-    return bool(answers) and all(
-        is_nudge(m) or (isinstance(m, Tool) and m.status == "failed" and m.name in worked) for m in answers
-    )

@@ -47,7 +47,7 @@ def _written(state: State, _: Ready) -> Result[State, Halt]:
 
 def turn_of(workflow: Workflow) -> Stage:
     """The pipeline of a foreign loop: the workflow's own, without what makes a request."""
-    return pipeline(_written, *workflow.judging())
+    return pipeline(_written, *workflow.judging().values())
 
 
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from forge import Finished, Halted, ToolFailed, ToolResolutionError, Workflow, respond_tool, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.guardrails.actions import Action
-from forge.interpreters.scripted import Scripted
+from forge.interpreters.scripted import Scripted, calls
 from stages.effect import Reply
 from stages.state import State
 from stages.tool import Prerequisite
@@ -39,6 +39,15 @@ def finish() -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {t.name: t for t in (look, write, finish, respond_tool())}
+NOTHING: dict[str, object] = {}
+FOLLOWERS: tuple[tuple[tuple[str, dict[str, object]], ...], ...] = (
+    (),
+    (("look", NOTHING),),
+    (("write", {"text": "x"}),),
+    (("write", {"text": "aa"}),),
+    (("finish", NOTHING),),
+)
+good = st.sampled_from([calls(("look", {"what": what}), *more) for what in "abc" for more in FOLLOWERS])
 workflows = st.builds(
     Workflow,
     st.just("w"),
@@ -86,7 +95,7 @@ def judged(state: State) -> State:
     return State(history=state.history, ledger=replace(ledger, report=type(ledger.report)()))
 
 
-@given(workflows, st.lists(replies, min_size=6, max_size=6), st.booleans())
+@given(workflows, st.lists(replies | good, min_size=6, max_size=6), st.booleans())
 def test_a_loop_by_hand_ends_like_a_run_of_forge(workflow: Workflow, script: list[Reply], saved: bool) -> None:
     ran = run_sync(workflow, "Go.", backend=Scripted(script, context_tokens=10**9))
     expected = ran.value_or(None) or ran.failure()

@@ -1,0 +1,57 @@
+"""Conversation: runs of one workflow, each going on from what was said before."""
+
+from collections.abc import Mapping
+from typing import Unpack
+
+from returns.result import Failure, Result
+
+from forge.connection import Backend
+from forge.errors import ForgeError
+from forge.loop import Finished, Halted
+from forge.run import Watching, follow, run, synchronously
+from forge.workflow import Workflow
+from stages.state import State
+
+
+class Conversation:
+    """A workflow that is run for one message after the other. Corrections and failed attempts are not carried on.
+
+    `state` is that of the last run, None before the first: a value that can be saved as JSON. Give it to another
+    Conversation to go on there. Steps and budgets are those of each message; what was said, and where results can be
+    recalled, is shared.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        *,
+        backend: Backend | str,
+        prompt_vars: Mapping[str, str] | None = None,
+        state: State | None = None,
+    ) -> None:
+        self._workflow = workflow
+        self._backend = backend
+        self._prompt_vars = prompt_vars
+        self._running = False
+        self.state = state
+
+    async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished, Halted]:
+        """Run the workflow for this message; options as in `forge.run`. ForgeError while another message is run."""
+        if self._running:
+            raise ForgeError("the conversation is at another message; await its end, or cancel it")
+        self._running = True
+        try:
+            ended = await self._run(message, **watching)
+        finally:
+            self._running = False
+        self.state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
+        return ended
+
+    def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished, Halted]:
+        """`say`, for code without an event loop."""
+        return synchronously(self.say(message, **watching), "await conversation.say(…)")
+
+    async def _run(self, message: str, **watching: Unpack[Watching]) -> Result[Finished, Halted]:
+        if self.state is None:
+            return await run(self._workflow, message, backend=self._backend, prompt_vars=self._prompt_vars, **watching)
+        return await follow(self._workflow, self.state, message, backend=self._backend, **watching)

@@ -1,0 +1,35 @@
+"""Collapse: a history without the attempts that became worthless, for a prompt or for the next run (D5)."""
+
+from itertools import chain
+
+from stages.compaction.exchange import exchanges, protected
+from stages.message import Assistant, History, Kind, Tool, is_nudge
+
+
+def collapsed(history: History, *, over: bool = False) -> History:
+    """The history without the attempts that a success has made worthless; what is pinned stays.
+
+    Calls that never ran, and their corrections, are worthless after any success, and once the run is over; a tool
+    that raised is, once that very tool has succeeded. What a call found out for good (no such data, a final no, a
+    person's no) stays.
+    """
+    kept: list[History] = []
+    worked: set[str] = set()
+    for start, end in reversed(exchanges(history)):
+        part = history[start:end]
+        if any(map(protected, part)) or not ((over or worked) and _failed(part, worked)):
+            kept.append(part)
+        worked.update(m.name for m in part if isinstance(m, Tool) and _succeeded(m))
+    return tuple(chain.from_iterable(reversed(kept)))
+
+
+def _succeeded(answer: Tool) -> bool:
+    return answer.kind is Kind.TOOL_RESULT and answer.status == "succeeded"
+
+
+def _failed(part: History, worked: set[str]) -> bool:
+    """Whether all that came of the exchange were corrections, or errors of tools that worked later."""
+    answers = [m for m in part if not isinstance(m, Assistant)]
+    return bool(answers) and all(
+        is_nudge(m) or (isinstance(m, Tool) and m.status == "failed" and m.name in worked) for m in answers
+    )
