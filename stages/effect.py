@@ -104,7 +104,7 @@ FaultKind = Literal[
 ]
 """What went wrong: nobody there; no trust between the two ends; no byte, or no end, in time; a connection that broke;
 a status of refusal; an error under status 200 or in the middle of a stream; an answer that is none; one too large;
-a model or a server that takes no tools, where the tools can be written into the prompt instead."""
+a model or a server that takes no tools, or no schema of their calls, where the prompt can name them instead."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):

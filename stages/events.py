@@ -90,7 +90,7 @@ class SummaryFailed(Struct, frozen=True, kw_only=True, tag="summary_failed"):
 
 
 class FellBack(Struct, frozen=True, kw_only=True, tag="fell_back"):
-    """The server refused tools, in these words: from now on they are written into the prompt."""
+    """The server refused tools or their schema, in these words: from now on they stand in the prompt alone."""
 
     reason: str
 

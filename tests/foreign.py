@@ -143,6 +143,12 @@ def wordy(headers: dict[str, str], body: Any) -> object:
     return plain(headers, body)
 
 
+def picky(headers: dict[str, str], body: Any) -> object:
+    """A server whose grammar cannot bear the schema."""
+    demand("response_format" not in body, "failed to parse grammar: unsupported feature")
+    return plain(headers, body)
+
+
 def openai(headers: dict[str, str], body: Any) -> object:
     """OpenAI itself: strict schemas are really strict, and there is no max_tokens any more."""
     if headers.get("authorization") != "Bearer sk-test":
@@ -280,6 +286,8 @@ PATHS: dict[str, Callable[[dict[str, str], Any], object]] = {
     "/plain/v1/chat/completions": plain,
     "/wordy/v1/models": listed(id="hosted"),
     "/wordy/v1/chat/completions": wordy,
+    "/picky/v1/models": listed(id="hosted"),
+    "/picky/v1/chat/completions": picky,
     "/openai/v1/chat/completions": openai,
     "/openai/v1/models": listed(id="gpt-x", owned_by="openai"),
     "/ollama/api/chat": ollama,

@@ -97,8 +97,16 @@ def test_a_refusal_of_tools_is_fallen_back_from_once_and_it_is_said(
     assert state.sent.mode == "prompted"
     assert "support tool use" in state.ledger.fallback
     assert len([event for event in seen if isinstance(event, FellBack)]) == 1
-    assert "tools are refused" in caplog.text
+    assert "refused, so the tools are written into the prompt" in caplog.text
     assert replay(journal, Desk().workflow).unwrap().state == state
+
+
+def test_a_schema_that_is_refused_is_fallen_back_from_too(server: str, caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    state = finished(Server(f"{server}/picky/v1", profile="lm-studio", model="m"), desk.workflow)
+    assert desk.log == DONE
+    assert "failed to parse grammar" in state.ledger.fallback
+    assert "refused, so the tools" in caplog.text
 
 
 def test_a_mode_that_was_asked_for_is_kept(server: str) -> None:

@@ -30,7 +30,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `native_calls`: whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for:
     `json_schema` and `strict` as `response_format` (the latter in OpenAI's strict subset), `format` as Ollama has
     it, `structured_outputs` and `guided_json` as newer and older vLLM. `tools_refused` are words of the error with
-    which it refuses tools that the model behind it does not know.
+    which it refuses tools that the model behind it does not know, `schema_refused` of one that refuses a schema.
 
     `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
     `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.
@@ -52,6 +52,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     native_calls: bool = True
     constrain: Constrain = "none"
     tools_refused: tuple[str, ...] = ()
+    schema_refused: tuple[str, ...] = ("schema", "grammar", "response_format", "structured output")
     context: Context = "given"
     context_tokens: int | None = None
     alternating: bool | None = None
@@ -68,6 +69,16 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError(f'constrain = "{self.constrain}" is not for the wire "{self.wire}"')
         if self.wire == "anthropic" and self.constrain != "none":
             raise ValueError('the wire "anthropic" has no way to constrain a reply; leave constrain out')
+
+    def refusals(self, mode: Mode) -> tuple[str, ...]:
+        """Words of an error after which the tools have to stand in the prompt, without a schema."""
+        match mode:
+            case "native":
+                return self.tools_refused + (self.schema_refused if self.constrain == "strict" else ())
+            case "constrained":
+                return self.schema_refused
+            case "prompted":
+                return ()
 
     def dialect(self, context_tokens: int) -> Dialect:
         """How the wire is spoken to this backend; Ollama is told the size of the context, in tokens."""

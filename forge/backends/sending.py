@@ -1,4 +1,4 @@
-"""Sending over HTTP for a backend: credentials that come back in an error are hidden, a refusal of tools is told."""
+"""Sending over HTTP for a backend: credentials that come back in an error are hidden, refused tools are told of."""
 
 import logging
 
@@ -23,12 +23,12 @@ class Sending:
         outcome = scrubbed(await self._http(effect), self._hidden)
         if not isinstance(outcome, Undelivered) or not refuses_tools(outcome.fault, self._refusals):
             return outcome
-        log.warning("tools are refused, so they are written into the prompt from now on: %s", outcome.fault.detail)
+        log.warning("refused, so the tools are written into the prompt from now on: %s", outcome.fault.detail)
         return replace(outcome, fault=replace(outcome.fault, kind="no_tools"))
 
 
 def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
-    """Whether the fault is the server's refusal of tools, by the words that its profile knows."""
+    """Whether the fault is the server's refusal of tools or of their schema, by the words that its profile knows."""
     refused = fault.kind == "status" and fault.status is not None and 400 <= fault.status < 600
     said = fault.body.lower()
     return refused and any(words.lower() in said for words in refusals)

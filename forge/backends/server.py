@@ -116,7 +116,7 @@ class Server:
             model = self._first(about)
             context = await self._context(client, profile, about, model)
             spoken = wire(profile.dialect(context))
-            refusals = profile.tools_refused if self._mode == "auto" and mode == "native" else ()
+            refusals = profile.refusals(mode) if self._mode == "auto" else ()
             log.info(
                 "%s is taken for %s: mode %s, %d tokens of context (%s)",
                 self._base,
