@@ -1,0 +1,92 @@
+"""What holds for the guards and the ladder together, whatever the rules, the state and the calls."""
+
+from typing import get_args
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge.testing import assert_answered, batches, states
+from stages import enforce
+from stages.guards import guards_of
+from stages.ladder import offered
+from stages.order import Use
+from stages.rules import Ladder, Rules, Rung, legal
+from stages.state import Ready, State, Vetted
+from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.verdict import Allow
+
+TOOLS = ("look", "write", "finish")
+WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}}}')
+RUNGS: tuple[Rung, ...] = get_args(Rung)
+ARGUMENTS = st.sampled_from(('{"what":"a"}', '{"what":"7"}', '{"what":"<what>"}', "{}"))
+few = st.none() | st.integers(1, 3)
+names = st.lists(st.sampled_from(TOOLS), max_size=1).map(tuple)
+uses = st.builds(
+    Use, tool=st.sampled_from(TOOLS), at_step=few, after=names, before=names, at_most=few, consecutive=st.booleans()
+)
+rules_ = st.builds(
+    Rules,
+    tools=st.just(
+        (
+            ToolSpec(name="look", description="", parameters=WHAT, effect="read"),
+            ToolSpec(
+                name="write",
+                description="",
+                parameters=WHAT,
+                prerequisites=(Prerequisite(tool="look", match_arg="what"),),
+                grounded=(Grounded(argument="what"),),
+            ),
+            ToolSpec(name="finish", description="", parameters=WHAT, effect="terminal"),
+        )
+    ),
+    required=st.sampled_from(((), ("look",), ("look", "write"))),
+    order=st.lists(uses, max_size=2).map(tuple),
+    ladder=st.lists(st.sampled_from(RUNGS), max_size=3).map(lambda rungs: Ladder(rungs=tuple(rungs))),
+    max_repeats=few,
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Rules, State]:
+    state = draw(states(TOOLS, phases=[Ready], max_turns=3))
+    calls = draw(batches(TOOLS, first_id=state.ledger.ids + 1, least=1, arguments=ARGUMENTS))
+    return draw(rules_), replace(state, phase=Vetted(calls=calls))
+
+
+@given(case=cases(), each=st.booleans())
+def test_what_enforce_lets_through_every_guard_allows(case: tuple[Rules, State], *, each: bool) -> None:
+    rules, state = case
+    guards = guards_of(rules)
+    moved = enforce(*guards, on_violation="block_call" if each else "block_all")(state)
+    after = moved.value_or(None)
+    if after is None:
+        return
+    if not isinstance(after.phase, Vetted):
+        assert_answered(after.history)
+        return
+    refused = {one.call_id for one in after.phase.refused}
+    running = tuple(call for call in after.phase.calls if call.id not in refused)
+    assert running, "a batch of which nothing runs is answered at once"
+    assert all(guard(state, running) == Allow() for guard in guards)
+
+
+@given(cases())
+def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tuple[Rules, State]) -> None:
+    rules, state = case
+    may = legal(rules, state.ledger)
+    tools = offered(rules, state)
+    assert {tool.name for tool in tools} <= {tool.name for tool in may}
+    assert bool(tools) == bool(may)
+
+
+@given(cases())
+def test_a_limited_tool_takes_nothing_that_the_whole_one_does_not(case: tuple[Rules, State]) -> None:
+    rules, state = case
+    for tool in offered(rules, state):
+        schema = msgspec.json.decode(tool.parameters)
+        kind = schema["properties"]["what"]
+        assert kind["type"] == "string"
+        assert all(isinstance(value, str) for value in kind.get("enum", ()))
