@@ -357,6 +357,13 @@ def test_mistakes_are_said_at_once() -> None:
     assert len(caught.value.problems) == 2
     with pytest.raises(DefinitionError, match="none of the OpenAI or Anthropic API"):
         Guardrails(tools=[{"function": {"nam": "x"}}], terminal_tool="c")
+    wrong = {"name": "x", "input_schema": {"type": "object", "properties": 3}}
+    with pytest.raises(DefinitionError) as caught:
+        Guardrails(tools=[wrong, "a"], terminal_tool="c")
+    assert [p[:52] for p in caught.value.problems] == [
+        "tool x: its parameters are no JSON Schema of an obje",
+        "terminal_tool: there is no tool named 'c'; the tools",
+    ]
     with pytest.raises(TypeError, match="not both"):
         Guardrails(Workflow("w", tools=[finish], terminal_tool="finish"), tools=["a"])
 

@@ -1,10 +1,12 @@
 """Guardrails for a loop of your own, whole or in parts. `forge.run` follows the same rules in a loop of forge's."""
 
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
+from forge.guardrails.enforcer import StepCheck, StepEnforcer
+from forge.guardrails.errors import ErrorTracker
 from forge.guardrails.holder import Guardrails
 from forge.guardrails.judge import Checkpoint
-from forge.guardrails.parts import ErrorTracker, ResponseValidator, StepCheck, StepEnforcer, ValidationResult
 from forge.guardrails.replies import reply_of
+from forge.guardrails.validator import ResponseValidator, ValidationResult
 from forge.loop import Finished, Halted
 
 __all__ = [

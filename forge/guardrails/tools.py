@@ -4,13 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
 from forge.tool import Tool
+from stages.schema import SchemaError, checker
 from stages.tool import ToolSpec
 
 AnyTool = Tool[..., object] | Callable[..., object] | ToolSpec | Mapping[str, object] | str
 """`@tool`, a function, a `ToolSpec`, a tool as the OpenAI or Anthropic API has it, or a name."""
+
+ANYTHING = Raw(b'{"type":"object"}')
+"""Parameters of which nothing is known but that they are an object."""
 
 
 def tools_of(given: Sequence[AnyTool]) -> list[Tool[..., object] | Callable[..., object]]:
@@ -25,14 +30,23 @@ def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
     """The tool, or what is wrong with it."""
     match given:
         case str(name):
-            # Nothing is known of its arguments but that they are an object.
-            return Tool(_elsewhere, ToolSpec(name=name, description="", parameters=Raw(b'{"type":"object"}')))
+            return Tool(_elsewhere, ToolSpec(name=name, description="", parameters=ANYTHING))
         case ToolSpec():
-            return Tool(_elsewhere, given)
+            return _elsewhere_run(given)
         case Mapping():
             return _of_wire(given)
         case _:
             return given
+
+
+def _elsewhere_run(spec: ToolSpec) -> Tool[..., object]:
+    """The tool of a schema that somebody else wrote."""
+    try:
+        checker(spec.parameters)
+    except SchemaError as error:
+        problem = f"tool {spec.name}: its parameters are no JSON Schema of an object: {error}"
+        return Tool(_elsewhere, replace(spec, parameters=ANYTHING), (problem,))
+    return Tool(_elsewhere, spec)
 
 
 def _elsewhere(**_: object) -> None:
@@ -46,7 +60,7 @@ class _Wire(msgspec.Struct):
     name: str
     description: str | None = None
     parameters: Raw = Raw(b"")
-    input_schema: Raw = Raw(b'{"type":"object"}')
+    input_schema: Raw = ANYTHING
 
 
 def _of_wire(given: Mapping[str, object]) -> Tool[..., object] | str:
@@ -55,4 +69,4 @@ def _of_wire(given: Mapping[str, object]) -> Tool[..., object] | str:
     except (msgspec.ValidationError, TypeError) as error:
         return f"a tool given as a dict is none of the OpenAI or Anthropic API ({error}): {dict(given)!r:.200}"
     schema = found.parameters if bytes(found.parameters) else found.input_schema
-    return Tool(_elsewhere, ToolSpec(name=found.name, description=found.description or "", parameters=schema))
+    return _elsewhere_run(ToolSpec(name=found.name, description=found.description or "", parameters=schema))

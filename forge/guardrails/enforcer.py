@@ -1,65 +1,20 @@
-"""The guardrails one by one, under the seeds' names: thin faces over the stages and guards that `forge.run` uses."""
+"""StepEnforcer: steps and prerequisites of a task, under the seeds' name: a thin face over the guards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
 
-from forge.errors import DefinitionError
 from forge.guardrails.actions import Call, Nudge
-from forge.guardrails.judge import nudges_of
-from forge.guardrails.replies import reply_of
-from forge.guardrails.tools import AnyTool, tools_of
-from forge.tool import Tool, tool
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.rules import Rules, completed, pending
-from stages.state import Answered, Ledger, State, Success, Vetted
+from stages.state import Ledger, State, Success
 from stages.tool import Prerequisite, ToolSpec
-from stages.validate import validate
 from stages.verdict import Block, Guard
 
 PATIENT = 2**31
 """A limit that is never reached: here the caller looks at the counts."""
-
-
-class ValidationResult(Struct, frozen=True, kw_only=True):
-    """Calls that are right, or the nudges for those that are not, one a call; one alone for a reply without a call."""
-
-    tool_calls: tuple[Call, ...] = ()
-    nudges: tuple[Nudge, ...] = ()
-
-    @property
-    def needs_retry(self) -> bool:
-        """Whether the model is to be asked again."""
-        return not self.tool_calls
-
-    @property
-    def nudge(self) -> Nudge | None:
-        """The first nudge, None where all is right."""
-        return self.nudges[0] if self.nudges else None
-
-
-class ResponseValidator:
-    """Finds the calls of a response, in its text too, and checks names and arguments. It remembers nothing."""
-
-    def __init__(self, tools: Sequence[AnyTool], *, rescue_enabled: bool = True) -> None:
-        made = [one if isinstance(one, Tool) else tool(one) for one in tools_of(tools)]
-        if problems := tuple(problem for one in made for problem in one.problems):
-            raise DefinitionError(problems)
-        rules = Rules(
-            tools=tuple(one.spec for one in made), rescue=rescue_enabled, max_retries=PATIENT, max_tool_errors=PATIENT
-        )
-        self._stage = validate(rules)
-
-    def validate(self, response: object) -> ValidationResult:
-        """What is to be done with it; for what it may be, see `reply_of`."""
-        state: State = self._stage(State(history=()).to(Answered(reply=reply_of(response)))).unwrap()
-        if not isinstance(state.phase, Vetted):
-            return ValidationResult(nudges=nudges_of(state.history, state.ledger))
-        return ValidationResult(
-            tool_calls=tuple(Call(id=c.id, name=c.name, text=c.arguments) for c in state.phase.calls)
-        )
 
 
 class StepCheck(Struct, frozen=True, kw_only=True):
@@ -186,39 +141,3 @@ def _spec(name: str, needed: Sequence[str | Prerequisite], *, terminal: bool) ->
         effect="terminal" if terminal else "write",
         prerequisites=tuple(Prerequisite(tool=one) if isinstance(one, str) else one for one in needed),
     )
-
-
-class ErrorTracker(Struct, kw_only=True):
-    """Counts mistakes in a row, and says when they are too many: one more than the limit."""
-
-    max_retries: int = 3
-    max_tool_errors: int = 2
-    retries: int = 0
-    tool_errors: int = 0
-
-    def record_retry(self) -> None:
-        """A reply had no usable call."""
-        self.retries += 1
-
-    def reset_retries(self) -> None:
-        """A reply had one."""
-        self.retries = 0
-
-    def record_result(self, *, success: bool, is_soft_error: bool = False) -> None:
-        """A batch of calls ran. A soft error (`ToolResolutionError`) is not counted; a success sets nothing back."""
-        if not success and not is_soft_error:
-            self.tool_errors += 1
-
-    def reset_errors(self) -> None:
-        """A whole batch went well."""
-        self.tool_errors = 0
-
-    @property
-    def retries_exhausted(self) -> bool:
-        """Whether there were more retries in a row than allowed."""
-        return self.retries > self.max_retries
-
-    @property
-    def tool_errors_exhausted(self) -> bool:
-        """Whether there were more errors in a row than allowed."""
-        return self.tool_errors > self.max_tool_errors
