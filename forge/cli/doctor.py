@@ -16,6 +16,7 @@ from forge.backends.credentials import headers_for
 from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, address, consult, profile_of, reason
 from forge.backends.doctor.facts import Verdict
 from forge.backends.profile import Profile, named_profile, to_toml
+from forge.backends.recognise import addressed
 from forge.cli.execute import key_of
 from forge.cli.view import printable
 from forge.errors import ForgeError
@@ -56,7 +57,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     where = address(options.url)
     if options.write is not None and not options.write.parent.is_dir():
         raise ForgeError(f"--write {options.write}: there is no folder {options.write.parent}")
-    headers = headers_for(where.base, named_profile("openai-compatible"), key_of(options.api_key_env), {})
+    kind = addressed(where.base) or named_profile("openai-compatible")
+    headers = headers_for(where.base, kind, key_of(options.api_key_env), {})
     console.print(Text(plan(where.base)), soft_wrap=True)
     view = View(console)
 
@@ -115,7 +117,7 @@ class View:
 def at(profile: Profile, where: Address, key_env: str) -> Profile:
     """The profile of the server at that address, whose key is in that environment variable."""
     url = where.root if profile.wire == "ollama" else where.base
-    return replace(profile, url=url, key_env=key_env)
+    return replace(profile, url=url, key_env=key_env or profile.key_env)
 
 
 def _tell(told: Told, write: Path | None, console: Console) -> int:

@@ -7,18 +7,23 @@ from pathlib import Path
 import httpx
 import pytest
 
+from forge import run_sync
+from forge.backends import Server
 from forge.backends.doctor import Visit, address, consult, profile_of
 from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.constraints import SCHEMA
 from forge.backends.doctor.examine import examine
 from forge.backends.doctor.identify import IDENTIFY
 from forge.backends.doctor.limits import DAMAGED
-from forge.backends.doctor.toolcalls import CALLS, REQUIRED
+from forge.backends.doctor.toolcalls import CALLS
 from forge.backends.download import ensure_model
 from forge.backends.local import LlamaCpp, Settings
 from forge.backends.models import KNOWN
+from forge.cli import demo
+from stages.state import Completed
+from stages.wire.sampling import Sampling
 
-QUICK = (*IDENTIFY, REPLY, CALLS, REQUIRED, SCHEMA, DAMAGED)
+QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA, DAMAGED)
 """What tells the cases apart; the whole visit takes some twenty seconds of such a model."""
 
 FENCED = (Path(__file__).parent / "fenced.jinja").read_text(encoding="utf-8")
@@ -43,6 +48,14 @@ def fitting() -> Iterator[str]:
         server.stop()
 
 
+def finishes(url: str, visit: Visit) -> bool:
+    """Whether a run goes to its end by the profile that was chosen."""
+    sampling = Sampling(temperature=0, max_tokens=256)
+    backend = Server(url, profile=profile_of(visit), sampling=sampling)
+    result = run_sync(demo.workflow, demo.request("A-17"), backend=backend)
+    return isinstance(result.unwrap().outcome, Completed)
+
+
 def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_same(smol: str) -> None:
     """SmolLM2: `tools` and `required` are ignored with status 200."""
     visit = visited(smol, whole=True)
@@ -58,7 +71,7 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
 
 def test_calls_that_the_template_does_not_fit_come_as_text(qwen: str) -> None:
     facts = visited(qwen, whole=False).facts
-    assert (facts.calls, facts.call_format, facts.required) == ("text", "fenced", False)
+    assert (facts.calls, facts.call_format) == ("text", "fenced")
     assert (facts.schema, facts.replays_damage) == (True, False)
 
 
@@ -68,3 +81,4 @@ def test_with_a_template_that_fits_the_same_model_makes_native_calls(fitting: st
     assert (facts.calls, facts.valid_arguments) == ("native", True)
     assert (facts.schema, facts.replays_damage) == (True, False)
     assert profile_of(visit).mode == "constrained"
+    assert finishes(fitting, visit)
