@@ -20,7 +20,8 @@ KEY = "sk-very-secret"
 
 
 @pytest.fixture(autouse=True)
-def _ambient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _ambient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
 
 
@@ -75,19 +76,25 @@ def test_an_address_with_a_secret_in_it_is_refused_without_showing_it(url: str) 
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.parametrize("profile", ["vllm", None])
 @pytest.mark.parametrize("path", ["echo/v1", "nowhere/v1", "reset", "wrong"])
 def test_a_secret_is_in_nothing_that_a_failing_run_writes(
-    path: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    path: str,
+    profile: str | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The echo server repeats every header in its error."""
+    """The echo server repeats every header in its error. Without a profile, the server is asked what it can do."""
     caplog.set_level(logging.DEBUG)
     journal, headers = tmp_path / "run.jsonl", {"x-team": "team-very-secret"}
     with misbehaving() as strange, serving() as strict:
         address = f"{strict if path.endswith('v1') else strange}/{path}"
-        backend = Server(address, profile="vllm", model="m", api_key=KEY, headers=headers, context_tokens=4096)
+        backend = Server(address, profile=profile, model="m", api_key=KEY, headers=headers, context_tokens=4096)
         halted = run_sync(Desk().workflow, "Go.", backend=backend, journal=str(journal)).failure()
     error = as_error(halted.halt, halted.state)
     assert read_journal(journal)
-    written = (repr(backend), repr(halted), str(error), repr(error), caplog.text, *capsys.readouterr())
+    kept = (file.read_text() for file in (tmp_path / "cache").rglob("*") if file.is_file())
+    written = (*kept, repr(backend), repr(halted), str(error), repr(error), caplog.text, *capsys.readouterr())
     for text in (*written, journal.read_text()):
         assert "very-secret" not in text
