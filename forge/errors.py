@@ -60,6 +60,10 @@ class BackendError(ForgeError):
         self.fault = fault or Fault(kind="unreachable", detail=message)
 
 
+class InDoubtError(ForgeError):
+    """The call that would have ended the run was begun, and nobody knows whether it took effect."""
+
+
 class WorkflowCancelledError(ForgeError):
     """The user cancelled."""
 
@@ -111,6 +115,11 @@ def explain(halt: Halt) -> str:
         case halts.BackendFailed(fault=fault, attempts=attempts):
             tried = f" (tried {attempts} times)" if attempts > 1 else ""
             return f"the model's server gave no usable answer{tried}: {fault.detail}"
+        case halts.EndInDoubt(tool=tool, arguments=arguments):
+            return (
+                f"{tool} {arguments} was begun before the run was cut short, and nobody knows whether it took effect. "
+                "Find out; if it did not, resume the run with in_doubt='ask' in the workflow, and say yes"
+            )
         case halts.Cancelled(turns=turns):
             return f"cancelled after {turns} model calls"
         case _:
@@ -144,6 +153,8 @@ def _error_class(halt: Halt) -> type[ForgeError]:
             return ContextBudgetExceeded
         case halts.BackendFailed():
             return BackendError
+        case halts.EndInDoubt():
+            return InDoubtError
         case halts.Cancelled():
             return WorkflowCancelledError
         case _:

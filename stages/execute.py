@@ -17,7 +17,7 @@ from stages.batch import (
     without_terminal,
 )
 from stages.effect import Ask, Execute, Failed
-from stages.halt import Halt, ToolsFailing
+from stages.halt import EndInDoubt, Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
 from stages.progress import advanced
@@ -76,6 +76,11 @@ def _wants_approval(call: ToolCall, specs: Specs) -> bool:
     return spec is not None and spec.approval
 
 
+def _ends_in_doubt(call: ToolCall, state: State, specs: Specs) -> bool:
+    spec = specs.get(call.name) if state.ledger.in_doubt else None
+    return spec is not None and spec.effect == "terminal" and digest(call) in state.ledger.in_doubt
+
+
 def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Result[State, Halt]:
     """Count what went wrong, and end the run if a terminal tool succeeded."""
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
@@ -85,6 +90,8 @@ def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Resul
     if ended := finished(batch, specs):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
+    if unsure := next((call for call in batch.calls if _ends_in_doubt(call, state, specs)), None):
+        return Failure(EndInDoubt(tool=unsure.name, arguments=unsure.arguments))
     if errors > max_errors:
         last = wrong[-1]
         name = next(call.name for call in batch.calls if call.id == last.call_id)

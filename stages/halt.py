@@ -71,6 +71,16 @@ class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
     attempts: int
 
 
+class EndInDoubt(Struct, frozen=True, kw_only=True, tag="end_in_doubt"):
+    """The call that would have ended the run was begun before a crash: it may have taken effect, and nobody may say so.
+
+    A model cannot find that out; it would only make the call again.
+    """
+
+    tool: str
+    arguments: str
+
+
 class Cancelled(Struct, frozen=True, kw_only=True, tag="cancelled"):
     """The user cancelled. Seed: `WorkflowCancelledError`."""
 
@@ -87,5 +97,6 @@ Halt = (
     | DeadEnd
     | CannotFit
     | BackendFailed
+    | EndInDoubt
     | Cancelled
 )

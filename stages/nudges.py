@@ -216,8 +216,7 @@ def doubtful(reason: str) -> str:
 
 def not_approved(name: str, why: str, *, in_doubt: bool) -> str:
     """For a call that a person did not allow; `in_doubt`: to be made once more, after one that may have succeeded."""
-    twice = " It may have taken effect before." if in_doubt else ""
-    return f"{name} was not approved: {why}{twice}"
+    return f"{name} was not approved: {why}{'. It may have taken effect before' if in_doubt else ''}"
 
 
 def too_many_calls(name: str, most: int) -> str:

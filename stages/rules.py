@@ -12,7 +12,8 @@ from stages.tool import ToolEffect, ToolSpec
 InDoubtPolicy = Literal["report", "ask"]
 """What is done about a call that was begun, and nobody knows whether it took effect: tell the model, or ask a person.
 
-Told, the model goes on; making the very same call again takes a person's yes. Nothing of this is for tools that only
+Told, the model goes on; making the very same call again takes a person's yes. A terminal call in doubt ends the run,
+and the user is told, as the model could do nothing but make it again. Nothing of this is for tools that only
 read, or are declared idempotent: their calls are made again.
 """
 

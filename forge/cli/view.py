@@ -46,8 +46,8 @@ class View:
             case events.Warned(text=text):
                 self._line("warning", text, "yellow")
             case events.ApprovalAsked(call=call, in_doubt=in_doubt):
-                why = "may have run already; making it again" if in_doubt else "needs"
-                self._line("approval", f"{call.name} {call.arguments} {why} a person's yes", "magenta")
+                why = ", as it may have run already" if in_doubt else ""
+                self._line("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")
             case events.MessageAdded():
                 pass  # replies, results and nudges are shown as they come
             case events.SummaryAsked(messages=messages):

@@ -16,6 +16,7 @@ from stages.effect import (
     Execute,
     Failed,
     HandOff,
+    InDoubt,
     NeedsInput,
     NotRun,
     Send,
@@ -87,6 +88,7 @@ def results(call: ToolCall) -> SearchStrategy[CallResult]:
             Failed(call_id=call.id, error="ToolFailed", message="no use", counted=False),
             Unresolved(call_id=call.id, message="not there"),
             NotRun(call_id=call.id, reason="cancelled"),
+            InDoubt(call_id=call.id, reason="crashed"),
         )
     )
 

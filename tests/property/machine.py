@@ -13,6 +13,7 @@ from stages.effect import (
     CallResult,
     Execute,
     Failed,
+    InDoubt,
     NotRun,
     Outcome,
     Rejected,
@@ -76,6 +77,7 @@ def result_of(call: ToolCall) -> st.SearchStrategy[CallResult]:
             Failed(call_id=call.id, error="ToolFailed", message="no use", counted=False),
             Unresolved(call_id=call.id, message="not there"),
             NotRun(call_id=call.id, reason="cancelled"),
+            InDoubt(call_id=call.id, reason="crashed"),
         ]
     )
 

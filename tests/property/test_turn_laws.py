@@ -11,7 +11,9 @@ from returns.result import Failure
 
 from forge.testing import assert_answered
 from stages import serialize
+from stages.batch import digest
 from stages.deliver import deliver, interrupt
+from stages.effect import Execute
 from stages.message import Assistant, History, System, Tool
 from stages.pipeline import Stage
 from stages.serialize import Mode
@@ -122,8 +124,12 @@ def test_a_run_terminates(data: st.DataObject) -> None:
 
 @given(reachable())
 def test_nothing_runs_that_is_not_legal(state: State) -> None:
-    """The terminal tool never runs before its steps, an unapproved call never without a yes."""
+    """The terminal tool never runs before its steps, what needs a yes never without one."""
     if isinstance(state.phase, Awaiting) and state.phase.effect.__class__.__name__ == "Execute":
+        assert isinstance(state.phase.effect, Execute)
+        for call in state.phase.effect.calls:
+            unsure = digest(call) in state.ledger.in_doubt
+            assert not (unsure or call.name == "write") or call.id in state.phase.batch.approved
         for call in state.phase.batch.calls:
             tool = RULES.tool(call.name)
             assert tool is not None

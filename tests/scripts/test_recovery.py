@@ -20,7 +20,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
 from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Undelivered
 from stages.events import Event
-from stages.halt import BackendFailed, Cancelled
+from stages.halt import BackendFailed, Cancelled, EndInDoubt
 from stages.message import Tool as Answer
 from stages.state import State
 
@@ -178,19 +178,18 @@ class Till:
         self.crashes = True
 
         @tool
-        async def pay(amount: int) -> str:
-            """Pay."""
-            self.paid.append(amount)
-            if self.crashes:
-                raise Crash
-            return "paid"
-
-        @tool
         def finish() -> str:
             """Finish."""
             return "ok"
 
-        self.workflow = Workflow("till", tools=[pay, finish], terminal_tool="finish", **options)  # type: ignore[arg-type]
+        self.workflow = Workflow("till", tools=[self.pay, finish], terminal_tool="finish", **options)  # type: ignore[arg-type]
+
+    async def pay(self, amount: int) -> str:
+        """Pay."""
+        self.paid.append(amount)
+        if self.crashes:
+            raise Crash
+        return "paid"
 
 
 PAY = call("pay", amount=5)
@@ -234,7 +233,7 @@ def test_the_model_cannot_repeat_it_without_a_person_s_yes(tmp_path: Path, yes: 
     run, asked = reopened(till, tmp_path / "j", PAY, call("pay", amount=6), call("finish"), yes=yes)
     assert till.paid == paid
     assert [(ask.call.arguments, ask.in_doubt) for ask in asked] == [('{"amount":5}', True)] * (yes is not None)
-    assert ("It may have taken effect before." in answers(run)[1]) == (not yes)
+    assert ("It may have taken effect before" in answers(run)[1]) == (not yes)
 
 
 @pytest.mark.parametrize(("yes", "paid"), [(None, [5]), (False, [5]), (True, [5, 5])])
@@ -244,6 +243,37 @@ def test_a_person_may_be_asked_at_once(tmp_path: Path, yes: bool | None, paid: l
     assert till.paid == paid
     assert answers(run)[0] == ("paid" if yes else answers(run)[0])
     assert ("may have taken effect before" in answers(run)[0]) == (not yes)
+
+
+@pytest.mark.parametrize(("policy", "yes"), [("report", True), ("ask", None), ("ask", False), ("ask", True)])
+def test_a_terminal_call_in_doubt_is_the_user_s_to_settle(tmp_path: Path, policy: str, yes: bool | None) -> None:
+    """The model could only make it again: it is not asked any more."""
+    till = Till(in_doubt=policy)
+    till.workflow = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay", in_doubt=policy)  # type: ignore[arg-type]
+    run, asked = reopened(till, tmp_path / "j", yes=yes)
+    assert len(asked) == (policy == "ask" and yes is not None)
+    if asked and yes:
+        assert isinstance(run, Finished)
+        assert till.paid == [5, 5]
+    else:
+        assert isinstance(run, Halted)
+        assert run.halt == EndInDoubt(tool="pay", arguments='{"amount":5}')
+        assert till.paid == [5]
+
+
+def test_a_run_that_ended_in_doubt_goes_on_once_the_user_knows(tmp_path: Path) -> None:
+    till = Till()
+    till.workflow = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay")
+    halted, _ = reopened(till, tmp_path / "j")
+    assert isinstance(halted, Halted)
+    asking = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay", in_doubt="ask")
+
+    async def yes(effect: Ask) -> Approved:
+        return Approved(digest=effect.digest)
+
+    result = asyncio.run(resume_journal(asking, tmp_path / "j", backend=Scripted([]), ask=yes))
+    assert result.unwrap().value == "paid"
+    assert replay(tmp_path / "j", asking) == result
 
 
 def test_a_yes_is_for_one_time(tmp_path: Path) -> None:
