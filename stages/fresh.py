@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.evidence import fields
+from stages.evidence import fields, leaves
 from stages.given import given_in
 from stages.state import State
 from stages.tool import ToolSpec
@@ -18,7 +18,7 @@ LONGEST = 80
 MOST = 32
 """Values that are proposed, the latest ones."""
 
-_VALUE = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|(?<![\w-])((?=[^\d\s]{0,40}\d)[\w-]{2,80})")
+_VALUE = re.compile(r"(?<!\w)'([^'\n]{1,80})'(?!\w)|\"([^\"\n]{1,80})\"|(?<![\w-])((?=[^\d\s]{0,40}\d)[\w-]{2,80})")
 
 
 class _Schema(msgspec.Struct):
@@ -26,16 +26,26 @@ class _Schema(msgspec.Struct):
 
 
 def fresh(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """What was seen and may be meant instead, the latest first; nothing for a tool that takes more than one text."""
+    """What was seen and may be meant instead, the latest first; nothing for a tool that takes more than one text.
+
+    No call of any tool has used it, and it looks like what this one has succeeded with: `C-311` like `A-17`. Nothing
+    for a tool that ends the run: it is not to be guessed with.
+    """
     argument = _only_text(tool)
-    if argument is None:
+    if argument is None or tool.effect == "terminal":
         return ()
     ledger = state.ledger
-    made = [s.arguments for s in ledger.successes if s.name == tool.name]
-    made += [a.arguments for a in ledger.attempts if a.name == tool.name]
-    used = {_value(arguments, argument) for arguments in made}
+    made = [*(success.arguments for success in ledger.successes), *(attempt.arguments for attempt in ledger.attempts)]
+    used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
+    good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
+    looks = {_look(value) for value in good if isinstance(value, str)}
     seen = (value for given in reversed(given_in(state)) for value in _values(given.text))
-    return tuple(dict.fromkeys(value for value in seen if value not in used))[:MOST]
+    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or _look(v) in looks)))[:MOST]
+
+
+def _look(value: str) -> str:
+    """The value with each run of letters and of digits as one: what ids of one kind have in common."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
 
 
 def limited(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:

@@ -7,7 +7,7 @@ step that was refused is not asked for in the same way again, and no workflow en
 from typing import assert_never
 
 from stages.fresh import fresh, limited
-from stages.progress import circling, stalled
+from stages.progress import circles, circling, stalled
 from stages.rules import Rules, Rung, legal, pending
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
@@ -18,8 +18,7 @@ PATIENCE = 2
 
 def rung(rules: Rules, ledger: Ledger) -> Rung:
     """Where the run stands: `open` while it goes on, or fails in new ways."""
-    count, rungs = stalled(ledger), rules.ladder.rungs
-    count = count if circling(ledger) else count - PATIENCE
+    count, rungs = circles(ledger) or stalled(ledger) - PATIENCE, rules.ladder.rungs
     return rungs[(count - 1) % len(rungs)] if count > 0 and rungs else "open"
 
 
@@ -51,10 +50,11 @@ def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tu
 
 
 def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The pending steps; with none pending, what ends the run."""
-    wanted = pending(rules, state.ledger) or rules.terminal
+    """The pending steps; with none pending, what ends the run, unless that is what was tried in vain."""
+    circle = circling(state.ledger)
+    wanted = pending(rules, state.ledger) or [name for name in rules.terminal if name not in circle]
     steps = tuple(tool for tool in allowed if tool.name in wanted) or allowed
-    return _renewed(steps, state, circling(state.ledger)) or steps
+    return _renewed(steps, state, circle) or steps
 
 
 def _renewed(tools: tuple[ToolSpec, ...], state: State, circle: frozenset[str]) -> tuple[ToolSpec, ...]:

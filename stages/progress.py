@@ -49,16 +49,24 @@ def in_vain(ledger: Ledger) -> tuple[Attempt, ...]:
 
 def circling(ledger: Ledger) -> frozenset[str]:
     """The tools that were called, since the last progress, in a way that had already been answered or refused."""
+    return frozenset(attempt.name for attempt in _repeats(ledger))
+
+
+def circles(ledger: Ledger) -> int:
+    """How many replies there were since the first of those, with it."""
+    repeats = _repeats(ledger)
+    return ledger.turn - repeats[0].turn + 1 if repeats else 0
+
+
+def _repeats(ledger: Ledger) -> list[Attempt]:
     recent = in_vain(ledger)
-    if not recent:
-        return frozenset()
-    seen, found = _answered_before(ledger), set()
+    seen, found = _answered_before(ledger) if recent else set(), []
     for attempt in recent:
         key = (attempt.name, canonical(attempt.arguments))
         if key in seen:
-            found.add(attempt.name)
+            found.append(attempt)
         seen.add(key)
-    return frozenset(found)
+    return found
 
 
 def times(ledger: Ledger, name: str, arguments: str) -> int:

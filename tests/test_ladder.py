@@ -105,7 +105,7 @@ CASES: list[tuple[str, Ledger, set[str]]] = [
         ),
         {"look", "finish"},
     ),
-    ("everything in circles: all of it again", Ledger(turn=2, attempts=BOTH), {"look"}),
+    ("everything in circles: all of it again", Ledger(turn=2, attempts=BOTH), {"look", "fail"}),
     ("the same call refused twice", Ledger(turn=2, attempts=(refused("fail"), refused("fail", turn=2))), {"look"}),
     ("two replies in vain, of whatever kind", Ledger(turn=3, progress=1, successes=FOUND), ALL),
     ("three, and the step is pending", Ledger(turn=3), {"look"}),
@@ -152,6 +152,26 @@ def test_a_tool_called_in_circles_is_offered_with_what_was_seen_and_not_tried() 
     (only,) = offered(FIND, state)
     enum = {"type": "string", "enum": ["K-7", "Johnson-Reyes", "Ann Lee", "B-42"]}
     assert msgspec.json.decode(only.parameters)["properties"] == {"name": enum}
+
+
+def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it() -> None:
+    known = '{"customer":"C-204","city":"Oslo","next":"D-9","code":"x7"}'
+    state = seen(known, attempts=(attempt("look", '{"what":"C-204"}'),))
+    worked = state.note(successes=(success("find", '{"name":"A-17"}', turn=2),))
+    assert fresh(find.spec, worked) == ("D-9", "B-42")
+
+
+def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() -> None:
+    state = State(history=(User(text="The customer's city and the order's total, of 'Ann'."),))
+    assert fresh(find.spec, state) == ("Ann",)
+    assert fresh(replace(find.spec, effect="terminal"), state) == ()
+
+
+def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
+    ends = tuple(refused("finish", turn=turn) for turn in (2, 3))
+    ledger = Ledger(turn=4, progress=1, successes=FOUND, attempts=ends)
+    pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
+    assert {spec.name for spec in offered(pinned, State(history=(), ledger=ledger))} == {"look", "write", "fail"}
 
 
 def test_with_nothing_else_seen_the_tool_is_offered_as_it_is() -> None:
