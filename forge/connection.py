@@ -6,6 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from forge.watcher import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.template import Markers
 from stages.serialize import Mode
@@ -23,10 +24,12 @@ class Connection(Struct, frozen=True, kw_only=True):
     server's own tokenizer what a request takes, `tokens_per_character` is by the same; without them a run begins with
     a guess, and learns from replies (`stages.tokens`). `because` says how forge came to know what the server is.
     `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
-    from then on.
+    from then on. `stream` is `send` that tells a watcher of the reply while it comes; without it a watcher is told
+    when the whole is there.
     """
 
     send: Callable[[Send], Awaitable[Replied | Undelivered]]
+    stream: Callable[[Send, OnChunk], Awaitable[Replied | Undelivered]] | None = None
     mode: Mode
     model: str
     context_tokens: int
@@ -39,6 +42,15 @@ class Connection(Struct, frozen=True, kw_only=True):
     form: Form = JSON
     tokens_per_character: float | None = None
     count: Callable[[bytes], Awaitable[int | None]] | None = None
+
+    def told(self, on_chunk: OnChunk | None) -> Callable[[Send], Awaitable[Replied | Undelivered]]:
+        """What sends requests and tells the watcher, if there is one, of the replies."""
+        if on_chunk is None:
+            return self.send
+        if self.stream is None:
+            return lambda effect: in_one_go(self.send, effect, on_chunk)
+        stream = self.stream
+        return lambda effect: stream(effect, on_chunk)
 
 
 class Backend(Protocol):

@@ -64,6 +64,10 @@ class InDoubtError(ForgeError):
     """The call that would have ended the run was begun, and nobody knows whether it took effect."""
 
 
+class WatcherError(ForgeError):
+    """`on_chunk` raised; the exception is this one's `__cause__`. The request is closed, and the run ends here."""
+
+
 class WorkflowCancelledError(ForgeError):
     """The user cancelled."""
 

@@ -17,6 +17,7 @@ from forge.interpreters.threads import unheard
 from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.setup import Setup
+from forge.watcher import OnChunk
 from forge.workflow import Workflow
 from stages import events
 from stages.halt import BackendFailed
@@ -36,11 +37,14 @@ class Watching(TypedDict, total=False):
     Setting `cancel` ends the run. `ask` is asked about tools that want approval. `journal` is the file to record the
     run in, `redact` what must not stand there. `sampling` are the options of this run's replies, over those of the
     backend.
+    `on_chunk`, a plain or an async function, is called with each delta of a reply (`stages.delta`) while it comes; one
+    that raises ends the run with a WatcherError.
     """
 
     observer: Observer
     on_message: Callable[[Message], None]
     on_compact: Callable[[Compaction], None]
+    on_chunk: OnChunk
     cancel: asyncio.Event
     ask: Asker
     journal: str
@@ -173,7 +177,8 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
     """What performs the effects of such a run; what its tools yield on the way is told to whoever watches."""
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
-    return interpreter(connection.send, partial(workflow.execute, heard=heard), watching.get("ask", nobody))
+    send = connection.told(watching.get("on_chunk"))
+    return interpreter(send, partial(workflow.execute, heard=heard), watching.get("ask", nobody))
 
 
 def reached(backend: Backend | str) -> Backend:

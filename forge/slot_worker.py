@@ -4,6 +4,7 @@ import asyncio
 import heapq
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -12,9 +13,11 @@ from msgspec.structs import replace
 
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
+from forge.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Send, Undelivered
 
 T = TypeVar("T")
+PREEMPTED = "a job of higher priority wanted the slot"
 STOPPED = "the slot worker was stopped before this job was done; nobody will run it"
 
 
@@ -198,15 +201,32 @@ class _Shared:
     async def connect(self) -> AsyncIterator[Connection]:
         """The connection of the backend that is shared; being connected takes no turn."""
         async with self._backend.connect() as connection:
-            yield replace(connection, send=lambda effect: self._send(connection, effect))
-
-    async def _send(self, connection: Connection, effect: Send) -> Replied | Undelivered:
-        try:
-            return await self._worker.submit(
-                lambda: connection.send(effect), priority=self._priority, preemptible=self._preemptible
+            yield replace(
+                connection,
+                send=lambda effect: self._send(lambda: connection.send(effect)),
+                stream=lambda effect, on_chunk: self._send(_streaming(connection, effect, on_chunk)),
             )
+
+    async def _send(self, send: Callable[[], Awaitable[Replied | Undelivered]]) -> Replied | Undelivered:
+        try:
+            return await self._worker.submit(send, priority=self._priority, preemptible=self._preemptible)
         except WorkerStopped:
             return Undelivered(fault=Fault(kind="unreachable", detail=STOPPED), attempts=0)
+
+
+def _streaming(
+    connection: Connection, effect: Send, on_chunk: OnChunk
+) -> Callable[[], Awaitable[Replied | Undelivered]]:
+    """The job of a streamed reply; where it had to make room, the watcher is told that the reply begins anew."""
+    started = count(1)
+    send = connection.told(on_chunk)
+
+    async def job() -> Replied | Undelivered:
+        if (attempt := next(started)) > 1:
+            await Watcher(on_chunk).forget(Fault(kind="interrupted", detail=PREEMPTED), attempt - 1, 0.0)
+        return await send(effect)
+
+    return job
 
 
 async def _run(job: Callable[[], Awaitable[T]]) -> T:

@@ -13,12 +13,11 @@ from msgspec import Raw, Struct
 from forge.backends.ask import ask
 from forge.backends.credentials import SHORTEST
 from forge.backends.profile import named_profile
-from forge.backends.sending import Sending
+from forge.backends.sending import sender
 from forge.backends.wished import check_options
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
-from forge.interpreters.http import Http
 from stages.retry import RetryPolicy
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
@@ -90,8 +89,10 @@ class Anthropic:
                 async def count(request: bytes) -> int | None:
                     return await _counted(http, base, request)
 
+                send = sender(http, f"{base}/v1", self._retry, spoken, hidden=hidden)
                 yield Connection(
-                    send=Sending(Http(http, f"{base}/v1", self._retry, spoken), hidden, ()),
+                    send=send,
+                    stream=send,
                     mode="native",
                     model=self._model,
                     context_tokens=context,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from forge.backends.profile import Profile
 from forge.errors import ForgeError
-from stages.effect import Replied, Undelivered
+from stages.effect import Fault
 
 HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 """The headers that carry a credential."""
@@ -79,14 +79,9 @@ def secrets(headers: Mapping[str, str], profile: Profile) -> tuple[str, ...]:
     return tuple(sorted(words, key=len, reverse=True))
 
 
-def scrubbed(outcome: Replied | Undelivered, hidden: tuple[str, ...]) -> Replied | Undelivered:
-    """The outcome without the credentials that a server may have repeated in the body of an error."""
-    if not isinstance(outcome, Undelivered) or not hidden:
-        return outcome
-    fault = outcome.fault
-    return replace(
-        outcome, fault=replace(fault, detail=_without(fault.detail, hidden), body=_without(fault.body, hidden))
-    )
+def scrubbed(fault: Fault, hidden: tuple[str, ...]) -> Fault:
+    """The fault without the credentials that a server may have repeated in the body of an error."""
+    return replace(fault, detail=_without(fault.detail, hidden), body=_without(fault.body, hidden)) if hidden else fault
 
 
 def _without(text: str, hidden: tuple[str, ...]) -> str:

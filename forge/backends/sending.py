@@ -2,33 +2,40 @@
 
 import logging
 
+import httpx
 from msgspec.structs import replace
 
 from forge.backends.credentials import scrubbed
 from forge.interpreters.http import Http
-from stages.effect import Fault, Replied, Send, Undelivered
+from stages.effect import Fault
+from stages.retry import RetryPolicy
+from stages.wire.wires import Wire
 
 log = logging.getLogger("forge")
 
 
-class Sending:
+def sender(
+    client: httpx.AsyncClient,
+    base: str,
+    retry: RetryPolicy | None,
+    spoken: Wire,
+    *,
+    hidden: tuple[str, ...],
+    refusals: tuple[str, ...] = (),
+) -> Http:
     """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
 
-    def __init__(self, http: Http, hidden: tuple[str, ...], refusals: tuple[str, ...]) -> None:
-        self._http = http
-        self._hidden = hidden
-        self._refusals = refusals
+    def translate(fault: Fault) -> Fault:
+        shown = scrubbed(fault, hidden)
+        if not refuses_tools(shown, refusals):
+            return shown
+        log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
+        return replace(shown, kind="no_tools")
 
-    async def __call__(self, effect: Send) -> Replied | Undelivered:
-        outcome = scrubbed(await self._http(effect), self._hidden)
-        if not isinstance(outcome, Undelivered) or not refuses_tools(outcome.fault, self._refusals):
-            return outcome
-        log.warning("refused, so the tools are written into the prompt from now on: %s", outcome.fault.detail)
-        return replace(outcome, fault=replace(outcome.fault, kind="no_tools"))
+    return Http(client, base, retry, spoken, translate=translate)
 
 
 def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
     """Whether the fault is the server's refusal of tools or of their schema, by the words that its profile knows."""
-    refused = fault.kind == "status" and fault.status is not None and 400 <= fault.status < 600
     said = fault.body.lower()
-    return refused and any(words.lower() in said for words in refusals)
+    return fault.kind in {"status", "reported"} and any(words.lower() in said for words in refusals)

@@ -14,13 +14,12 @@ from forge.backends.ollama import context_of
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognise import About, addressed, ask_about, recognised
 from forge.backends.sampling import recommended
-from forge.backends.sending import Sending
+from forge.backends.sending import sender
 from forge.backends.template import alternates, markers
 from forge.backends.tokenizer import Tokenizer
 from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile
 from forge.connection import Connection
 from forge.errors import ForgeError
-from forge.interpreters.http import Http
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
 from stages.wire.prompted import JSON, XML
@@ -128,8 +127,10 @@ class Server:
             tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             template = about.props.chat_template if about.props else ""
+            http = sender(client, self._root(profile), self._retry, spoken, hidden=self._hidden, refusals=refusals)
             yield Connection(
-                send=Sending(Http(client, self._root(profile), self._retry, spoken), self._hidden, refusals),
+                send=http,
+                stream=http,
                 mode=mode,
                 because=because,
                 falls_back=bool(refusals),

@@ -3,10 +3,14 @@
 import asyncio
 import random
 import time
+from collections.abc import Callable
 
 import httpx
 
+from forge.interpreters.streaming import read_stream
 from forge.interpreters.transport import RAISED, fault_of, place, refused, with_type
+from forge.watcher import OnChunk, Watcher
+from stages.delta import whole
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
 from stages.wire.wires import OPENAI, Wire
@@ -23,6 +27,7 @@ class Http:
 
     The client brings what httpx knows of: TLS, proxies, limits, headers, and `timeout.read`, the seconds without a
     byte after which a request is given up. `total` is the seconds that it may take in all, None without end.
+    `translate` is what the backend knows of its faults: it hides what must not be shown, and names what it recognises.
     """
 
     def __init__(
@@ -33,6 +38,7 @@ class Http:
         wire: Wire = OPENAI,
         *,
         total: float | None = TOTAL,
+        translate: Callable[[Fault], Fault] = lambda fault: fault,
     ) -> None:
         self._client = client
         self._wire = wire
@@ -44,24 +50,30 @@ class Http:
         self._where = place(blank.url)
         self._retry = retry or Backoff()
         self._total = total
+        self._translate = translate
 
-    async def __call__(self, effect: Send) -> Replied | Undelivered:
-        """The reply, or the fault that the retry policy gave up at."""
+    async def __call__(self, effect: Send, on_chunk: OnChunk | None = None) -> Replied | Undelivered:
+        """The reply, or the fault that the retry policy gave up at. With `on_chunk`, the reply is streamed to it."""
         began = time.monotonic()
+        watcher = None if on_chunk is None else Watcher(on_chunk)
+        body = effect.request.body if watcher is None else self._wire.streamed(effect.request)
         faults: tuple[Fault, ...] = ()
         waited = 0.0
         while True:
-            answer = await self._attempt(effect.request.body)
+            answer = await self._attempt(body, watcher)
             if isinstance(answer, Reply):
                 return Replied(reply=answer, seconds=time.monotonic() - began)
-            faults = (*faults, answer)
+            fault = self._translate(answer)
+            faults = (*faults, fault)
             wait = self._retry(Tries(faults=faults, waited=waited, chance=random.random()))  # noqa: S311 - no secret
             if wait is None:
-                return Undelivered(fault=answer, attempts=len(faults), seconds=time.monotonic() - began)
+                return Undelivered(fault=fault, attempts=len(faults), seconds=time.monotonic() - began)
+            if watcher is not None:
+                await watcher.forget(fault, len(faults), wait)
             await asyncio.sleep(wait)
             waited += wait
 
-    async def _attempt(self, body: bytes) -> Reply | Fault:
+    async def _attempt(self, body: bytes, watcher: Watcher | None) -> Reply | Fault:
         request = httpx.Request(
             "POST", self._to, headers=self._headers, content=body, extensions=dict(self._extensions)
         )
@@ -69,7 +81,7 @@ class Http:
             async with asyncio.timeout(self._total) as limit:
                 response = await self._client.send(request, stream=True)
                 try:
-                    return await self._answer(response)
+                    return await self._answer(response, watcher)
                 finally:
                     await response.aclose()
         except RAISED as error:
@@ -77,8 +89,11 @@ class Http:
                 return Fault(kind="timeout", detail=f"{self._where} took longer than {self._total} seconds in all")
             return fault_of(error, self._where)
 
-    async def _answer(self, response: httpx.Response) -> Reply | Fault:
+    async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
         packed = response.headers.get("content-encoding", "identity")
+        if watcher is not None and response.is_success and packed == "identity" and not _is_whole(response):
+            answer = await read_stream(response.aiter_raw(), self._wire.stream, watcher)
+            return answer if isinstance(answer, Reply) else with_type(answer, response)
         content = b"" if packed != "identity" else await _read(response)
         if content is None:
             return Fault(kind="too_large", detail=f"{self._where} sent more than {BODY_LIMIT} bytes")
@@ -87,7 +102,18 @@ class Http:
         if packed != "identity":
             return Fault(kind="malformed", detail=f"{self._where} answered in {packed[:40]}, and was asked not to pack")
         answer = self._wire.decode(content)
-        return answer if isinstance(answer, Reply) else with_type(answer, response)
+        if isinstance(answer, Fault):
+            return with_type(answer, response)
+        if watcher is not None:
+            for piece in whole(answer):
+                await watcher.see(piece)
+        return answer
+
+
+def _is_whole(response: httpx.Response) -> bool:
+    """Whether a server that was asked for a stream gives the reply in one go, as some do."""
+    said: str = response.headers.get("content-type", "")
+    return said.startswith("application/json")
 
 
 async def _read(response: httpx.Response) -> bytes | None:

@@ -177,7 +177,9 @@ def _sealed(body: bytes) -> str:
 THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
-class _Block(Struct):
+class AnswerBlock(Struct):
+    """A block of an answer."""
+
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -186,7 +188,9 @@ class _Block(Struct):
     input: Raw = Raw(b"null")
 
 
-class _Usage(Struct):
+class WireUsage(Struct):
+    """Tokens, as the API has them; in a stream some come first and some last."""
+
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
@@ -194,9 +198,9 @@ class _Usage(Struct):
 
 
 class _Answer(Struct):
-    content: list[_Block] | None = None
+    content: list[AnswerBlock] | None = None
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: WireUsage | None = None
     error: Raw = Raw(b"null")
 
 
@@ -216,29 +220,36 @@ _FINISH = {
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
     try:
-        answer = _answer.decode(body)
+        return _reply(_answer.decode(body), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut(body))
+
+
+def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
     if bytes(answer.error) != b"null":
         return reported(answer.error)
     if answer.content is None:
         return Fault(kind="malformed", detail="the server's answer has no content", body=cut(body))
-    reason = answer.stop_reason or "end_turn"
     return Reply(
         text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
         reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
         sealed=_sealed(body) if any(block.type in THINKING for block in answer.content) else "",
         calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
-        finish=_FINISH.get(reason, reason),
-        usage=_usage(answer.usage),
+        finish=finish_of(answer.stop_reason),
+        usage=usage_of(answer.usage),
     )
 
 
-def _raw_call(block: _Block) -> RawCall:
+def finish_of(reason: str | None) -> str:
+    """Why the reply ended, in the words of chat completions."""
+    return _FINISH.get(reason or "end_turn", reason or "")
+
+
+def _raw_call(block: AnswerBlock) -> RawCall:
     return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
 
 
-def _usage(usage: _Usage | None) -> Usage | None:
+def usage_of(usage: WireUsage | None) -> Usage | None:
     """Tokens; what was read from the cache or written to it is part of the prompt, and the API counts it apart."""
     if usage is None:
         return None

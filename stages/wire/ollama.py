@@ -86,29 +86,34 @@ class _Call(Struct):
     function: _Function | None = None
 
 
-class _Message(Struct):
+class AnswerMessage(Struct):
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[_Call] | None = None
 
 
-class _Answer(Struct):
-    message: _Message | None = None
+class Answer(Struct):
+    """An answer, or a line of a streamed one."""
+
+    message: AnswerMessage | None = None
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
     error: Raw = Raw(b"null")
 
 
-_answer = msgspec.json.Decoder(_Answer)
+_answer = msgspec.json.Decoder(Answer)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply that a whole answer holds; a Fault says what a body that is none lacks, or what Ollama reports."""
     try:
-        answer = _answer.decode(body)
+        return _reply(_answer.decode(body), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut(body))
+
+
+def _reply(answer: Answer, body: bytes) -> Reply | Fault:
     if bytes(answer.error) != b"null":
         return reported(answer.error)
     if answer.message is None:
@@ -117,18 +122,19 @@ def decode_reply(body: bytes) -> Reply | Fault:
     return Reply(
         text=message.content or "",
         reasoning=message.thinking or "",
-        calls=tuple(map(_raw_call, message.tool_calls or ())),
+        calls=tuple(map(raw_call, message.tool_calls or ())),
         finish=answer.done_reason or "stop",
-        usage=_usage(answer),
+        usage=usage_of(answer),
     )
 
 
-def _raw_call(call: _Call) -> RawCall:
+def raw_call(call: _Call) -> RawCall:
+    """The call, as far as it is one."""
     function = call.function or _Function()
     return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
 
 
-def _usage(answer: _Answer) -> Usage | None:
+def usage_of(answer: Answer) -> Usage | None:
     """Tokens; Ollama leaves out a count of zero, and gives none at all where it did not run the model."""
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None

@@ -135,7 +135,9 @@ class _Details(Struct):
     cached_tokens: int | None = None
 
 
-class _Usage(Struct):
+class WireUsage(Struct):
+    """Tokens, as the protocol has them."""
+
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Details | None = None
@@ -143,7 +145,7 @@ class _Usage(Struct):
 
 class _Completion(Struct):
     choices: list[_Choice] = []
-    usage: _Usage | None = None
+    usage: WireUsage | None = None
     error: Raw = Raw(b"null")
 
 
@@ -153,9 +155,12 @@ _completion = msgspec.json.Decoder(_Completion)
 def decode_reply(body: bytes) -> Reply | Fault:
     """The first choice of a chat completion; a Fault says what a body that is none lacks."""
     try:
-        completion = _completion.decode(body)
+        return _reply(_completion.decode(body), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut(body))
+
+
+def _reply(completion: _Completion, body: bytes) -> Reply | Fault:
     if bytes(completion.error) != b"null":
         return reported(completion.error)
     if not completion.choices:
@@ -167,7 +172,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
         reasoning=message.reasoning_content or message.reasoning or "",
         calls=tuple(map(_raw_call, message.tool_calls or ())),
         finish=choice.finish_reason or "stop",
-        usage=_usage(completion.usage),
+        usage=usage_of(completion.usage),
     )
 
 
@@ -184,7 +189,8 @@ def arguments_text(raw: Raw) -> str:
     return "" if text == "null" else text
 
 
-def _usage(usage: _Usage | None) -> Usage | None:
+def usage_of(usage: WireUsage | None) -> Usage | None:
+    """Tokens; None where the server says nothing of them."""
     if usage is None:
         return None
     details = usage.prompt_tokens_details or _Details()

@@ -7,12 +7,16 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.effect import Fault, Reply
+from stages.effect import Fault, Reply, Request
 from stages.message import History
 from stages.tool import ToolSpec
 from stages.wire import anthropic, constrained, ollama, openai, strict, valid
+from stages.wire.anthropic_stream import AnthropicStream
 from stages.wire.constrained import Constrain
+from stages.wire.ollama_stream import OllamaStream
+from stages.wire.openai_stream import OpenAIStream
 from stages.wire.sampling import Sampling
+from stages.wire.streaming import Decoder
 
 WireName = Literal["openai", "ollama", "anthropic"]
 
@@ -40,6 +44,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     `head` and `tail` are the fields of a request before and after its messages; `head` is given the history, because
     some protocols keep the system prompt there. `tail` is given the tools and the bare JSON Schema of the reply.
     ValueError from `head` for an option, from `tail` for a schema, that the backend has not.
+    `stream` reads a streamed reply from its first byte on; `stream_fields` are what asks for one.
     """
 
     name: str
@@ -49,7 +54,14 @@ class Wire(Struct, frozen=True, kw_only=True):
     messages: Callable[[History], tuple[Raw, ...]]
     tail: Callable[[Raw | None, Raw | None], Raw]
     decode: Callable[[bytes], Reply | Fault]
+    stream: Decoder
+    stream_fields: dict[str, Raw]
     dialect: Dialect = Dialect()
+
+    def streamed(self, request: Request) -> bytes:
+        """The request as JSON, ready for the wire, that asks for a stream instead of a whole reply."""
+        fields = msgspec.json.decode(request.head, type=dict[str, Raw]) | self.stream_fields
+        return replace(request, head=Raw(msgspec.json.encode(fields))).body
 
 
 def wire(dialect: Dialect) -> Wire:
@@ -74,6 +86,8 @@ def _openai(dialect: Dialect) -> Wire:
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.repaired(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
+        stream=OpenAIStream(),
+        stream_fields={"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')},
         dialect=dialect,
     )
 
@@ -87,6 +101,8 @@ def _ollama(dialect: Dialect) -> Wire:
         messages=lambda history: ollama.encode_messages(ollama.encode_history(history)),
         tail=_tail(dialect),
         decode=ollama.decode_reply,
+        stream=OllamaStream(),
+        stream_fields={"stream": Raw(b"true")},
         dialect=dialect,
     )
 
@@ -102,6 +118,8 @@ def _anthropic(dialect: Dialect) -> Wire:
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
+        stream=AnthropicStream(),
+        stream_fields={"stream": Raw(b"true")},
         dialect=dialect,
     )
 

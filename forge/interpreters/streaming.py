@@ -1,0 +1,54 @@
+"""Streaming: the body of a streamed reply, read piece by piece."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import httpx
+
+from forge.watcher import Watcher
+from stages.delta import Ended, Piece, gather
+from stages.effect import Fault, Reply
+from stages.wire.streaming import Decoder
+
+STREAM_LIMIT = 64 * 1024 * 1024
+"""Bytes of a stream that are read: some 250,000 tokens, for each comes with a JSON of its own."""
+
+LINGER = 0.5
+"""Seconds that the end of the body is waited for after the end of the reply, so that the connection can be kept."""
+
+
+async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
+    """The reply that a body streams, told to the watcher while it comes; or the fault at which it ended."""
+    pieces: list[Piece | Fault] = []
+    length = 0
+    async for chunk in chunks:
+        length += len(chunk)
+        if length > STREAM_LIMIT:
+            return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
+        decoder, added = decoder.advance(chunk)
+        if await _see(added, pieces, watcher):
+            await _linger(chunks)
+            return gather(pieces)
+    await _see(decoder.finish(), pieces, watcher)
+    return gather(pieces)
+
+
+async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], watcher: Watcher) -> bool:
+    """Note and tell what was read; whether that was the end, one way or the other."""
+    for piece in added:
+        pieces.append(piece)
+        if isinstance(piece, Fault):
+            return True
+        await watcher.see(piece)
+        if isinstance(piece, Ended):
+            return True
+    return False
+
+
+async def _linger(chunks: AsyncIterator[bytes]) -> None:
+    """Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply."""
+    with suppress(TimeoutError, httpx.HTTPError, OSError):
+        async with asyncio.timeout(LINGER):
+            async for _ in chunks:
+                pass
