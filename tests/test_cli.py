@@ -14,6 +14,10 @@ from forge import run_sync
 from forge.cli.view import View, printable
 from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Scripted, call
+from stages.delta import CallStarted, Ended, Retry, TextDelta
+from stages.effect import Fault
+from stages.events import Halted, TurnStarted
+from stages.halt import Cancelled
 from tests.flows import Desk
 from tests.misbehaving import misbehaving
 
@@ -179,3 +183,17 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in printable("\x1b]0;title\x07\x1b[2Jhello\r\nworld")
     assert printable("a\n\n b") == "a b"
     assert printable("x" * 1000).endswith("… (600 more)")
+
+
+def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_terminal() -> None:
+    written = io.StringIO()
+    view = View(Console(file=written, width=200, force_terminal=True))
+    view(TurnStarted(turn=1, prompt_tokens=1, calls_left=1, context_tokens=0))
+    view.grow(CallStarted(index=0, name="look"))
+    view.grow(TextDelta(text="x" * 500 + "the \x1b[31mend"))
+    view.grow(Retry(fault=Fault(kind="interrupted", detail="it broke"), attempt=1, seconds=0.5))
+    view.grow(Ended())
+    view(Halted(halt=Cancelled(turns=1, completed=())))
+    assert "the �[31mend" in written.getvalue()
+    assert "in 0.5 seconds: it broke" in written.getvalue()
+    assert "x" * 100 not in written.getvalue()

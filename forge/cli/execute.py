@@ -89,7 +89,10 @@ def _show(
     with downloading(console) as progress:
         backend = _backend(options, progress)
         console.print(title, soft_wrap=True)
-        result = asyncio.run(_interruptible(begin, backend, {"observer": view}))
+        watching: Watching = {"observer": view}
+        if console.is_terminal:
+            watching["on_chunk"] = view.grow
+        result = asyncio.run(_interruptible(begin, backend, watching))
     where = f" Journal: {journal}" if journal.exists() else ""
     console.print(Text(f"{view.turns} model calls.{where}", style="dim"), soft_wrap=True)
     if isinstance(result, Failure) and isinstance(result.failure().halt, Cancelled | BackendFailed) and where:

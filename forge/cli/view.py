@@ -9,11 +9,17 @@ from forge.decision import ending
 from forge.errors import explain
 from stages import events
 from stages.batch import shown
+from stages.delta import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 from stages.effect import Reply, Succeeded
 from stages.message import ToolCall
 
 WIDTH = 400
 """Characters of one thing that are shown."""
+
+TAIL = 60
+"""Characters of a reply that is coming."""
+
+THINKING = "the model is thinking …"
 
 
 class View:
@@ -22,8 +28,27 @@ class View:
     def __init__(self, console: Console, *, live: bool = True) -> None:
         self._console = console
         self._live = live
-        self._thinking = console.status(Text("the model is thinking …", style="dim"))
+        self._thinking = console.status(Text(THINKING, style="dim"))
+        self._coming = ""
         self.turns = 0
+
+    def grow(self, delta: Delta) -> None:
+        """Show the end of the reply that is coming, where the terminal says that the model is thinking."""
+        match delta:
+            case TextDelta(text=more) | ReasoningDelta(text=more) | CallDelta(arguments=more):
+                self._coming = (self._coming + more)[-TAIL:]
+            case CallStarted(name=name):
+                self._coming = f"{self._coming} {name} "[-TAIL:]
+            case Retry(fault=fault, seconds=seconds):
+                self._coming = ""
+                self._line("retry", f"in {seconds:.1f} seconds: {fault.detail}", "yellow")
+            case Ended():
+                self._coming = ""
+            case Reclassified():
+                pass  # only the end is shown, whatever it is
+            case _:
+                assert_never(delta)
+        self._thinking.update(Text(printable(self._coming) or THINKING, style="dim"))
 
     def __call__(self, event: events.Event) -> None:
         """Print one event."""
