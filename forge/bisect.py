@@ -9,9 +9,8 @@ from returns.result import Result, Success
 from forge.difference import Difference, differences
 from forge.interpreters.marks import MARK
 from forge.interpreters.recorded import Journal, JournalError, read_journal
-from forge.replay import as_recorded, name_of
+from forge.replay import as_recorded, delivered, name_of
 from forge.workflow import Workflow
-from stages.deliver import deliver
 from stages.halt import Halt
 from stages.pipeline import Stage, pipeline
 from stages.state import Awaiting, Ready, State
@@ -44,7 +43,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     one, other = (_stages(record, pipeline) for pipeline in (first, second))
-    state, number = record.header.state, 1
+    state, number, used = record.header.state, 1, 0
     outcomes = iter(record.entries)
     while True:
         if parting := _parting(state, one, other, number):
@@ -60,10 +59,11 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
             if differences(entry.effect, state.phase.effect, MARK if record.header.redacted else None):
                 sentence = f"both pipelines do something else than the recorded run: {name_of(entry.effect)} differs"
                 raise JournalError(f"{sentence}; forge replay shows where")
-            delivered = deliver(state, entry.outcome)
-            if not isinstance(delivered, Success):
+            used += 1
+            arrived = delivered(state, entry.outcome, used)
+            if not isinstance(arrived, Success):
                 return None
-            state, number = delivered.unwrap(), number + 1
+            state, number = arrived.unwrap(), number + 1
         elif not isinstance(state.phase, Ready):
             return None
 

@@ -106,7 +106,7 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
             case Awaiting() if step.halt is None and used < len(journal.entries):
                 outcome = journal.entries[used].outcome
                 used += 1
-                step = _after(step, deliver(step.state, outcome), outcome)
+                step = _after(step, delivered(step.state, outcome, used), outcome)
                 yield step
                 if step.halt is not None:
                     return
@@ -114,6 +114,14 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
                 pass
             case _:
                 return
+
+
+def delivered(state: State, outcome: Outcome, number: int) -> Result[State, Halt]:
+    """The state after a recorded outcome. JournalError for one that does not answer what was asked."""
+    try:
+        return deliver(state, outcome)
+    except ValueError as error:
+        raise JournalError(f"the outcome of effect {number} in the journal is another effect's: {error}") from None
 
 
 def _after(before: Step, moved: Result[State, Halt], outcome: Outcome | None = None) -> Step:
