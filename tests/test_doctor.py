@@ -137,6 +137,7 @@ def test_an_unknown_model_is_told_with_those_that_there_are(ward: str) -> None:
 def test_nobody_there() -> None:
     visit = visited("http://127.0.0.1:9/v1")
     assert "start the server there, or look at the host and the port" in visit.facts.fatal
+    assert [(finding.topic, finding.verdict) for finding in visit.findings] == [("models", "no")]
 
 
 def test_one_that_hangs_is_left_after_two_questions(ward: str) -> None:

@@ -107,8 +107,9 @@ class View:
         self._status.stop()
 
     def _finding(self, found: Finding) -> None:
-        line = Text(f"{found.verdict:>8}  ", style=STYLES[found.verdict]).append(f"{found.topic}: ", style="bold")
-        self._console.print(line.append(printable(found.came), style="none"), soft_wrap=True)
+        verdict = (f"{found.verdict:>8}  ", STYLES[found.verdict])
+        line = Text.assemble(verdict, (f"{found.topic}: ", "bold"), printable(found.came))
+        self._console.print(line, soft_wrap=True)
         forge = f"forge {found.does}" if found.does else ""
         if rest := "; ".join(filter(None, (printable(found.means), printable(forge)))):
             self._console.print(Text(f"{'':10}{rest}", style="dim"), soft_wrap=True)

@@ -32,7 +32,10 @@ def about(facts: Facts) -> Iterator[Finding]:
 
 def _context(facts: Facts) -> Finding:
     if facts.context_tokens is None:
-        means, does = "it does not say how much it takes", "counts on 4,096 tokens; give the true number with --context"
+        means, does = (
+            "it does not say how much it takes",
+            "counts on 4,096 tokens; forge run --context gives it the true number",
+        )
         return Finding(topic="context", asked=ASKED, verdict="unclear", came="no number", means=means, does=does)
     source = f"as {facts.context_source} says"
     return Finding(topic="context", asked=ASKED, verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)

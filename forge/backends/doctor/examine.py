@@ -93,7 +93,7 @@ def _judged(probe: Probe, facts: Facts, answer: Answer | Silence) -> tuple[Facts
         case Answer():
             return probe.read(facts, answer)
         case Silence(problem=problem, final=final):
-            finding = Finding(topic=probe.topic, verdict="unclear", came=problem)
+            finding = Finding(topic=probe.topic, verdict="no" if final else "unclear", came=problem)
             return (replace(facts, fatal=problem) if final else facts), finding
         case _:
             assert_never(answer)

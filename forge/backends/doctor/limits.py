@@ -115,7 +115,7 @@ def _read_overflow(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
         verdict="no",
         came=f"a reply{taken}",
         means="it cuts what does not fit without a word, or its context is larger than it says",
-        does="compacts before the context is full; give the true size with --context",
+        does="compacts before the context is full; forge run --context gives it the true size",
     )
 
 
