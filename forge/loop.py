@@ -126,7 +126,8 @@ async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitabl
 async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:
     """The outcome, or None if `cancel` is set before it comes; what was performing it is then cancelled.
 
-    What comes all the same, at the same moment or while it is being stopped, is the outcome: it has happened.
+    What comes all the same, at the same moment or while it is being stopped, is the outcome: it has happened. What
+    does not let itself be stopped is left behind.
     """
     performing = asyncio.ensure_future(outcome)
     cancelled = asyncio.ensure_future(cancel.wait())
@@ -135,8 +136,12 @@ async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome
     finally:
         cancelled.cancel()
         performing.cancel()
-        await asyncio.wait({performing, cancelled})
-    return None if performing.cancelled() else performing.result()
+        await asyncio.wait({performing, cancelled}, timeout=GRACE)
+    return performing.result() if performing.done() and not performing.cancelled() else None
+
+
+GRACE = 5.0
+"""Seconds that what is cancelled has to end."""
 
 
 def _tell(observer: Observer | None, before: State, after: State) -> None:

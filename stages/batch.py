@@ -24,15 +24,6 @@ def digest(call: ToolCall) -> str:
     return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
 
 
-def idempotency_key(run: str, call: ToolCall) -> str:
-    """The same for the same call of the same run, however often a crash has it made; and for no other.
-
-    Of the run's id, the call's id (its number among all calls of the run), the tool and the canonical arguments.
-    """
-    parts = (run, call.id, call.name, call.arguments)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
 def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     """The calls that have no result yet, in the order in which the model made them."""
     if not batch.results:
@@ -100,30 +91,6 @@ def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
         if isinstance(result, Succeeded) and _is(calls[result.call_id], "terminal", specs):
             return calls[result.call_id].name, result
     return None
-
-
-def to_be_asked(batch: Batch) -> Batch:
-    """The batch with its calls in doubt waiting again: a person is going to be asked about them."""
-    settled = tuple(result for result in batch.results if not isinstance(result, InDoubt))
-    return replace(batch, results=settled)
-
-
-def doubts(before: tuple[str, ...], batch: Batch, results: tuple[CallResult, ...]) -> tuple[str, ...]:
-    """The digests of all calls in doubt, after these results: a success ends the doubt about the same call before."""
-    calls = {call.id: digest(call) for call in batch.calls} if before or _any_in_doubt(results) else {}
-    for result in results if calls else ():
-        match result:
-            case InDoubt(call_id=call_id):
-                before = (*before, calls[call_id])
-            case Succeeded(call_id=call_id):
-                before = tuple(known for known in before if known != calls[call_id])
-            case _:
-                pass
-    return tuple(dict.fromkeys(before))
-
-
-def _any_in_doubt(results: tuple[CallResult, ...]) -> bool:
-    return any(isinstance(result, InDoubt) for result in results)
 
 
 def successes(batch: Batch, turn: int) -> tuple[Success, ...]:

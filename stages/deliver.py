@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
-from stages.batch import doubts, messages, successes, waiting
+from stages.batch import messages, successes, waiting
+from stages.doubt import doubts
 from stages.effect import (
     Approved,
     Ask,

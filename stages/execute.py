@@ -11,11 +11,11 @@ from stages.batch import (
     messages,
     next_group,
     successes,
-    to_be_asked,
     vain,
     waiting,
     without_terminal,
 )
+from stages.doubt import to_be_asked
 from stages.effect import Ask, Execute, Failed
 from stages.halt import EndInDoubt, Halt, ToolsFailing
 from stages.message import ToolCall

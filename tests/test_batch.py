@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.batch import capped, doubts, finished, idempotency_key, messages, next_group, waiting, without_terminal
+from stages.batch import capped, finished, messages, next_group, waiting, without_terminal
+from stages.doubt import doubts, idempotency_key
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
 from stages.message import Tool, ToolCall
 from stages.state import Batch

@@ -15,7 +15,7 @@ from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.parameters import IdempotencyKey, keyed
 from forge.signature import Convert, converter
-from stages.batch import idempotency_key
+from stages.doubt import idempotency_key
 from stages.effect import CallResult, Execute, Failed, Results
 from stages.events import ToolProgressed
 from stages.message import ToolCall

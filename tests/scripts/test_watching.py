@@ -1,6 +1,7 @@
 """Cancelling, observing, approving: what happens to a run from outside."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -254,6 +255,29 @@ def test_what_was_done_before_a_cancellation_is_remembered() -> None:
         assert halted.halt == Cancelled(turns=1, completed=("look",))
         texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
         assert texts == ["a is 7", "[NotRun] fail: the run was cancelled before it was started"]
+
+    asyncio.run(go())
+
+
+def test_a_tool_that_will_not_be_stopped_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forge.loop.GRACE", 0.01)
+
+    async def go() -> None:
+        cancel, release = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def stubborn() -> None:
+            """Go on, whatever is said."""
+            cancel.set()
+            while not release.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await release.wait()
+
+        workflow = Workflow("stubborn", tools=[stubborn], terminal_tool="stubborn")
+        halted = (await run(workflow, "Go.", backend=Scripted([call("stubborn")]), cancel=cancel)).failure()
+        assert halted.halt == Cancelled(turns=1, completed=())
+        assert any("[InDoubt] stubborn was begun" in m.text for m in halted.state.history if isinstance(m, Tool))
+        release.set()
 
     asyncio.run(go())
 
