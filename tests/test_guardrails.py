@@ -434,6 +434,20 @@ def test_a_damaged_response_is_the_servers_fault(response: object) -> None:
     assert caught.value.fault.kind == "malformed"
 
 
+def nested(levels: int) -> list[object]:
+    inner: list[object] = []
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
+@pytest.mark.parametrize("kind", ["message", "ai"])
+def test_a_response_that_is_too_deep_is_no_end_of_the_program(kind: str) -> None:
+    deep = {"type": kind, "content": [], "tool_calls": [{"name": "x", "args": {"a": nested(50_000)}}]}
+    with pytest.raises(BackendError, match=r"no JSON|no message"):
+        reply_of(deep)
+
+
 class TestParts:
     """The seeds' parts, each by itself."""
 

@@ -20,7 +20,10 @@ def reply_of(response: object) -> Reply:
         return response
     if isinstance(response, str):
         return Reply(text=sound(response))
-    found = _decoded(_fields(response))
+    try:
+        found = _decoded(_fields(response))
+    except (ValueError, RecursionError) as error:
+        found = Fault(kind="malformed", detail=f"the reply is no JSON: {error}")
     if isinstance(found, Fault):
         raise BackendError(found.detail, fault=found)
     return found
@@ -57,10 +60,7 @@ def _unknown(response: object) -> TypeError:
 
 
 def _read(decode: Callable[[bytes], Reply | Fault], fields: Mapping[str, object]) -> Reply | Fault:
-    try:
-        body = json.dumps(fields, ensure_ascii=False, default=_omitted)
-    except (TypeError, ValueError, RecursionError) as error:
-        return Fault(kind="malformed", detail=f"the reply is no JSON: {error}")
+    body = json.dumps(fields, ensure_ascii=False, default=_omitted)
     # Halves of surrogate pairs, which a client's own JSON reader lets through, have no UTF-8.
     return decode(body.encode(errors="replace"))
 
