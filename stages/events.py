@@ -75,6 +75,13 @@ class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
     message: Message
 
 
+class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
+    """The run goes in circles, so the reply may only call these tools (`stages.ladder`)."""
+
+    turn: int
+    tools: tuple[str, ...]
+
+
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
     """The model is asked for a summary, which takes the place of so many messages or fewer. `Compacted` may follow."""
 
@@ -134,6 +141,7 @@ Event = (
     | ToolsReturned
     | Nudged
     | Warned
+    | Narrowed
     | MessageAdded
     | SummaryAsked
     | SummaryFailed
@@ -192,7 +200,9 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
             room, left = ledger.context_tokens, ledger.budget.calls
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
-            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.view), started)
+            names = after.sent.offered
+            narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
+            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.view), *narrowed, started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt)):

@@ -31,7 +31,7 @@ def fresh(tool: ToolSpec, state: State) -> tuple[str, ...]:
     No call of any tool has used it, and it looks like what this one has succeeded with: `C-311` like `A-17`. Nothing
     for a tool that ends the run: it is not to be guessed with.
     """
-    argument = _only_text(tool)
+    argument = one_text(tool)
     if argument is None or tool.effect == "terminal":
         return ()
     ledger = state.ledger
@@ -51,12 +51,13 @@ def _look(value: str) -> str:
 def limited(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
     """The tool with its only argument limited to these values."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    name = _only_text(tool)
+    name = one_text(tool)
     properties = {name: {"type": "string", "enum": list(values)}}
     return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
 
 
-def _only_text(tool: ToolSpec) -> str | None:
+def one_text(tool: ToolSpec) -> str | None:
+    """The argument of a tool that takes one text and nothing else."""
     try:
         properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
     except msgspec.ValidationError:  # a property that is `true`, any value at all

@@ -6,9 +6,9 @@ step that was refused is not asked for in the same way again, and no workflow en
 
 from typing import assert_never
 
-from stages.fresh import fresh, limited
+from stages.fresh import fresh, limited, one_text
 from stages.progress import circles, circling, stalled
-from stages.rules import Rules, Rung, legal, pending
+from stages.rules import Rules, Rung, legal, names, pending
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
 
@@ -41,12 +41,17 @@ def offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
 
 def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Pending steps that are no part of the circle; with none, what is none of it and changes nothing unasked."""
+    """Pending steps that are no part of the circle; with none, what is none of it and changes nothing unasked.
+
+    A tool that takes one text and has succeeded is then offered with new values only, as what is called in circles is.
+    """
     left, circle = pending(rules, state.ledger), circling(state.ledger)
     if steps := tuple(tool for tool in allowed if tool.name in left and tool.name not in circle):
         return steps
     safe = (tool for tool in allowed if tool.effect != "write" or tool.name in rules.required)
-    return _renewed(tuple(safe) or allowed, state, circle) or allowed
+    known = set(names(state.ledger)) if not left else set()
+    single = (tool.name for tool in allowed if tool.name in known and one_text(tool))
+    return _renewed(tuple(safe) or allowed, state, circle.union(single)) or allowed
 
 
 def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
@@ -58,7 +63,7 @@ def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tup
 
 
 def _renewed(tools: tuple[ToolSpec, ...], state: State, circle: frozenset[str]) -> tuple[ToolSpec, ...]:
-    """The tools without those that are called in circles, unless there are values that they were not called with."""
+    """The tools without those of the circle, unless there are values that they were not called with."""
     values = {tool.name: fresh(tool, state) for tool in tools if tool.name in circle}
     useful = (tool for tool in tools if values.get(tool.name, True))
     return tuple(limited(tool, values[tool.name]) if tool.name in values else tool for tool in useful)

@@ -9,7 +9,7 @@ from returns.result import Result, Success
 
 from stages.effect import Request
 from stages.halt import Halt
-from stages.ladder import offered
+from stages.ladder import offered, rung
 from stages.message import Assistant, History, System, size
 from stages.pipeline import Stage, on
 from stages.rules import Rules
@@ -65,11 +65,16 @@ def serialize(
             request=request,
             length=len(state.history),
             last=state.history[-1] if state.history else None,
+            offered=_limits(rules, state) if mode == "constrained" and not phase.summary else (),
         )
         prepared = Prepared(request=request, summary=phase.summary)
         return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(prepared))
 
     return stage
+
+
+def _limits(rules: Rules, state: State) -> tuple[str, ...]:
+    return () if rung(rules, state.ledger) == "open" else tuple(tool.name for tool in offered(rules, state))
 
 
 REQUEST = 20

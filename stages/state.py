@@ -140,6 +140,8 @@ class Sent(Struct, frozen=True, kw_only=True):
     request: Request = Request()
     length: int = 0
     last: Message | None = None
+    offered: tuple[str, ...] = ()
+    """The tools that a constraint limits the reply to, where the ladder is beyond its beginning; empty: it is not."""
 
 
 class SummaryOrder(Struct, frozen=True, kw_only=True):

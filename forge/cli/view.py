@@ -70,6 +70,8 @@ class View:
                 self._line("nudge", text, "yellow")
             case events.Warned(text=text):
                 self._line("warning", text, "yellow")
+            case events.Narrowed(tools=tools):
+                self._line("ladder", f"no progress: offered are {', '.join(tools)}", "yellow")
             case events.ApprovalAsked(call=call, in_doubt=in_doubt):
                 why = ", as it may have run already" if in_doubt else ""
                 self._line("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")
