@@ -1,14 +1,19 @@
 """SlotWorker: one job at a time, by priority; nobody is left hanging."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 
 import pytest
+from msgspec import structs
 
 from forge import run, run_sync
+from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call
 from forge.slot_worker import SlotWorker, Statistics, WorkerStopped
+from forge.watcher import OnChunk
+from stages.delta import Delta, Retry, TextDelta
+from stages.effect import Replied, Reply, Request, Send
 from stages.halt import BackendFailed
 from tests.flows import Desk
 
@@ -209,3 +214,38 @@ def test_a_run_on_a_stopped_worker_ends_typed() -> None:
     halt = run_sync(Desk().workflow, "Go.", backend=worker.share(Scripted([]))).failure().halt
     assert isinstance(halt, BackendFailed)
     assert "stopped" in halt.fault.detail
+
+
+class Streaming:
+    """A backend whose first stream breaks off in the middle only when it is told to leave."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.requests = 0
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async with Scripted([]).connect() as connection:
+            yield structs.replace(connection, stream=self.stream)
+
+    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied:
+        self.requests += 1
+        on_chunk(TextDelta(text=f"request {self.requests}"))
+        self.begun.set()
+        if self.requests == 1:
+            await asyncio.Future()
+        return Replied(reply=Reply(text="done"))
+
+
+@bench
+async def test_a_watcher_is_told_to_forget_a_reply_that_made_room(at: Bench) -> None:
+    backend, told = Streaming(), list[Delta]()
+    async with at.worker.share(backend, priority=9).connect() as connection:
+        watched = asyncio.ensure_future(connection.told(told.append)(Send(request=Request(), turn=1)))
+        await backend.begun.wait()
+        urgent = at.submit("urgent", 1)
+        await settle()
+        await at.end("urgent")
+        await asyncio.gather(urgent, watched)
+    assert [type(delta) for delta in told] == [TextDelta, Retry, TextDelta]
+    assert told[2] == TextDelta(text="request 2")
