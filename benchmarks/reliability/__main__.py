@@ -2,8 +2,9 @@
 
 import argparse
 
+from benchmarks.reliability.forge_runs import ABLATED
 from benchmarks.reliability.report import write
-from benchmarks.reliability.runs import ABLATED, MODELS, PEERS, perform
+from benchmarks.reliability.runs import MODELS, PEERS, perform
 from benchmarks.reliability.tasks import TASKS
 
 

@@ -4,7 +4,8 @@ from math import comb, sqrt
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.reliability.runs import ABLATED, MODELS, PEERS, Run, recorded
+from benchmarks.reliability.forge_runs import ABLATED
+from benchmarks.reliability.runs import MODELS, PEERS, Run, recorded
 from benchmarks.reliability.tasks import TASKS
 
 PAGE = Path(__file__).parent.with_name("RELIABILITY.md")

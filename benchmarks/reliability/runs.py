@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from benchmarks.peers.environment import guardrails
 from benchmarks.reliability import forge_runs, plain
+from benchmarks.reliability.forge_runs import ABLATED
 from benchmarks.reliability.gate import Gate
 from benchmarks.reliability.tasks import TASKS, Verdict
 from forge.backends.download import ensure_model
@@ -75,7 +76,6 @@ def _note(run: Run) -> None:
     sys.stderr.write(f"{run.model}  {run.task}  {run.seed}  {run.peer}: {run.verdict} ({run.end}, {run.calls} calls)\n")
 
 
-ABLATED = ("rescue", "nudges", "required steps")
 PEERS = (
     "plain loop",
     "forge-guardrails native",
