@@ -163,6 +163,15 @@ def test_a_proxy_is_gone_through(server: str) -> None:
     assert desk.log == DONE
 
 
+def test_a_proxy_of_the_environment_does_not_lead_to_this_machine(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    desk = Desk()
+    finished(Server(f"{server}/vllm/v1"), desk.workflow)
+    assert desk.log == DONE
+
+
 @pytest.mark.parametrize(
     ("model", "given", "tokens"),
     [

@@ -17,7 +17,7 @@ from forge.backends.sampling import recommended
 from forge.backends.sending import sender
 from forge.backends.template import alternates, markers
 from forge.backends.tokenizer import Tokenizer
-from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile
+from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile, is_here
 from forge.connection import Connection
 from forge.errors import ForgeError
 from stages.retry import RetryPolicy
@@ -106,7 +106,11 @@ class Server:
     async def connect(self) -> AsyncIterator[Connection]:
         """Ask the server what it is. BackendError if nothing answers there; ForgeError for what it cannot do."""
         async with httpx.AsyncClient(
-            headers=self._headers, timeout=self._timeout, proxy=self._proxy, verify=self._verify
+            headers=self._headers,
+            timeout=self._timeout,
+            proxy=self._proxy,
+            verify=self._verify,
+            trust_env=not is_here(self._base),
         ) as client:
             about = await self._about(client)
             profile, because = await self._recognised(client, about)

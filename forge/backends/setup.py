@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal, Unpack
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -16,7 +15,7 @@ from forge.backends.ollama import ask_model
 from forge.backends.profile import named_profile
 from forge.backends.server import Options, Server
 from forge.backends.server_manager import ServerManager
-from forge.backends.wished import base
+from forge.backends.wished import base, is_here
 from forge.connection import Connection
 from forge.errors import DefinitionError
 
@@ -41,10 +40,10 @@ class AttachedOllama:
         options, profile = self._options, named_profile("ollama")
         headers = headers_for(self._url, profile, options.get("api_key", ""), options.get("headers") or {})
         proxy, verify = options.get("proxy"), options.get("verify", True)
-        async with httpx.AsyncClient(headers=headers, proxy=proxy, verify=verify) as client:
-            says = await ask_model(client, self._url, self._model)
         # The memory of this machine says nothing about another's.
-        here = urlsplit(self._url).hostname in {"127.0.0.1", "localhost", "::1"}
+        here = is_here(self._url)
+        async with httpx.AsyncClient(headers=headers, proxy=proxy, verify=verify, trust_env=not here) as client:
+            says = await ask_model(client, self._url, self._model)
         hardware = await asyncio.to_thread(detect_hardware) if here else None
         return ollama_budget(self._mode, self._tokens, says, hardware)
 

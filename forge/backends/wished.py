@@ -80,3 +80,9 @@ def base(url: str, profile: Profile | None) -> str:
     )
     trimmed = given.rstrip("/").removesuffix(protocol.path)
     return trimmed if parts.path.strip("/") or protocol.name == "ollama" else f"{trimmed}/v1"
+
+
+def is_here(url: str) -> bool:
+    """Whether the address is this machine's own, so that a proxy named in the environment does not lead there."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")

@@ -17,6 +17,7 @@ from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, addres
 from forge.backends.doctor.facts import Verdict
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognise import addressed
+from forge.backends.wished import is_here
 from forge.cli.execute import key_of
 from forge.cli.view import printable
 from forge.errors import ForgeError
@@ -63,7 +64,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     view = View(console)
 
     async def visit() -> Visit:
-        async with httpx.AsyncClient(headers=headers) as client:
+        async with httpx.AsyncClient(headers=headers, trust_env=not is_here(where.base)) as client:
             return await consult(client, where, options.model, view, seconds=options.timeout)
 
     try:
