@@ -38,6 +38,8 @@ async def resume_journal(
     """
     if "journal" in watching:
         raise TypeError("a resumed run is recorded in the journal that it is resumed from; leave out `journal`")
+    if "redact" in watching:
+        raise TypeError("a run that can be resumed is recorded with all its values; leave out `redact`")
     tell = observing(watching)
     journal = _unanswered(read_journal(path))
     if journal.header.workflow != workflow.name:

@@ -20,6 +20,7 @@ from forge.setup import Setup
 from forge.watcher import OnChunk
 from forge.workflow import Workflow
 from stages import events
+from stages.deliver import reopened
 from stages.halt import BackendFailed
 from stages.message import History, Message
 from stages.state import Budget, Compaction, Prepared, Sent, State
@@ -92,8 +93,13 @@ async def resume(
     budget: Budget | None = None,
     **watching: Unpack[Watching],
 ) -> Result[Finished, Halted]:
-    """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero."""
+    """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero.
+
+    A state that waits for calls may have been saved after they were begun: they are not made again, but in doubt,
+    unless their tools only read or are declared idempotent.
+    """
     tell = observing(watching)
+    state = reopened(state)
     if budget is not None:
         state = state.note(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()

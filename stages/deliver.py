@@ -99,6 +99,23 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     return state.say(*messages(batch, state.ledger.turn)).note(successes=done, in_doubt=doubtful).to(Ready())
 
 
+def reopened(state: State) -> State:
+    """The state as another run may go on from it, with a model, a server and tools of its own.
+
+    A request that was never answered is neither paid for nor sent as it is: it was written for another server. Calls
+    that may have been begun are in doubt (D9), unless they may be made again. A question is still one.
+    """
+    match state.phase:
+        case Awaiting(effect=Send()):
+            ledger = state.ledger
+            unpaid = replace(ledger.budget, calls=ledger.budget.calls + 1)
+            return state.note(turn=ledger.turn - 1, budget=unpaid).to(Ready())
+        case Awaiting(effect=Execute(retriable=False)):
+            return interrupt(state)
+        case _:
+            return state
+
+
 def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     """The answer to a call whose result nobody waits for any more."""
     if not isinstance(awaited, Execute) or call not in awaited.calls:

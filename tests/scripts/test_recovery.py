@@ -16,6 +16,7 @@ from returns.result import Result, Success
 
 from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, tool
 from forge.interpreters.recorded import JournalError, read_journal
+from forge.interpreters.redact import Redact
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
 from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Undelivered
@@ -324,6 +325,8 @@ def test_what_does_not_belong_to_the_journal_is_refused(tmp_path: Path) -> None:
         asyncio.run(resume_journal(till.workflow, path, backend=Scripted([], mode="prompted")))
     with pytest.raises(TypeError, match="leave out `journal`"):
         asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), journal="other"))
+    with pytest.raises(TypeError, match="leave out `redact`"):
+        asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), redact=Redact(values=("secret",))))
     assert path.read_bytes() == written
 
 
