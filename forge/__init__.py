@@ -1,18 +1,25 @@
 """Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
 
-from forge.conversation import Conversation
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
-from forge.interpreters.redact import Redact
 from forge.loop import Finished, Halted, drive
 from forge.parameters import IdempotencyKey
-from forge.recovery import resume_journal
+
+# A function of the name of its module has to be there before the module is imported by others.
 from forge.replay import replay, states
 from forge.run import follow, resume, run, run_or_raise, run_sync
 from forge.tool import Tool, respond_tool, tool
-from forge.tooldef import ToolDef
 from forge.workflow import Workflow
 from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
-from stages.summary import Summarize
+
+if TYPE_CHECKING:
+    from forge.conversation import Conversation
+    from forge.interpreters.redact import Redact
+    from forge.recovery import resume_journal
+    from forge.tooldef import ToolDef
+    from stages.summary import Summarize
 
 __all__ = [
     "Conversation",
@@ -42,3 +49,19 @@ __all__ = [
     "states",
     "tool",
 ]
+
+_LATER = {
+    "Conversation": "forge.conversation",
+    "Redact": "forge.interpreters.redact",
+    "Summarize": "stages.summary",
+    "ToolDef": "forge.tooldef",
+    "resume_journal": "forge.recovery",
+}
+
+if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
+
+    def __getattr__(name: str) -> object:
+        """What only some programs need, when it is first asked for: the others start faster without."""
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_LATER[name]), name)

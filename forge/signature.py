@@ -3,16 +3,17 @@
 import functools
 from collections.abc import Callable
 from inspect import Parameter
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import docstring_parser
 import msgspec
-from docstring_parser import Docstring
 from msgspec import Raw, Struct
 
 from forge.parameters import Function, name_of, offered, target, types_of
 from forge.schemas import KINDS, decoder_of, formless, schemas_of
 from stages.schema.value import Json
+
+if TYPE_CHECKING:
+    from docstring_parser import Docstring
 
 
 class Signature(Struct, frozen=True, kw_only=True):
@@ -101,19 +102,21 @@ def _value(name: str, raw: Raw, decoder: msgspec.json.Decoder[object]) -> object
         raise ValueError(f"{name}: {error}") from error
 
 
-def _docstring(function: Function) -> Docstring:
+def _docstring(function: Function) -> "Docstring":
+    from docstring_parser import Docstring, ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
+
     plain = function.func if isinstance(function, functools.partial) else function
     text = target(plain).__doc__ or plain.__doc__ or ""
     try:
-        return docstring_parser.parse(text)
-    except docstring_parser.ParseError:
+        return parse(text)
+    except ParseError:
         plainly = Docstring()
         plainly.short_description = text
         return plainly
 
 
 def _properties(
-    parameters: dict[str, Parameter], schemas: dict[str, dict[str, Json]], doc: Docstring
+    parameters: dict[str, Parameter], schemas: dict[str, dict[str, Json]], doc: "Docstring"
 ) -> dict[str, Json]:
     """The schema of each parameter with what is known besides: its description and its default."""
     texts = {param.arg_name: param.description for param in doc.params if param.description}

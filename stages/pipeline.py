@@ -1,12 +1,10 @@
 """Stage, and how stages are made and composed."""
 
 from collections.abc import Callable
-from operator import methodcaller
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 from returns.result import Result, Success
-from toolz import compose_left
 
 from stages.halt import Halt
 from stages.state import Phase, State
@@ -40,20 +38,17 @@ def falling_back(stage: Stage, other: Stage) -> Stage:
 
 def pipeline(*stages: Stage) -> Stage:
     """Compose stages in running order; the first Halt ends the composition."""
-    composed: Stage = compose_left(
-        Success, *(_passing(s) if isinstance(s, Acting) else methodcaller("bind", s) for s in stages)
-    )
+
+    def composed(state: State) -> Result[State, Halt]:
+        result: Result[State, Halt] = Success(state)
+        for stage in stages:
+            # Most stages act in another phase: not even to call them saves a sixth of a turn.
+            if isinstance(stage, Acting) and not isinstance(state.phase, stage.phase):
+                continue
+            result = stage(state)
+            if not isinstance(result, Success):
+                return result
+            state = result.unwrap()
+        return result
+
     return composed
-
-
-def _passing(stage: Acting[P]) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
-    """What `bind(stage)` does, without a new container where the state is handed on: a sixth of a turn's cost."""
-    phase, act = stage.phase, stage.act
-
-    def bound(result: Result[State, Halt]) -> Result[State, Halt]:
-        if not isinstance(result, Success):
-            return result
-        state: State = result.unwrap()
-        return act(state, state.phase) if isinstance(state.phase, phase) else result
-
-    return bound

@@ -1,6 +1,5 @@
 """Reading a reply: which calls the model meant, wherever it put them, and what is wrong with each."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Literal, assert_never
 
@@ -164,6 +163,8 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
     def nearest(self, name: str) -> str | None:
         """The known name that is most like it."""
+        import difflib  # noqa: PLC0415 - only a mistake needs it
+
         close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
         return close[0] if close else None
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 
@@ -35,6 +34,8 @@ def recording(
     if path is None:
         yield interpret
         return
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only a journal names the version
+
     with _opened(Path(path), os.O_CREAT | os.O_EXCL) as file:
         dated = replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}")
         _append(file, _encoded(dated, None, redactor))

@@ -1,14 +1,15 @@
 """A schema compiled: its validator, those of its parts, and the way through it beside a value."""
 
 from collections.abc import Iterator
-from typing import Self, TypeGuard
+from typing import TYPE_CHECKING, Self, TypeGuard
 
-import jsonschema_rs
 import msgspec
-from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator, ValidatorMap
 from msgspec import Raw, Struct
 
 from stages.schema.value import DEEPEST, Json, cut, dotted, shown, too_deep
+
+if TYPE_CHECKING:
+    from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator, ValidatorMap
 
 BACKTRACKING = 10_000
 """Steps that a pattern with look-around or back-references may take; other patterns take linear time."""
@@ -25,8 +26,8 @@ class Compiled(Struct, frozen=True, kw_only=True):
     """A schema, its validator, and the validators of its parts by JSON pointer (RFC 6901): `#/properties/qty`."""
 
     root: dict[str, Json]
-    whole: Validator
-    parts: ValidatorMap
+    whole: "Validator"
+    parts: "ValidatorMap"
 
 
 class Place(Struct, frozen=True):
@@ -129,6 +130,8 @@ def start(schema: Compiled, size: int) -> Place:
 
 def compiled(parameters: bytes | Raw) -> Compiled:
     """The schema, compiled. Raises SchemaError; nothing that it refers to is ever fetched."""
+    from jsonschema_rs import FancyRegexOptions, RegexOptions  # noqa: PLC0415 - it takes longer to import than most of forge
+
     schema = _read(parameters)
     try:
         return _with(schema, RegexOptions())
@@ -152,16 +155,18 @@ def _read(parameters: bytes | Raw) -> dict[str, Json]:
     return schema
 
 
-def _with(schema: dict[str, Json], patterns: RegexOptions | FancyRegexOptions) -> Compiled:
+def _with(schema: dict[str, Json], patterns: "RegexOptions | FancyRegexOptions") -> Compiled:
+    from jsonschema_rs import ValidationError, validator_for, validator_map_for  # noqa: PLC0415 - as above
+
     try:
-        whole = jsonschema_rs.validator_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
-        parts = jsonschema_rs.validator_map_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
+        whole = validator_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
+        parts = validator_map_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
     except ValidationError as error:
         raise SchemaError(_explained(error)) from error
     return Compiled(root=schema, whole=whole, parts=parts)
 
 
-def _explained(error: ValidationError) -> str:
+def _explained(error: "ValidationError") -> str:
     where = error.instance_path
     if error.kind.name == "$ref":
         return f"the schema refers to what is not in it: {error.message}; refer to its own parts, as in #/$defs/name"

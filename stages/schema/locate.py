@@ -7,9 +7,6 @@ value where a schema refers to itself in alternatives; its verdicts on parts are
 from collections.abc import Iterator
 from itertools import islice
 
-import jsonschema_rs
-from jsonschema_rs import FancyRegexOptions
-
 from stages.schema.compiled import BACKTRACKING, Compiled, Place, start
 from stages.schema.problems import Problem, in_words, keeping
 from stages.schema.value import Json, cut, dotted, kinds, shown
@@ -131,6 +128,8 @@ def _wanted(at: Place) -> str:
 
 def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
+    from jsonschema_rs import FancyRegexOptions, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
+
     rules = {keyword: rule for keyword, rule in at.part.items() if keyword in LOCAL}
     if at.part.get("additionalProperties") is False:
         declared, patterns = at.part.get("properties"), at.part.get("patternProperties")
@@ -139,7 +138,7 @@ def _here(value: Json, at: Place) -> Iterator[Problem]:
         rules["patternProperties"] = dict.fromkeys(patterns, True) if isinstance(patterns, dict) else {}
     if "$schema" in at.schema.root:
         rules["$schema"] = at.schema.root["$schema"]
-    validator = jsonschema_rs.validator_for(
+    validator = validator_for(
         rules, pattern_options=FancyRegexOptions(backtrack_limit=BACKTRACKING), validate_formats=True, offline=True
     )
     for error in validator.iter_errors(value):

@@ -1,12 +1,15 @@
 """Problems: what about arguments does not fit their schema, in words for the model that wrote them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-from jsonschema_rs import ValidationError, ValidationErrorKind
 from msgspec import Struct
 
 from stages.schema.value import Json, cut, dotted, shown
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -23,8 +26,10 @@ class Problem(Struct, frozen=True, kw_only=True):
     found: str
 
 
-def in_words(error: ValidationError, path: Sequence[str | int]) -> list[Problem]:
+def in_words(error: "ValidationError", path: Sequence[str | int]) -> list[Problem]:
     """The problem that an error of the validator stands for, at that path; each unexpected name is one."""
+    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
+
     match error.kind:
         case ValidationErrorKind.Required(property=name):
             return [
@@ -36,13 +41,13 @@ def in_words(error: ValidationError, path: Sequence[str | int]) -> list[Problem]
             return [Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=_found(error))]
 
 
-def _unexpected(error: ValidationError, name: str, path: Sequence[str | int]) -> Problem:
+def _unexpected(error: "ValidationError", name: str, path: Sequence[str | int]) -> Problem:
     value = error.instance.get(name) if isinstance(error.instance, dict) else None
     where = dotted([*path, name])
     return Problem(path=where, rule=error.kind.name, expected="no argument of that name", found=_shown(value))
 
 
-def _found(error: ValidationError) -> str:
+def _found(error: "ValidationError") -> str:
     return _shown(error.instance)
 
 
@@ -50,8 +55,10 @@ def _shown(value: object) -> str:
     return cut(msgspec.json.encode(value).decode())
 
 
-def _expected(error: ValidationError) -> str:
+def _expected(error: "ValidationError") -> str:
     """What the rule asks for, as the object of "expected …"."""
+    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - as above
+
     match error.kind:
         case ValidationErrorKind.Type(types=types):
             return " or ".join(types)
