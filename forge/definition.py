@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import msgspec
 
 from stages.rules import InDoubtPolicy, Rules
-from stages.state import Budget
+from stages.state import Budget, Price
 from stages.tool import ToolSpec
 
 OnText = Literal["nudge", "accept", "respond"]
@@ -36,8 +36,7 @@ def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
     found += [sentence for spec in rules.tools for sentence in _prerequisite_mistakes(spec, rules)]
     if rules.on_text not in get_args(OnText):
         found.append(f"on_text is {rules.on_text!r}; it must be one of {', '.join(get_args(OnText))}")
-    if budget.calls < 1:
-        found.append(f"max_iterations is {budget.calls}; a run needs at least 1 model call")
+    found += _budget_mistakes(budget)
     counts = {"max_parallel": rules.max_parallel, "max_calls_per_reply": rules.max_calls}
     found += [f"{name} is {value}; it must be at least 1" for name, value in counts.items() if value < 1]
     if rules.in_doubt not in get_args(InDoubtPolicy):
@@ -45,6 +44,24 @@ def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
     limits = {"max_retries_per_step": rules.max_retries, "max_tool_errors": rules.max_tool_errors}
     found += [f"{name} is {value}; it cannot be negative" for name, value in limits.items() if value < 0]
     return tuple(found)
+
+
+def _budget_mistakes(budget: Budget) -> list[str]:
+    found = [] if budget.calls >= 1 else [f"max_iterations is {budget.calls}; a run needs at least 1 model call"]
+    limits = {
+        "max_tool_calls": budget.tool_calls,
+        "max_tokens": budget.tokens,
+        "max_seconds": budget.seconds,
+        "max_cost": budget.cost,
+    }
+    given = {name: most for name, most in limits.items() if most is not None}
+    found += [f"{name} is {most}; it must be more than 0" for name, most in given.items() if most <= 0]
+    price = budget.price
+    if min(price.prompt, price.completion, price.cached or 0) < 0:
+        found.append(f"price is {price}; no price is negative")
+    if budget.cost is not None and price == Price():
+        found.append("max_cost needs price=Price(prompt=…, completion=…): what a million tokens cost")
+    return found
 
 
 def warning_mistakes(context_thresholds: Sequence[float], iteration_warning: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import CompletionCheck, completion, guards_of
+from stages.guards import CompletionCheck, completion, guards_of, tool_calls
 from stages.guesses import kept
 from stages.message import History
 from stages.order import Use
@@ -34,7 +34,7 @@ from stages.reword import reword
 from stages.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
 from stages.schema import Check, checker
 from stages.serialize import Mode, overhead
-from stages.state import Budget, Completed, Ready, State
+from stages.state import Budget, Completed, Price, Ready, State
 from stages.summary import Summarize, summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
@@ -53,6 +53,8 @@ class Workflow:
     beside the tools and the user's request, that compaction then aims at.
     `recall` gives the model one more tool, with which it reads again what compaction cut.
     `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
+    `max_iterations` bounds the model calls of a run (retries too), `max_tool_calls` its tool calls, `max_tokens`,
+    `max_seconds` and `max_cost` what it takes; the latter by `price`, of a million tokens (D2).
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `grounded` names, for a tool, the arguments whose values must have been seen (see `tool`).
@@ -88,8 +90,11 @@ class Workflow:
         max_parallel: int = 4,
         max_calls_per_reply: int = 32,
         in_doubt: InDoubtPolicy = "report",
+        max_tool_calls: int | None = None,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
+        max_cost: float | None = None,
+        price: Price | None = None,
         on_text: OnText = "nudge",
         rescue_enabled: bool = True,
         repair_limits: RepairLimits | None = None,
@@ -117,7 +122,14 @@ class Workflow:
     ) -> None:
         self.name = name
         self.system_prompt = system_prompt
-        self.budget = Budget(calls=max_iterations, tokens=max_tokens, seconds=max_seconds)
+        self.budget = Budget(
+            calls=max_iterations,
+            tool_calls=max_tool_calls,
+            tokens=max_tokens,
+            seconds=max_seconds,
+            cost=max_cost,
+            price=price or Price(),
+        )
         self._compactor = compactor or TieredCompact()
         self._compact_at, self._compact_to = compact_at, compact_to
         self._summarize = Summarize() if summarize is True else summarize or None
@@ -235,7 +247,8 @@ class Workflow:
 
     def guards(self) -> dict[str, Guard]:
         """The guards by name, in the order in which they are asked: that of the function, or of what it was made by."""
-        all_of_them = [*guards_of(self.rules), *self._guards]
+        limit = () if self.budget.tool_calls is None else (tool_calls(self.rules),)
+        all_of_them = [*guards_of(self.rules), *limit, *self._guards]
         names = [_name(guard) for guard in all_of_them]
         numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
         named = zip(numbered, all_of_them, strict=True)

@@ -70,7 +70,10 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
 
 def _executed(state: State, batch: Batch, outcome: Results) -> State:
     back = outcome.results
-    spent = replace(state.ledger, budget=_later(state.ledger.budget, outcome.seconds))
+    budget = _later(state.ledger.budget, outcome.seconds)
+    if budget.tool_calls is not None:
+        budget = replace(budget, tool_calls=max(0, budget.tool_calls - len(back)))
+    spent = replace(state.ledger, budget=budget)
     doubtful = doubts(spent.in_doubt, batch, back)
     # A yes was for once: a call that is in doubt again is asked about again.
     unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
@@ -136,12 +139,15 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
         return replace(ledger, budget=budget)
     used = usage.prompt + usage.completion
     left = None if budget.tokens is None else max(0, budget.tokens - used)
+    cost = budget.price.of(usage)
+    money = None if budget.cost is None else max(0.0, budget.cost - cost)
     new = Report(characters=ledger.prompt_size, tokens=usage.prompt)
     rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, shown)
     return replace(
         ledger,
-        budget=replace(budget, tokens=left),
+        budget=replace(budget, tokens=left, cost=money),
         tokens_used=ledger.tokens_used + used,
+        cost=ledger.cost + cost,
         tokens_per_character=rate,
         report=report,
     )

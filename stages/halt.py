@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from stages.effect import Fault
 
-Spent = Literal["calls", "tokens", "seconds"]
+Spent = Literal["calls", "tool calls", "tokens", "cost", "seconds"]
 
 
 class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):

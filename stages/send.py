@@ -36,4 +36,6 @@ def _spent(budget: Budget) -> Spent | None:
         return "calls"
     if budget.tokens is not None and budget.tokens <= 0:
         return "tokens"
+    if budget.cost is not None and budget.cost <= 0:
+        return "cost"
     return "seconds" if budget.seconds is not None and budget.seconds <= 0 else None

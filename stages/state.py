@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.compaction.budget import ContextBudget
-from stages.effect import CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request
+from stages.effect import CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request, Usage
 from stages.message import Assistant, History, Message, ToolCall, size
 from stages.tokens import START, Report, length
 
@@ -30,12 +30,32 @@ SCHEMA_VERSION = 1
 """Of the State's JSON form; a reader refuses another."""
 
 
+class Price(Struct, frozen=True, kw_only=True):
+    """What a million tokens cost, in any one currency; `cached`: those that the server kept, None: as the rest."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+    cached: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """The cost of one reply."""
+        kept = min(usage.cached, usage.prompt)
+        cached = self.prompt if self.cached is None else self.cached
+        return ((usage.prompt - kept) * self.prompt + kept * cached + usage.completion * self.completion) / 1e6
+
+
 class Budget(Struct, frozen=True, kw_only=True):
-    """What the run may still spend (D2): model calls, tokens of prompts and replies, seconds. None: no limit."""
+    """What the run may still spend (D2); it only shrinks. None: no limit.
+
+    Model calls, tool calls, tokens of prompts and replies, seconds, and `cost`, counted by `price`.
+    """
 
     calls: int = 10
+    tool_calls: int | None = None
     tokens: int | None = None
     seconds: float | None = None
+    cost: float | None = None
+    price: Price = Price()
 
 
 class Success(Struct, frozen=True, kw_only=True):
@@ -111,6 +131,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     report: Report = Report()
     """What the server said of the last prompt; the rate is of what came since, and learns from each reply (D17)."""
     tokens_used: int = 0
+    cost: float = 0.0
+    """Spent on model calls so far, by the budget's price."""
     context_tokens: int = 0
     """What the prompt may take, as `compact` was told; 0: nobody said."""
     summary_turn: int = -1

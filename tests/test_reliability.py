@@ -34,7 +34,7 @@ def test_harm_is_wrong_whatever_is_sent() -> None:
 
 def test_the_ten_boxes_lead_to_the_word() -> None:
     task = TASKS["chain"](7)
-    code, opened = task.message.split()[2].rstrip("."), []
+    code, opened = task.message.split()[6].rstrip(":"), []
     while True:
         found = task.tools[0].function(code=code)
         assert isinstance(found, dict)

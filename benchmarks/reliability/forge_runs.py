@@ -8,6 +8,7 @@ from benchmarks.reliability.tasks import NotFoundError, Task, ToolOf
 from forge import ToolDef, ToolResolutionError, Workflow, run_sync
 from forge.backends import Server
 from forge.tool import Tool
+from stages.order import Use
 from stages.rules import Ladder
 from stages.serialize import Mode
 
@@ -22,6 +23,7 @@ def run(task: Task, url: str, mode: Mode | None, without: str = "") -> str:
         tools=[_tool(tool, task) for tool in task.tools],
         terminal_tool=task.terminal,
         required_steps=() if without == "required steps" else task.required,
+        order=[Use(tool=name, at_least=times) for name, times in task.at_least.items()],
         grounded={} if without == "grounding" else task.grounded,
         system_prompt=task.system,
         max_iterations=task.iterations,

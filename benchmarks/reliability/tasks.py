@@ -39,8 +39,8 @@ class ToolOf:
 class Task:
     """One task with its own data. `sent` is what the terminal tool was first called with, `harm` what never should be.
 
-    `required`, `after` (a tool: what must have succeeded before it) and `grounded` (a tool: arguments that must have
-    been seen) are what a user would say of the task; a peer takes what it knows of them.
+    `required`, `after` (a tool: what must have succeeded before it), `grounded` (a tool: arguments that must have been
+    seen) and `at_least` (a tool: how often) are what a user would say of the task; a peer takes what it knows of them.
     """
 
     message: str
@@ -51,6 +51,7 @@ class Task:
     required: tuple[str, ...] = ()
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     grounded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    at_least: Mapping[str, int] = field(default_factory=dict)
     iterations: int = 10
     context: int = 4096
     sent: Values | None = None
@@ -252,13 +253,14 @@ def chain(seed: int) -> Task:
         return found(boxes, code, "box")
 
     task = Task(
-        message=f"Open box {codes[0]}. Each box holds the code of the next box; the last one holds a secret word. "
-        "Open one after the other until you find it, then report it.",
+        message=f"There are ten boxes. Open box {codes[0]}: it holds the code of the next box, and so on; the last one "
+        "holds a secret word. Open one after the other until you find it, then report it.",
         system=SYSTEM,
         tools=[],
         terminal="report_word",
         right={"word": word},
         required=("open_box",),
+        at_least={"open_box": 10},
         grounded={"report_word": ("word",), "open_box": ("code",)},
         iterations=25,
         context=2048,

@@ -7,6 +7,7 @@ from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisites import prerequisites
 from stages.guards.repetition import repetition
 from stages.guards.steps import required_steps
+from stages.guards.tool_calls import tool_calls
 from stages.rules import Rules
 from stages.verdict import Guard
 
@@ -20,6 +21,7 @@ __all__ = [
     "prerequisites",
     "repetition",
     "required_steps",
+    "tool_calls",
 ]
 
 

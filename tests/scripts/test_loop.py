@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
 from forge import Finished, Halted, Workflow, respond_tool, resume, run_or_raise, run_sync
 from forge import errors as forge_errors
+from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, Tool, User
 from stages.rescue import Claim, Family, Names, Read
 from stages.rules import RepairLimits
-from stages.state import Completed, Said
+from stages.state import Completed, Price, Said
 from stages.verdict import Block
 from tests.flows import Desk
 
@@ -334,6 +336,37 @@ def test_a_token_budget_ends_the_run() -> None:
     run = halted(Desk(max_tokens=100), [costly])
     assert isinstance(run.halt, halts.BudgetSpent)
     assert run.halt.what == "tokens"
+
+
+def test_a_budget_of_money_ends_the_run_and_the_ledger_says_what_it_cost() -> None:
+    costly = Reply(calls=LOOK.calls, usage=Usage(prompt=1_000, cached=400, completion=200))
+    price = Price(prompt=3.0, completion=15.0, cached=0.3)
+    run = halted(Desk(max_cost=0.009, price=price), [costly, costly])
+    assert isinstance(run.halt, halts.BudgetSpent)
+    assert (run.halt.what, run.halt.turns) == ("cost", 2)
+    assert run.state.ledger.cost == pytest.approx(2 * (600 * 3.0 + 400 * 0.3 + 200 * 15.0) / 1e6)
+
+
+def test_a_reply_with_more_calls_than_are_left_is_not_run() -> None:
+    desk = Desk(max_tool_calls=3)
+    run = halted(desk, [LOOK, calls(("look", {"what": "b"}), ("look", {"what": "c"})), call("look", what="d")])
+    assert isinstance(run.halt, halts.BudgetSpent)
+    assert (run.halt.what, len(desk.log)) == ("tool calls", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_cost": 1.0}, "max_cost needs price="),
+        ({"max_cost": 0, "price": Price(prompt=1)}, "max_cost is 0; it must be more than 0"),
+        ({"max_tool_calls": 0}, "max_tool_calls is 0"),
+        ({"max_tokens": -1}, "max_tokens is -1"),
+        ({"price": Price(prompt=-1)}, "no price is negative"),
+    ],
+)
+def test_budgets_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(said)):
+        Desk(**options)
 
 
 def test_a_transport_fault_halts_with_status_and_body_and_never_reaches_the_model() -> None:
