@@ -1,8 +1,8 @@
 """A program that is started like llama-server, and misbehaves as the environment variable FAKE says.
 
 `good`; `dies`; `leaks` its key and dies; `never` ready, and connected to the port in FAKE_FILE meanwhile; `loading`
-until the file in FAKE_FILE exists; `other`, which serves another model than it was asked for; `stubborn`: it ignores
-SIGTERM, and has a worker that does so too, whose port it writes into FAKE_FILE.
+until the file in FAKE_FILE exists; `other`, which serves another model than it was asked for; `deaf`: it ignores
+SIGTERM; `stubborn`: the same, and it has a worker that does so too, whose port it writes into FAKE_FILE.
 """
 
 import json
@@ -78,6 +78,8 @@ def main() -> int:
         case "leaks":
             print(f"my key is {os.environ['LLAMA_API_KEY']}, my token {os.environ['HF_TOKEN']}")
             return 1
+        case "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         case "stubborn":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             leave_worker()

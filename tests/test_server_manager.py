@@ -19,7 +19,7 @@ from forge.backends import Server, named, setup_backend
 from forge.backends.budget import BudgetMode, ResolvedBudget
 from forge.backends.launch import Launch
 from forge.backends.process import log_folder
-from forge.backends.ready import Loading
+from forge.backends.ready import Loading, free_port
 from forge.backends.server_manager import ServerManager
 from forge.backends.setup import AttachedOllama
 from forge.errors import BackendError, DefinitionError, ForgeError
@@ -112,9 +112,66 @@ def test_it_can_be_started_by_hand_again_and_again_in_any_loop(make: Make) -> No
     asyncio.run(server.stop())
 
 
-def test_a_server_that_died_meanwhile_is_started_anew(make: Make, tmp_path: Path) -> None:
+def test_a_server_that_was_started_by_hand_outlives_the_runs_that_use_it(make: Make) -> None:
     async def go() -> None:
-        async with make("stubborn", tmp_path / "port", grace=0.1) as server:
+        server = make()
+        await server.start()
+        url = server.url
+        for _ in range(2):
+            async with server.connect():
+                assert server.url == url
+            assert alive(url), "the end of a run ends a server that is somebody else's to stop"
+        await server.stop()
+        assert not alive(url)
+
+    asyncio.run(go())
+
+
+def test_a_stop_inside_is_a_stop_and_the_next_use_ends_as_well(make: Make) -> None:
+    server = make()
+
+    async def go() -> str:
+        async with server:
+            await server.stop()
+        async with server:
+            await server.start()
+            return server.url
+
+    assert not alive(asyncio.run(go()))
+
+
+def test_a_stop_ends_what_is_just_being_started(make: Make) -> None:
+    async def go() -> None:
+        server = make()
+        starting = asyncio.create_task(server.start())
+        await asyncio.sleep(0)  # it has begun, and is far from ready
+        await server.stop()
+        await starting
+        with pytest.raises(ForgeError, match="not running"):
+            _ = server.url
+
+    asyncio.run(go())
+
+
+def test_who_comes_while_it_is_being_stopped_has_a_running_one(make: Make) -> None:
+    async def use(server: ServerManager) -> bool:
+        async with server:
+            return alive(server.url)
+
+    async def go() -> None:
+        server = make(port=free_port())
+        async with server:
+            leaving = asyncio.create_task(server.stop())
+            await asyncio.sleep(0)
+            assert await use(server)
+            await leaving
+
+    asyncio.run(go())
+
+
+def test_a_server_that_died_meanwhile_is_started_anew(make: Make) -> None:
+    async def go() -> None:
+        async with make("deaf", grace=0.1) as server:
             before = server.url
             with socket.create_connection(("127.0.0.1", urlsplit(before).port or 0)) as connection:
                 guardian = server._now().owner._guardian  # type: ignore[union-attr]  # what no user can reach

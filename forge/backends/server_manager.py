@@ -32,8 +32,9 @@ class ServerManager:
     """A backend whose server forge starts and stops.
 
     `async with ServerManager(Launch(…)) as server` keeps it running for all runs inside; passed to a run by itself,
-    it runs for that one. Where `launch.port` is given and the very model is served there already, that server is
-    used, and left alone. Whatever ends this process ends the server that it started.
+    it runs for that one; started by hand before, it runs until `stop`. Where `launch.port` is given and the very model
+    is served there already, that server is used, and left alone. Whatever ends this process ends the server that it
+    started.
 
     `budget` says who decides on the context: by default `launch.context_tokens` if given, else the server.
     `environment` is added to the server's. `load_timeout` and `grace`, which it has to end by itself, are in seconds.
@@ -69,6 +70,7 @@ class ServerManager:
         )
         self._running: Running | None = None
         self._users = 0
+        self._kept = False
         self._lock = asyncio.Lock()
 
     @property
@@ -98,18 +100,26 @@ class ServerManager:
         return self._running
 
     async def start(self) -> ResolvedBudget:
-        """Have it ready: at once if it is. BackendError says why it cannot be."""
+        """Have it ready: at once if it is. Where nobody uses it yet, it runs until `stop`.
+
+        BackendError says why it cannot be ready.
+        """
         async with self._lock:
-            if self._running is not None and _gone(self._running):
-                await self._end()
-            if self._running is None:
-                self._running = await self._starter.start(await self._fitted())
+            await self._ready()
+            self._kept = self._kept or self._users == 0
             return self.budget
+
+    async def _ready(self) -> None:
+        if self._running is not None and _gone(self._running):
+            await self._end()
+        if self._running is None:
+            self._running = await self._starter.start(await self._fitted())
 
     async def stop(self) -> None:
         """End what was started: asked, then killed after `grace` seconds. Stopping twice is no mistake."""
-        self._users = 0
-        await self._end()
+        async with self._lock:  # what is just being started is ended too
+            self._kept = False
+            await self._end()
 
     async def _end(self) -> None:
         running, self._running = self._running, None
@@ -123,12 +133,9 @@ class ServerManager:
 
     async def __aenter__(self) -> Self:
         """The manager, its server ready."""
-        self._users += 1
-        try:
-            await self.start()
-        except BaseException:
-            self._users -= 1
-            raise
+        async with self._lock:
+            await self._ready()
+            self._users += 1
         return self
 
     async def __aexit__(
@@ -136,8 +143,9 @@ class ServerManager:
     ) -> None:
         """Stop it, if nobody else uses it."""
         self._users -= 1
-        if self._users == 0:
-            await self.stop()
+        async with self._lock:  # whoever comes meanwhile finds it running, or starts it when it has ended
+            if self._users == 0 and not self._kept:
+                await self._end()
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
