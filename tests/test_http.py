@@ -126,6 +126,13 @@ def test_a_byte_now_and_then_is_not_read_for_ever(server: str) -> None:
     assert "longer than 0.2 seconds in all" in found.detail
 
 
+def test_a_backend_is_told_how_long_a_request_may_take_in_all(server: str) -> None:
+    backend = Server(f"{server}/drip", model="m", profile="openai-compatible", total_timeout=0.2)
+    halt = run_sync(Desk().workflow, "Go.", backend=backend).failure().halt
+    assert isinstance(halt, BackendFailed)
+    assert "longer than 0.2 seconds in all" in halt.fault.detail
+
+
 def test_a_server_that_speaks_no_tls_is_said_to_speak_none(server: str) -> None:
     found, attempts = fault(f"{server}/good".replace("http", "https"))
     assert (found.kind, attempts) == ("tls", 1)

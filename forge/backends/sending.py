@@ -6,7 +6,7 @@ import httpx
 from msgspec.structs import replace
 
 from forge.backends.credentials import scrubbed
-from forge.interpreters.http import Http
+from forge.interpreters.http import TOTAL, Http
 from stages.effect import Fault
 from stages.retry import RetryPolicy
 from stages.wire.wires import Wire
@@ -22,6 +22,7 @@ def sender(
     *,
     hidden: tuple[str, ...],
     refusals: tuple[str, ...] = (),
+    total: float | None = TOTAL,
 ) -> Http:
     """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
 
@@ -32,7 +33,7 @@ def sender(
         log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
         return replace(shown, kind="no_tools")
 
-    return Http(client, base, retry, spoken, translate=translate)
+    return Http(client, base, retry, spoken, total=total, translate=translate)
 
 
 def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:

@@ -20,6 +20,7 @@ from forge.backends.tokenizer import Tokenizer
 from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile, is_here
 from forge.connection import Connection
 from forge.errors import ForgeError
+from forge.interpreters.http import TOTAL
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
 from stages.wire.prompted import JSON, XML
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     context_tokens: int | None
     headers: Mapping[str, str] | None
     timeout: float
+    total_timeout: float | None
     retry: RetryPolicy | None
     form: Literal["json", "xml"]
     proxy: str | None
@@ -57,7 +59,8 @@ class Server:
     unset are as its makers recommend (`forge.backends.sampling`). `form` is how calls are written in modes that write
     text.
     `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
-    read, for the profile's own address alone. `timeout`: seconds without a byte from it. `proxy` and `verify` are
+    read, for the profile's own address alone. `timeout`: seconds without a byte from it; `total_timeout`: seconds
+    that one request may take in all, None: as long as bytes come. `proxy` and `verify` are
     httpx's (a client certificate goes into an ssl.SSLContext). ForgeError for what makes no sense.
     """
 
@@ -74,6 +77,7 @@ class Server:
         context_tokens: int | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 300.0,
+        total_timeout: float | None = TOTAL,
         retry: RetryPolicy | None = None,
         form: Literal["json", "xml"] = "json",
         proxy: str | None = None,
@@ -98,7 +102,7 @@ class Server:
         self._model_sampling = model_sampling
         self._context_tokens = context_tokens
         self._form = XML if form == "xml" else JSON
-        self._timeout, self._retry = timeout, retry
+        self._timeout, self._total, self._retry = timeout, total_timeout, retry
         self._proxy, self._verify = proxy, verify
         self._probe = probe
 
@@ -131,7 +135,8 @@ class Server:
             tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             template = about.props.chat_template if about.props else ""
-            http = sender(client, self._root(profile), self._retry, spoken, hidden=self._hidden, refusals=refusals)
+            root = self._root(profile)
+            http = sender(client, root, self._retry, spoken, hidden=self._hidden, refusals=refusals, total=self._total)
             yield Connection(
                 send=http,
                 stream=http,

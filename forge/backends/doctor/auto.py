@@ -49,9 +49,9 @@ async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> C
     most = sum(probe.tokens for probe in SHORT)
     log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
     where = address(base)
-    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=SECONDS, waits=())
+    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=SECONDS, waits=(), patience=1)
     if visit.facts.kind == "openai-compatible":
-        visit = await examine(client, where, SHORT, visit.facts, seconds=SECONDS, waits=())
+        visit = await examine(client, where, SHORT, visit.facts, seconds=SECONDS, waits=(), patience=1)
     profile = named_profile(visit.facts.kind)
     if visit.facts.fatal:
         log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)

@@ -63,10 +63,12 @@ async def examine(
     *,
     seconds: float = 60.0,
     waits: Sequence[float] = WAITS,
+    patience: int = PATIENCE,
 ) -> Visit:
     """Ask the probes' questions, one after the other, as far as they make sense. Never raises for what a server does.
 
-    `seconds` bound each answer; `waits` are the seconds between the tries while the server is busy or loading.
+    `seconds` bound each answer; `waits` are the seconds between the tries while the server is busy or loading. After
+    `patience` questions in a row without an answer no more are asked.
     """
     known, findings, silent = facts or Facts(), [], 0
     for probe in probes:
@@ -80,7 +82,7 @@ async def examine(
             answer = await _answer(client, where, question, seconds, waits)
             known, found = _judged(probe, known, answer)
             silent = silent + 1 if isinstance(answer, Silence) else 0
-        if silent == PATIENCE:
+        if silent == patience:
             known = replace(known, fatal="it stopped answering: look into its log, or give it more time with --timeout")
         if found is not None:
             findings.append(replace(found, asked=probe.asks))
