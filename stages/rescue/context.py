@@ -2,18 +2,20 @@
 
 import re
 
-from stages.rescue.cues import AFTERWARDS, FETCHING, INTENT, REPORTED, SHOWN, SUBJECT
+from stages.rescue.cues import AFTERWARDS, FETCHING, INTENT, REPORTED, SHOWN, SUBJECT, WITHDRAWN
 
 WINDOW = 240
 """Characters before and after a call in which its sentence is looked for."""
 
 _QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
 _NEARLY = 16
 """Characters of decoration that may stand around a call which is the whole reply."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
 _SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
-_NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*\d{1,3}[.)][ \t]*\Z")
+_NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]*\Z")
 """Of a list's item."""
+_MARKUP = re.compile(r"[{<\[]")
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
 
@@ -27,12 +29,17 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
         return not _is_all(text, start, end)
     if _ASKS.match(text, end) or (start > 0 and _is_mentioned(text, start, end, floor, torn=torn)):
         return True
-    return bool(SUBJECT.match(text, end) or AFTERWARDS.in_(_sentence_after(text, end).lower()))
+    if SUBJECT.match(text, end):
+        return True
+    after = _said_after(text, end).lower()
+    return AFTERWARDS.in_(_first_sentence(after)) or WITHDRAWN.in_(after)
 
 
 def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
     """Whether what stands before it says so, or that it stands in the middle of a sentence."""
-    if _in_blockquote(text, start) or _in_log(text, start) or (not torn and _in_sentence(text, start, end, floor)):
+    if _in_blockquote(text, start) or _in_log(text, start):
+        return True
+    if not torn and (_in_sentence(text, start, end, floor) or _in_quotation(text, start, end)):
         return True
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
@@ -50,7 +57,7 @@ def is_joined(text: str, start: int, end: int) -> bool:
     return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
 
 
-_JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)])?\s*(?:and|or|then)?\s*")
+_JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*(?:and|or|then)?\s*")
 
 
 def lead_in(text: str, start: int, floor: int) -> str:
@@ -65,13 +72,16 @@ def lead_in(text: str, start: int, floor: int) -> str:
     return window[begins:]
 
 
-def _sentence_after(text: str, end: int) -> str:
-    tail = text[end : end + WINDOW]
-    tail = _FENCE_LINE.sub("", tail).lstrip(" \t\r\n`*_)]}>.,;:~\u2013\u2014-\u3002\u00bf\uff08(")
-    if not tail[:1].isalpha():
-        return ""
-    first = _SENTENCE_AFTER_END.search(tail)
-    return tail[: first.end()] if first else tail
+def _said_after(text: str, end: int) -> str:
+    """What the model says right after it, up to the next thing that may be a call."""
+    tail = _FENCE_LINE.sub("", text[end : end + WINDOW])
+    tail = tail.lstrip(" \t\r\n`*_)]}>.,;:~\u2013\u2014-\u3002\u00bf\uff08(")
+    return _MARKUP.split(tail, 1)[0] if tail[:1].isalpha() else ""
+
+
+def _first_sentence(said: str) -> str:
+    first = _SENTENCE_AFTER_END.search(said)
+    return said[: first.end()] if first else said
 
 
 def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
@@ -79,6 +89,15 @@ def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
     if not before or text[max(0, start - 3) : start] in ("```", "~~~"):
         return False
     return _QUOTES.get(before) == after or (torn and before in _QUOTES)
+
+
+def _in_quotation(text: str, start: int, end: int) -> bool:
+    """Whether it stands among other words between quotation marks that open and close on its line."""
+    before = text[text.rfind("\n", max(0, start - WINDOW), start) + 1 : start]
+    after = text[end : end + WINDOW].split("\n", 1)[0]
+    if before.count('"') % 2 and '"' in after:
+        return not before.lstrip().startswith(("{", "[", "<"))
+    return any(before.rfind(opens) > before.rfind(shuts) and shuts in after for opens, shuts in _PAIRS)
 
 
 def _in_blockquote(text: str, start: int) -> bool:
@@ -95,10 +114,11 @@ def _in_code_block(text: str, start: int) -> bool:
 
 _LOGGED = re.compile(
     r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
-    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|)[^\n]{0,100})\Z",
+    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|)[^\n]{0,100}|(?:return|yield|assert) |"
+    r"(?:const|let|var|final) [\w: ]{1,60}= ?|(?!\w{0,40}(?:call|tool|func|action))[a-z_]\w{0,40} = )\Z",
     re.IGNORECASE,
 )
-"""What stands before it in a log: a time, a level, or who said it; or the beginning of a comment or a table's row."""
+"""What stands before it in a log: a time, a level, or who said it; or in a comment, a table's row, a statement."""
 
 
 def _in_log(text: str, start: int) -> bool:

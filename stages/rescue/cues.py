@@ -38,7 +38,7 @@ SHOWN = _any_of(
     r"if (?:you|i|we|one|someone|the user|they|it)\b[^,\n]{0,120}"
     r"\b(?:wants?|wanted|were|would|needs?|asks?|asked|like|had)\b",
     r"(?:you|users?|one|they|developers?|people|anyone) "
-    r"(?:can|could|would|may|might|should|must|have to|need to|will)\b",
+    r"(?:can|could|would|may|might|should|must|have to|need to|will)\b(?! (?:safely )?(?:ignore|expect|relax))",
     r"(?:i|we)(?: (?:could|might|would(?: have)?|should have)|['\u2019]d)\b(?! (?:like|love) to)",
     r"how (?:to|you|(?:it|this|that) (?:works|looks)|(?:a|the) (?:\w+ )?(?:call|tool|function))\b",
     r"(?:can|could|would|should|may|might|must) be (?:called|invoked|used|written|made|run|sent|executed|formatted)\b",
@@ -66,6 +66,19 @@ SHOWN = _any_of(
     r"i (?:was|had been) (?:just )?(?:going|about) to\b|i (?:almost|nearly)\b",
     r"(?:format|syntax|template|convention)s? (?:wraps?|puts?|encodes?|expects?|requires?|marks?|surrounds?)\b",
     r"(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$",
+    r"which (?:one|call|option|version|of (?:these|them|the|those))\b[^?]{0,100}\?$",
+    r"^(?:option|variant|alternative|choice|version) \w{1,3}$|^(?:openai|anthropic|hermes|mistral|llama|gemini)$",
+    r"(?:once|after|when|as soon as|until|unless) you(?:['\u2019]ve| have)? (?:\w+ )?"
+    r"(?:confirm|approv|agree|accept|consent|say|gave|give|answer|repl|tell|told|let me)",
+    r"calls? (?:is|are|gets?|must be|should be|has to be|have to be) (?:\w+ )?"
+    r"(?:wrapped|written|encoded|formatted|enclosed|placed|expressed|represented|surrounded)\b",
+    r"the (?!(?:\w+ ){0,3}(?:calls?|tools?|functions?|commands?|requests?|json|code|quer(?:y|ies)|objects?|steps?)\b)"
+    r"(?:\w+ ){1,3}(?:will|would|is going to) (?:\w+ )?(?:issue|make|send|call|run|execute|trigger|emit|invoke)\b",
+    r"(?:not|never|\w+n['\u2019]t) (?:ma[kd]e|issued?|perform(?:ed)?|attempt(?:ed)?|do|done) "
+    r"(?:it|that|this|so|the (?:call|request))\b",
+    r"^(?:please |then |now |just )?(?:save|store|put|paste|copy|add|insert|append) "
+    r"(?:this|that|it|these|them|the following) (?:\w+ )?(?:as|in|into|to|under|at) "
+    r"(?:[`\"']|your\b|[\w/-]+\.\w{1,5}\b)",
     r"(?:should|shall|may|can) (?:i|we)\b|would you (?:like|want)\b|do you want\b|want me to\b[^?]*\?$",
     foreign=tongues.SHOWN,
     signs=tongues.SHOWN_SIGNS,
@@ -140,6 +153,24 @@ AFTERWARDS = _any_of(
     signs=tongues.AFTERWARDS_SIGNS,
 )
 """After a call: it was an example, has been made already, or waits for a yes."""
+
+WITHDRAWN = _any_of(
+    r"(?:ignore|disregard|cancel|discard|scratch|forget|skip|drop|undo|withdraw|retract) (?:that|this|it|the above)"
+    r"(?=\s*(?:[.,;!\u2014-]|$))",
+    r"(?:ignore|disregard|cancel|discard|forget|skip|drop|undo|withdraw|retract) (?:that|this|the|my|those|these|both)"
+    r" (?:\w+ ){0,3}(?:calls?|commands?|requests?|actions?|above|block)\b",
+    r"i (?:should not|shouldn['\u2019]t) (?:have (?:called|done|run|sent|used|made|issued)|"
+    r"(?:do|run|call|send|make) (?:this|that|it))\b",
+    r"(?:that|this|it) (?:was|is) (?:not right|not what|(?:the|a) (?:wrong|mistake)|wrong|my mistake|an error)\b",
+    r"(?:your|you|confirm\w*|approv\w*|permission)\b[^.?!\n]{0,60}\bbefore i "
+    r"(?:run|execute|send|call|do|proceed|go|make)\b",
+    r"is (?:this|that|it) (?:\w+ ){0,3}(?:right|correct|ok|okay|fine|good|what you)\b[^.!?\n]{0,60}\?",
+    r"which (?:one|option|of (?:these|them|the two|those))\b[^.!?\n]{0,60}\?",
+    r"on second thoughts?\b|scratch that\b|never ?mind\b",
+    foreign=tongues.WITHDRAWN,
+    signs=tongues.WITHDRAWN_SIGNS,
+)
+"""Some sentences after a call: it is taken back, or one of several to choose from, or waits for a yes."""
 
 _VERBS = (
     "is|was|were|are|has|had|would|could|should|might|does|did|means|meant|returns|returned|failed|fails|caused|causes",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 
+from stages.rescue.blanks import without_blanks
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
@@ -63,6 +64,7 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         if not readings:
             continue
         family, read = readings[0] if len(readings) == 1 else cheapest(readings, names)
+        read = without_blanks(read)
         position = max(read.end, position)
         patience -= _PER_READ if len(readings) == 1 else _PER_READ + _wasted(readings, position)
         if read.claims or read.damage:
@@ -72,6 +74,8 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
                 joined = shown > floor and is_joined(text, shown, read.start)
                 if joined or is_shown(text, read.start, read.end, floor, torn=not read.claims):
                     shown = read.end
+                    while reads and is_joined(text, reads[-1][1].end, read.start):
+                        read = reads.pop()[1]
                     continue
             called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:

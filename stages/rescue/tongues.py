@@ -16,6 +16,8 @@ SHOWN = (
     r"verfügbare\w* (?:werkzeug|funktion|tool)\w*|vorlage|platzhalter|angenommen",
     r"(?:soll|darf|möchtest du|möchten sie)\b[^?]*\?$",
     r"(?:das|dieses|erwartete|richtige) (?:format|schema) (?:ist|lautet|wäre)",
+    r"(?:sobald|nachdem|wenn erst) (?:du|sie|ihr) (?:\w+ ){0,3}(?:bestätig|zustimm|einverstanden|freig)\w*",
+    r"nach (?:deiner|ihrer|eurer) (?:zustimmung|bestätigung|freigabe)",
     # French
     r"par exemple|p\.\s?ex\.|exemples?|ressembl\w+|comme suit",
     r"(?:vous|tu|on) (?:pouvez|peux|peut|pourr\w+|devez|dois|doit)",
@@ -24,6 +26,8 @@ SHOWN = (
     r"n['\u2019](?:appel|exécut|utilis|envo)\w+ (?:pas|jamais)|(?:outils|fonctions) disponibles",
     r"le format (?:\w+ )?(?:est|serait)",
     r"(?:dois-je|puis-je|voulez-vous|veux-tu|souhaitez-vous|souhaites-tu)",
+    r"(?:dès que|quand|une fois que|après que) (?:vous|tu) (?:\w+ ){0,2}(?:confirm|valid|accept|approuv)\w*",
+    r"(?:après|avec) (?:votre|ton) (?:accord|confirmation)",
     # Spanish
     r"(?:por )?ejemplos?|p\.\s?ej\.|se ver(?:ía|á)|(?:puedes|usted puede|se puede|podr(?:ías?|íamos))",
     r"el formato (?:\w+ )?(?:es|sería)",
@@ -31,33 +35,40 @@ SHOWN = (
     r"(?:herramientas|funciones) disponibles",
     r"(?:no|nunca) (?:\w+ ){0,3}(?:llam(?:es?|en|ar|aré)|ejecut\w+|enví\w+|envi\w+|uses)",
     r"(?:debo|puedo|quieres|quiere|desea|deseas)\b[^?]*\?$",
+    r"(?:cuando|una vez que|en cuanto|después de que) (?:\w+ ){0,2}(?:confirm|aprueb|acept)\w*",
     # Portuguese
     r"por exemplo|exemplos?|voc[êe] (?:pode|poderia|deve)|pode-se|poderia|se (?:voc[êe]|quiser|desejar|precisar)",
     r"seria",
     r"(?:não|nunca) (?:\w+ ){0,3}(?:cham|execut|envi)\w+|(?:ferramentas|funções) disponíveis|o formato é|suponha",
     r"(?:devo|posso|quer|deseja)\b[^?]*\?$",
+    r"(?:quando|assim que|depois que) (?:\w+ ){0,2}(?:confirm|aprov|aceit)\w*",
     # Italian
     r"(?:per|ad) esempio|esempi\w?|(?:puoi|potresti|potrebbe|si può)|se (?:vuoi|vuole|desideri)|sarebbe|il formato è",
     r"(?:non|mai) (?:\w+ ){0,3}(?:chiam|esegu|invi)\w+|(?:strumenti|funzioni) disponibili",
     r"(?:devo|posso|vuoi|vuole)\b[^?]*\?$",
+    r"(?:quando|appena|dopo che|non appena) (?:\w+ ){0,2}(?:conferm|approv|accett)\w*",
     # Dutch
     r"bijvoorbeeld|bijv\.|voorbeeld\w*|(?:kun|kunt|kan) (?:je|u|men)|(?:je|u|men) (?:kunt|kan|zou|moet)",
     r"als (?:je|u|men)",
     r"zou(?:den)? (?:er|ik|je|men|u)|(?:niet|nooit) (?:\w+ ){0,3}(?:aanroep|uitvoer|verstu|gebruik)\w*",
     r"ziet er (?:\w+ )?(?:zo|als volgt)",
     r"(?:zal|mag|wil|wilt)\b[^?]*\?$|beschikbare (?:tools|functies)",
+    r"(?:zodra|nadat) (?:je|u) (?:\w+ ){0,3}(?:bevestig|akkoord|goedkeur|instem)\w*",
     # Russian
     r"например|к примеру|пример\w*|выглядит|(?:вы|ты) (?:можете|можешь|могли|мог)|можно",
     r"если (?:вы|ты|бы|хотите|нужно)|допустим",
     r"(?:не|никогда) (?:\w+ ){0,2}(?:вызыва|выполня|запуска|отправля|использу|вызов|буду)\w*",
     r"доступные (?:инструменты|функции)",
     r"(?:хотите|выполнить|вызвать|запустить|мне)\b[^?]*\?$|(?:я|мы) бы",
+    r"(?:как только|после того,? как|когда) (?:вы|ты) (?:подтверд|соглас|одобр)\w*|после вашего \w+",
 )
 SHOWN_SIGNS = (
     r"例如|比如|譬如|示例|例子|样例|範例|举例|格式(?:如下|为|是)|看起来|(?:你|您|用户|人们)(?:也)?可以",
     r"如果(?:你|您|用户|想)|假设|假如",
     r"不(?:要|会|应|必|得|能|可)?(?:再|直接|实际)?(?:调用|执行|运行|使用|发送)|切勿|请勿|是否|要不要|吗[\uff1f?]?$",
     r"可用的?(?:工具|函数)|模板",
+    r"(?:确认|同意|批准)(?:后|之后|以后)|ご?(?:確認|承認|許可)(?:後|いただ|され|できたら)",
+    r"(?:확인|승인)(?:하시면|해 주시면|되면|후)",
     r"例えば|たとえば|例[:\uff1a]|例$|の例|例として|サンプル|ように(?:なり|書|呼|し)|形式は|場合は|もし|仮に",
     r"でしょうか|ますか|よろしいですか",
     r"しないで|呼び出(?:さ|しません)|実行し(?:ない|ません)|(?:利用|使用)(?:可能な|できる)(?:ツール|関数)",
@@ -147,6 +158,33 @@ AFTERWARDS_SIGNS = (
     r"(?:没有|并未|未|不会|还没)(?:实际|真的)?(?:执行|调用|运行)|吗\uff1f|请确认",
     r"例です|一例|サンプル|よろしいですか|しますか|ましょうか|実行して(?:い)?ません|ように(?:なり|書)",
     r"예시입니다|예입니다|할까요|시겠습니까|원하시|실행하지",
+)
+WITHDRAWN = (
+    # German
+    r"(?:ignorier\w*|vergiss|vergessen sie|verwirf|verwerfen sie|streich\w*) (?:\w+ )?(?:dies\w*|das|den|die|obige\w*)",
+    r"das (?:war|ist) (?:leider |doch )?(?:falsch|nicht richtig|ein (?:fehler|versehen|irrtum))",
+    # French
+    r"(?:ignore[zr]?|oublie[zr]?|annule[zr]?) (?:cet|ce|cette|ça|cela|l['\u2019]appel|la commande)",
+    r"c['\u2019]était une erreur|je me suis trompée?",
+    # Spanish
+    r"(?:ignor[ae]|olvid[ae]|cancel[ae]|descart[ae]) (?:\w+ )?(?:esta|esa|eso|esto|la llamada|el comando)",
+    r"(?:fue|es) un error|me equivoqué",
+    # Portuguese
+    r"(?:ignore|esqueça|cancele|desconsidere) (?:\w+ )?(?:essa|esta|isso|isto|a chamada|o comando)",
+    r"foi um (?:erro|engano)|eu errei|me enganei",
+    # Italian
+    r"(?:ignora|dimentica|annulla|ignori|annulli) (?:\w+ )?(?:questa|quella|la chiamata|questo|quello|il comando)",
+    r"è stato un errore|ho sbagliato|mi sono sbagliat[ao]",
+    # Dutch
+    r"(?:negeer|vergeet|annuleer) (?:\w+ )?(?:dit|dat|deze|die|de aanroep)|dat was (?:fout|verkeerd|een vergissing)",
+    # Russian
+    r"(?:игнорируй\w*|забудь\w*|отмени\w*|не обращай\w*) (?:\w+ )?(?:эт\w+|вызов|команд\w+|предыдущ\w+)",
+    r"я ошиб\w+|это была ошибка",
+)
+WITHDRAWN_SIGNS = (
+    r"(?:忽略|取消|撤回|撤销|不要(?:执行|理会))(?:上面|上述|这个|这次|以上|刚才|该)|(?:搞|弄)错了|我错了",
+    r"(?:無視|取り消|キャンセル)(?:して(?:ください|くれ)|します)|間違え(?:ました|まし|た)",
+    r"(?:무시|취소)(?:해|하겠|하세요)|잘못 (?:호출|했)",
 )
 SUBJECT = (
     r"ist|war|wäre|würde|hat|hatte|gibt|gab|bedeutet|liefert|est|était|serait|renvoie|es|era|sería|devuelve",

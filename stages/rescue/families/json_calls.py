@@ -26,8 +26,8 @@ _MAY_HOLD_CALLS = frozenset(
         "markdown",
     }
 )
-_CODE = frozenset({"python", "py"})
-"""Some write their calls as Python dicts."""
+_CODE = frozenset({"python", "py", "javascript", "js"})
+"""Some write their calls as a Python dict or as a JavaScript object."""
 _MARKUP = re.compile(
     r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
     r"assistant|functools|functions?\.|print\(|json\b"

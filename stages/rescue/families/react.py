@@ -47,6 +47,10 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
         return _no_object(text, start, (label.end(), plain.end() if plain else len(text)), name[1], names)
     found = json_at(text, label.end())
     if not isinstance(found, Json):
+        # The label of the next line ends it, whether its braces are closed or not.
+        plain = _PLAIN.match(text, label.end())
+        found = json_at(text[: plain.end()], label.end()) if plain and plain.end() < len(text) else found
+    if not isinstance(found, Json):
         return Read(start=start, end=max(found.end, label.end()), damage=CUT if found.cut else UNREADABLE, keep="")
     claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="")
