@@ -113,12 +113,14 @@ def explain(halt: Halt) -> str:
             )
         case halts.CannotFit(tokens=tokens, budget=budget):
             return (
-                f"the prompt takes about {tokens} tokens and the context has {budget}; nothing more may be cut. "
-                "Start the server with a larger context, or shorten the system prompt, the tools or their results."
+                f"the prompt takes about {tokens} tokens, and the context has room for {budget} beside a reply; "
+                "nothing more may be cut. Start the server with a larger context, lower max_tokens, or shorten "
+                "the system prompt, the tools or their results."
             )
         case halts.BackendFailed(fault=fault, attempts=attempts):
             tried = f" (tried {attempts} times)" if attempts > 1 else ""
-            return f"the model's server gave no usable answer{tried}: {fault.detail}"
+            trouble = "cannot be reached" if fault.kind == "unreachable" else "gave no usable answer"
+            return f"the model's server {trouble}{tried}: {fault.detail}"
         case halts.EndInDoubt(tool=tool, arguments=arguments):
             return (
                 f"{tool} {arguments} was begun before the run was cut short, and nobody knows whether it took effect. "

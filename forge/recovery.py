@@ -12,12 +12,12 @@ from forge.errors import BackendError
 from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Journal, JournalError, read_journal
 from forge.interpreters.write_ahead import continuing
-from forge.loop import Finished, Halted, drive, halted
+from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.replay import Step, states
 from forge.run import Watching, interpreting, observing, reached, with_sampling
 from forge.setup import Setup
 from forge.workflow import Workflow
-from stages import nudges
+from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Undelivered
 from stages.halt import BackendFailed
 from stages.state import Done
@@ -48,7 +48,7 @@ async def resume_journal(
         hidden = ", ".join(journal.header.redacted)
         raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
     *_, last = states(journal, workflow)
-    if ended := _ended(last):
+    if ended := _ended(last, tell):
         return ended.map(workflow.typed)
     try:
         async with reached(backend).connect() as found:
@@ -70,11 +70,16 @@ def _unanswered(journal: Journal) -> Journal:
     return journal
 
 
-def _ended(last: Step) -> Result[Finished, Halted] | None:
+def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None:
+    """The end of a run that had come to one, told to the observer."""
     if last.halt is not None:
-        return halted(last.halt, last.state, None)
+        return halted(last.halt, last.state, tell)
     phase = last.state.phase
-    return Success(Finished(outcome=phase.outcome, state=last.state)) if isinstance(phase, Done) else None
+    if not isinstance(phase, Done):
+        return None
+    if tell is not None:
+        notify(tell, events.Finished(outcome=phase.outcome))
+    return Success(Finished(outcome=phase.outcome, state=last.state))
 
 
 def _refuse_another(journal: Journal, connection: Connection, path: str | Path) -> None:

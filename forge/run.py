@@ -190,6 +190,11 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
 def reached(backend: Backend | str) -> Backend:
     """The backend; of a name or an address, the one that it stands for."""
     if not isinstance(backend, str):
+        if not hasattr(backend, "connect"):
+            raise ForgeError(
+                f"{backend!r} is no backend; give one of forge.backends, a server's address, such as "
+                "http://127.0.0.1:8080, or 'local'"
+            )
         return backend
     # httpx, jinja2 and the rest take as long to import as all of forge; only who names a backend needs them.
     from forge.backends import named  # noqa: PLC0415
@@ -215,12 +220,18 @@ def run_sync(
 
 def synchronously(started: Coroutine[object, object, T], instead: str) -> T:
     """What the coroutine returns, for code without an event loop. ForgeError, with what to write, where one runs."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _looping():
         return asyncio.run(started)
     started.close()
     raise ForgeError(f"an event loop is already running here (in a notebook, one always is); write `{instead}`")
+
+
+def _looping() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def run_or_raise(

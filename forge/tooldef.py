@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from forge.annotations import unread
+from forge.errors import DefinitionError
 from forge.parameters import keyed
 from forge.schemas import decoder_of, formless, object_schema
 from forge.signature import Convert, Explicit, Signature
@@ -48,6 +49,8 @@ def ToolDef(  # noqa: N802 - the seeds' name
     dataclass, a TypedDict. The function gets them by name; with a class, as values of the fields' types and with its
     defaults. The other options are those of `@tool`. Mistakes are in `problems`, and refused by a Workflow.
     """
+    if not callable(function):
+        raise DefinitionError((f"tool {name}: function is {function!r}, which cannot be called",))
     schema, convert, problems = _known(parameters)
     problems += _unfit(function, schema)
     signature = Signature(name=name, description=description, parameters=Raw(msgspec.json.encode(schema)))

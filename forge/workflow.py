@@ -9,7 +9,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from forge.connection import Connection
-from forge.definition import OnText, compaction_mistakes, mistakes, warning_mistakes
+from forge.definition import OnText, compaction_mistakes, mistakes, refuse_foreign, view_mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
@@ -120,6 +120,7 @@ class Workflow:
         nudges: Nudges | None = None,
         result: object = None,
     ) -> None:
+        refuse_foreign(tools, compactor, guards)
         self.name = name
         self.system_prompt = system_prompt
         self.budget = Budget(
@@ -170,6 +171,7 @@ class Workflow:
             *mistakes(self.rules, self.budget, ends),
             *warning_mistakes(context_thresholds, iteration_warning),
             *compaction_mistakes(compact_at, compact_to),
+            *view_mistakes(reasoning_replay, failed_attempts),
             *nudge_mistakes(nudges or {}),
             *guard_mistakes(self.rules, grounded or {}, completion_checks or {}),
         ):

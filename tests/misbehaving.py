@@ -92,6 +92,10 @@ class Handler(socketserver.StreamRequestHandler):
     def how_html(self, count: int) -> None:
         self.wfile.write(answer("200 OK", b"<html>It works!</html>").replace(b"application/json", b"text/html"))
 
+    def how_page(self, count: int) -> None:
+        page = b"<!DOCTYPE HTML><html><h1>Error response</h1></html>"
+        self.wfile.write(answer("501 Unsupported method", page).replace(b"application/json", b"text/html"))
+
     def how_empty(self, count: int) -> None:
         self.wfile.write(answer("200 OK", b'{"choices":[]}'))
 

@@ -79,6 +79,7 @@ def test_no_command_is_wrong_use() -> None:
         (None, "there is no file"),
         ("x = 1", "has no workflow; it needs a line like"),
         ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero (line 1)"),
+        ("raise SystemExit(0)", "cannot be imported: it ends the program (line 1)"),
         ("def (", "cannot be imported: SyntaxError"),
         (FLOW.replace('terminal_tool="finish"', 'terminal_tool="end", required_steps=["a"]'), "- required_steps"),
         (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "several workflows: workflow, other"),
@@ -129,7 +130,18 @@ def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: 
     assert "halted  the model gave no usable tool call in 4 attempts" in done.stdout
     assert f"4 model calls. Journal: {journal}" in done.stdout
     assert len(read_journal(journal).entries) == 4
+    again = ("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
+    assert "there is a file" in refused(*again)
     assert "\x1b" not in done.stdout, "no escape codes in a pipe"
+
+
+def test_journals_are_where_forge_state_says(
+    flow: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGE_STATE", str(tmp_path / "mine"))
+    done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x")
+    (journal,) = (tmp_path / "mine" / "runs").iterdir()
+    assert f"Journal: {journal}" in done.stdout
 
 
 def test_ctrl_c_ends_the_run_typed_with_its_journal_whole(flow: Path, server: str, tmp_path: Path) -> None:

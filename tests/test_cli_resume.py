@@ -80,7 +80,7 @@ def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: st
         rest = running.stdout.read()
     assert running.returncode == 1
     assert "halted  cancelled after 1 model calls" in rest
-    assert "To go on with it: forge resume" in rest
+    assert f"To go on with it: forge resume {flow} {journal} --backend {model}" in rest
     assert isinstance(read_journal(journal).pending, Execute)
     command = [*forge, "resume", str(flow), str(journal), *options]
     resumed = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -89,6 +89,8 @@ def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: st
     assert "pay was begun, but the program ended before its result came" in resumed.stdout
     assert "done  finish returned" in resumed.stdout
     assert (tmp_path / "paid").read_text() == "5\n"
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "done  finish returned" in ended.stdout, "resumed once more, it says how it ended"
 
 
 def test_a_journal_that_is_none_is_said(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from forge import run_sync
-from forge.backends import Server, named
+from forge.backends import Local, Server, named
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http
@@ -116,6 +116,12 @@ def test_a_page_is_said_to_be_one(server: str) -> None:
     assert "'text/html': is a proxy, or another server, at that address?" in fault(f"{server}/html")[0].detail
 
 
+def test_a_refusal_in_a_page_is_told_without_the_page(server: str) -> None:
+    found, _ = fault(f"{server}/page")
+    assert "answered 501: a web page. Is this the address of a model's server?" in found.detail
+    assert "<" not in found.detail
+
+
 def test_silence_is_a_timeout(server: str) -> None:
     assert fault(f"{server}/silent", timeout=0.2)[0].kind == "timeout"
 
@@ -212,6 +218,14 @@ def test_a_run_on_a_server_that_is_not_there_ends_typed(address: str) -> None:
     assert isinstance(halt, BackendFailed)
     assert halt.fault.kind == "unreachable"
     assert "Is the server running" in halt.fault.detail
+
+
+def test_what_is_no_backend_and_no_mode_is_refused() -> None:
+    with pytest.raises(ForgeError, match="None is no backend; give one of"):
+        run_sync(Desk().workflow, "Go.", backend=None)  # type: ignore[arg-type]  # wrong on purpose
+    for make in (Server, Local):
+        with pytest.raises(ForgeError, match="mode is 'fast'; it must be one of auto, native"):
+            make("http://127.0.0.1:1" if make is Server else "", mode="fast")  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://"])

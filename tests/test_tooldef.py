@@ -206,6 +206,11 @@ def test_a_type_that_cannot_be_a_result_is_said(kind: object, says: str) -> None
     assert caught.value.problems[0].startswith(says)
 
 
+def test_a_function_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="tool a: function is 3, which cannot be called"):
+        ToolDef(name="a", description="A.", parameters={"type": "object"}, function=3)  # type: ignore[arg-type]  # wrong on purpose
+
+
 def test_every_option_of_tool_is_one_of_tooldef() -> None:
     options = {*inspect.signature(tool).parameters} - {"function", "name", "description"}
     assert options == ToolOptions.__annotations__.keys()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forge import Workflow, tool
+from forge import TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from stages.message import System, User
 from stages.tool import Prerequisite
@@ -44,6 +44,15 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
         ({"required_steps": "lok"}, "required_steps: there is no tool named 'lok'"),
+        ({"max_tokens": 0}, "max_tokens is 0; it must be more than 0"),
+        ({"max_seconds": -1.5}, "max_seconds is -1.5; it must be more than 0"),
+        ({"tools": look}, "it must be a list of functions"),
+        ({"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),
+        ({"compactor": 3}, "compactor is 3; it must be a function"),
+        ({"guards": 3}, "guards is 3; it must be a list of functions"),
+        ({"guards": [3]}, "guards: 3 is no function of a state and its calls"),
+        ({"reasoning_replay": "all"}, "reasoning_replay is 'all'; it must be one of none, keep-last, full"),
+        ({"failed_attempts": "drop"}, "failed_attempts is 'drop'; it must be one of keep, collapse"),
         ({"max_tool_errors": -1}, "max_tool_errors is -1"),
         ({"context_thresholds": [0.5, 80]}, "context_thresholds: 80 is no fraction of the context"),
         ({"iteration_warning": -1}, "iteration_warning is -1"),

@@ -66,6 +66,14 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None) -> 
                 if len(content) > MOST:
                     return Answer(status=response.status_code, content=b"")
     except (httpx.HTTPError, TimeoutError) as error:
-        sentence = f"cannot connect to {url}: {error or type(error).__name__}. Is the server running there?"
-        raise BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence)) from None
+        raise _nobody(error, url) from None
     return Answer(status=response.status_code, content=bytes(content))
+
+
+def _nobody(error: httpx.HTTPError | TimeoutError, url: str) -> BackendError:
+    """The error of a question that nobody answered: in no time, or not at all."""
+    why = f"{error}. Is the server running there?"
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        why = f"no answer within {KNOCK:.0f} seconds. Is it stuck, or no model server?"
+    sentence = f"cannot connect to {url}: {why}"
+    return BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence))

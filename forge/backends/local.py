@@ -16,8 +16,9 @@ from forge.backends.download import Watch, ensure_model
 from forge.backends.launch import CacheType, Launch
 from forge.backends.ready import is_free
 from forge.backends.server import Server
+from forge.backends.wished import check_mode
 from forge.connection import Connection
-from forge.errors import BackendError
+from forge.errors import BackendError, ForgeError
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 
@@ -79,6 +80,7 @@ class Local:
         chat_template: str = "",
         progress: Watch | None = None,
     ) -> None:
+        check_mode(mode, None)
         self._model = models.resolve(model or models.DEFAULT)
         self._mode: Mode | Literal["auto"] = mode
         self._sampling = sampling
@@ -136,7 +138,7 @@ def _start(settings: Settings, verbosity: int = -1) -> object:
     try:
         import xllamacpp  # noqa: PLC0415 - an extra: a 34 MB library that most users don't need
     except ImportError:
-        raise BackendError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
+        raise ForgeError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
     params = xllamacpp.CommonParams()
     params.model.path = str(settings.path)
     params.n_ctx = settings.context_tokens * (1 if settings.kv_unified else settings.slots)

@@ -22,10 +22,15 @@ TAIL_LINES = 12
 LINE = 300
 
 
-def log_folder() -> Path:
-    """Where the logs of servers are kept: FORGE_STATE, else the user's state folder."""
+def state_folder() -> Path:
+    """Where journals and the logs of servers are kept: FORGE_STATE, else the user's state folder."""
     chosen = os.environ.get("FORGE_STATE")
-    return (Path(chosen) if chosen else user_state_path("forge")) / "servers"
+    return Path(chosen) if chosen else user_state_path("forge")
+
+
+def log_folder() -> Path:
+    """Where the logs of servers are kept."""
+    return state_folder() / "servers"
 
 
 class Process:

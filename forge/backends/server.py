@@ -89,8 +89,7 @@ class Server:
         if self._profile and self._profile.wire != "openai" and not model:
             name = self._profile.name
             raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
-        if self._profile:
-            check_mode(mode, self._profile)
+        check_mode(mode, self._profile)
         self._model = model
         self._mode: Mode | Literal["auto"] = mode
         # Without a profile there is no address of its own, so no environment is read for a server that is recognised.

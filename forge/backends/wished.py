@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from forge.backends.profile import Profile, load, named_profile
@@ -31,8 +31,12 @@ def given_profile(given: Profile | Path | str | None) -> Profile | None:
             return named_profile(given)
 
 
-def check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
-    """ForgeError for a mode that the backend has not."""
+def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
+    """ForgeError for a mode that the backend has not; while it is not known, for one that none has."""
+    if mode not in (*get_args(Mode), "auto"):
+        raise ForgeError(f"mode is {mode!r}; it must be one of auto, {', '.join(get_args(Mode))}")
+    if profile is None:
+        return
     if mode == "native" and not profile.native_calls:
         raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
     if mode == "constrained" and profile.constrain == "none":

@@ -4,21 +4,22 @@ import argparse
 import asyncio
 import os
 import random
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import UNSET
-from platformdirs import user_state_path
 from returns.result import Failure, Result
 from rich.console import Console
 from rich.text import Text
 
 from forge.backends import Backend, Local, named, startable, started
 from forge.backends.download import Progress
+from forge.backends.process import state_folder
 from forge.backends.ready import Loading
 from forge.cli import demo
 from forge.cli.load import load_workflow
@@ -28,6 +29,7 @@ from forge.errors import ForgeError
 from forge.interpreters import nobody
 from forge.interpreters.recorded import read_journal
 from forge.interpreters.threads import in_thread, unheard
+from forge.interpreters.write_ahead import refuse_taken
 from forge.loop import Finished, Halted
 from forge.recovery import resume_journal
 from forge.run import Watching, run
@@ -68,6 +70,7 @@ def resume_workflow(options: argparse.Namespace) -> int:
 def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
     workflow.start(message, values)  # what is wrong with the definition is said before a model is loaded
     journal = options.journal or _journal()
+    refuse_taken(journal)  # before a model is loaded, which may take minutes
 
     def begin(backend: Backend, watching: Watching) -> Running:
         recorded: Watching = {**watching, "journal": str(journal)}
@@ -92,12 +95,23 @@ def _show(
         watching: Watching = {"observer": view}
         if console.is_terminal:
             watching["on_chunk"] = view.grow
-        result = asyncio.run(_interruptible(begin, backend, watching))
+        # A download and a server that starts say themselves how far they are.
+        asks = options.backend != "local" and not startable(options.backend)
+        with view.connecting(options.backend) if asks else nullcontext():
+            result = asyncio.run(_interruptible(begin, backend, watching))
     where = f" Journal: {journal}" if journal.exists() else ""
-    console.print(Text(f"{view.turns} model calls.{where}", style="dim"), soft_wrap=True)
+    calls = "1 model call" if view.turns == 1 else f"{view.turns} model calls"
+    console.print(Text(f"{calls}.{where}", style="dim"), soft_wrap=True)
     if isinstance(result, Failure) and isinstance(result.failure().halt, Cancelled | BackendFailed) and where:
-        console.print(Text("To go on with it: forge resume", style="dim"))
+        console.print(Text(f"To go on with it: {_again(options, journal)}", style="dim"), soft_wrap=True)
     return 1 if isinstance(result, Failure) else 0
+
+
+def _again(options: argparse.Namespace, journal: Path) -> str:
+    """The command that goes on with a run that was cut short."""
+    workflow = getattr(options, "workflow", "demo")
+    command = shlex.join(("forge", "resume", workflow, str(journal), "--backend", options.backend))
+    return f"{command} (and the other options of the run, if there were any)"
 
 
 async def _interruptible(
@@ -183,4 +197,4 @@ def key_of(variable: str | None) -> str:
 
 
 def _journal() -> Path:
-    return user_state_path("forge") / "runs" / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
+    return state_folder() / "runs" / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"

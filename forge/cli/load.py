@@ -45,6 +45,8 @@ def _imported(path: Path) -> ModuleType:
         raise ForgeError(
             f"{path} defines its workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
         ) from None
+    except SystemExit as error:
+        raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None
     # A user's file may raise anything; they need to know what and where, not a traceback through forge.
     except Exception as error:
         raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error

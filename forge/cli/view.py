@@ -1,5 +1,7 @@
 """What a run looks like in a terminal: a few lines a turn while it happens; plain lines in a pipe."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
 from rich.console import Console
@@ -31,6 +33,16 @@ class View:
         self._thinking = console.status(Text(THINKING, style="dim"))
         self._coming = ""
         self.turns = 0
+
+    @contextmanager
+    def connecting(self, where: str) -> Iterator[None]:
+        """In a terminal, says that the server is asked what it is: it may be loading its model."""
+        self._thinking.update(Text(f"asking {where} what it is …", style="dim"))
+        self._wait()
+        try:
+            yield
+        finally:
+            self._thinking.stop()
 
     def grow(self, delta: Delta) -> None:
         """Show the end of the reply that is coming, where the terminal says that the model is thinking."""
@@ -110,6 +122,7 @@ class View:
         room = f" of {event.context_tokens:,}" if event.context_tokens else ""
         facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
         self._console.print(Text(f"turn {event.turn}", style="bold").append(facts, style="dim"))
+        self._thinking.update(Text(THINKING, style="dim"))
         self._wait()
 
     def _reply(self, reply: Reply) -> None:

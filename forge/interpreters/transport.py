@@ -15,6 +15,8 @@ from stages.wire.faults import cut
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
 
+_PAGES = ("<!doctype", "<html>")
+
 RAISED = (httpx.HTTPError, OSError)
 """What a request may raise; some errors of the operating system come through httpx as they are."""
 
@@ -62,11 +64,18 @@ def refused(response: httpx.Response, content: bytes, where: str) -> Fault:
     moved = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
     return Fault(
         kind="status",
-        detail=f"{where} answered {response.status_code}{moved}: {body[:300]}",
+        detail=f"{where} answered {response.status_code}{moved}: {_words(response, body)}",
         status=response.status_code,
         body=body,
         retry_after=retry_after(response.headers, time.time()),
     )
+
+
+def _words(response: httpx.Response, body: str) -> str:
+    """What a person is shown of a refusal; of a web page, that it is one: it is written for a browser."""
+    if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
+        return "a web page. Is this the address of a model's server? It often ends in /v1"
+    return body[:300]
 
 
 def with_type(fault: Fault, response: httpx.Response) -> Fault:

@@ -74,14 +74,20 @@ def _writing(interpret: Interpreter, file: FileIO, last: Request, redactor: Reda
     return perform
 
 
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[FileIO]:
-    """The file, for its owner only, unbuffered, and locked for as long as the run writes to it."""
-    if path.exists() and flags & os.O_EXCL:
+def refuse_taken(path: Path) -> None:
+    """JournalError if there is a file already: a journal is never overwritten."""
+    if path.exists():
         raise JournalError(
             f"there is a file {path} already; go on with that run by forge.resume_journal (forge resume), "
             "or write the journal elsewhere"
         )
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[FileIO]:
+    """The file, for its owner only, unbuffered, and locked for as long as the run writes to it."""
+    if flags & os.O_EXCL:
+        refuse_taken(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | flags, 0o600)

@@ -19,6 +19,7 @@ from forge.interpreters.recorded import JournalError, read_journal
 from forge.interpreters.redact import Redact
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
+from stages import events
 from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Undelivered
 from stages.events import Event
 from stages.halt import BackendFailed, Cancelled, EndInDoubt
@@ -310,8 +311,10 @@ def test_a_run_that_had_ended_ends_the_same_and_asks_nobody(tmp_path: Path) -> N
     path, till = tmp_path / "j", Till()
     first = asyncio.run(run(till.workflow, "Go.", backend=Scripted([call("finish")]), journal=str(path)))
     written = path.read_bytes()
-    again = asyncio.run(resume_journal(till.workflow, path, backend="http://127.0.0.1:1"))
+    heard: list[Event] = []
+    again = asyncio.run(resume_journal(till.workflow, path, backend="http://127.0.0.1:1", observer=heard.append))
     assert (again, path.read_bytes()) == (first, written)
+    assert heard == [events.Finished(outcome=first.unwrap().outcome)], "who watches hears how it ended"
 
 
 def test_what_does_not_belong_to_the_journal_is_refused(tmp_path: Path) -> None:
