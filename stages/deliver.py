@@ -1,6 +1,5 @@
 """Deliver: put the outcome of an effect back into the state that waits for it."""
 
-import msgspec
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
@@ -28,6 +27,7 @@ from stages.message import ToolCall
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
 from stages.summary import summarized, unsummarized
 from stages.tokens import Report, calibrated
+from stages.wire.valid import is_object
 
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
@@ -137,7 +137,7 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
     budget = _later(ledger.budget, outcome.seconds)
     if usage is None:
         return replace(ledger, budget=budget)
-    used = usage.prompt + usage.completion
+    used = max(0, usage.prompt) + max(0, usage.completion)  # whatever a server says, a budget only shrinks
     left = None if budget.tokens is None else max(0, budget.tokens - used)
     cost = budget.price.of(usage)
     money = None if budget.cost is None else max(0.0, budget.cost - cost)
@@ -162,18 +162,10 @@ def _decided(batch: Batch, ask: Ask, decision: Approved | Rejected) -> Batch:
         reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt)
         return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
     edited = decision.edited
-    if edited is not None and not _is_object(edited):
+    # Damaged arguments in a history are refused by servers for good (B24).
+    if edited is not None and not is_object(edited):
         reason = f"{ask.call.name} was approved with edited arguments that are no JSON object"
         return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
     call = ask.call if edited is None else replace(ask.call, arguments=edited)
     calls = tuple(call if c.id == call.id else c for c in batch.calls)
     return replace(batch, calls=calls, approved=(*batch.approved, call.id))
-
-
-def _is_object(text: str) -> bool:
-    """Whether a server would take the arguments back: damaged ones in a history are refused for good (B24)."""
-    try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeError):
-        return False
-    return True

@@ -1,9 +1,7 @@
 """The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
 
-import re
 from collections.abc import Mapping
 
-import msgspec
 from returns.result import Failure, Result, Success
 
 from stages import nudges, rescue
@@ -16,7 +14,7 @@ from stages.rescue import Family
 from stages.rules import Rules, legal, pending
 from stages.schema import Check
 from stages.state import Answered, Done, Ready, Said, State, Vetted
-from stages.wire import prompted
+from stages.wire import prompted, valid
 
 
 def validate(
@@ -128,15 +126,6 @@ def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[
     return (said, User(text="\n".join(texts), kind=Kind.RETRY_NUDGE, turn=turn))
 
 
-_WIRE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
 def _replayable(call: ToolCall) -> bool:
     """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments (B24)."""
-    if not _WIRE_NAME.fullmatch(call.name):
-        return False
-    try:
-        msgspec.json.decode(call.arguments, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeError):
-        return False
-    return True
+    return valid.NAME.fullmatch(call.name) is not None and valid.is_object(call.arguments)

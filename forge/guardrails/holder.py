@@ -167,7 +167,7 @@ class Guardrails:
         """
         try:
             found = msgspec.json.decode(saved, type=Checkpoint)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ForgeError(f"this is no state of Guardrails: {error}") from error
         if found.version != VERSION:
             raise ForgeError(f"this state of Guardrails has version {found.version}, and only {VERSION} is known")

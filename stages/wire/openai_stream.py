@@ -16,6 +16,9 @@ from stages.wire.streaming import Read, read_all
 CALLS_LIMIT = 256
 """Calls of one reply that are read."""
 
+NAME_LIMIT = 1024
+"""Characters of a name that are read: it is told anew whenever it grows."""
+
 
 class _Function(Struct):
     name: str | None = None
@@ -125,6 +128,8 @@ def _called(stream: S, call: _Call) -> tuple[S, Read]:
         return stream, (Fault(kind="too_large", detail=f"the stream has more than {CALLS_LIMIT} tool calls"),)
     known = stream.calls[at] if at < len(stream.calls) else None
     opened = _opened(known, call, function.name or "")
+    if len(opened.name) > NAME_LIMIT:
+        return stream, (Fault(kind="too_large", detail=f"a tool call's name has more than {NAME_LIMIT} characters"),)
     arguments = arguments_text(function.arguments)
     more = (CallDelta(index=at, arguments=arguments),) if arguments else ()
     if opened == known:

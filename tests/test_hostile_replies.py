@@ -1,0 +1,66 @@
+"""Replies that no honest model or server gives: the run goes on, or ends typed."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from forge import Workflow, run, tool
+from forge.interpreters.scripted import Line, Scripted, call
+from forge.testing import assert_answered
+from stages.effect import Fault, RawCall, Reply, Usage
+from stages.halt import BudgetSpent
+from stages.wire.openai_stream import NAME_LIMIT, OpenAIStream
+
+
+@tool
+def look(where: dict[str, int]) -> str:
+    """Look."""
+    return "nothing"
+
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "ok"
+
+
+DEEP = 5_000
+ARRAYS = '{"where":' + "[" * DEEP + "]" * DEEP + "}"
+OBJECTS = '{"where":' + '{"a":' * DEEP + "1" + "}" * (DEEP + 1)
+ENDLESS = '{"where":' + "[" * DEEP
+
+
+@pytest.mark.parametrize("mode", ["native", "prompted"])
+@pytest.mark.parametrize("name", ["look", "finish", "unknown"])
+@pytest.mark.parametrize("arguments", [ARRAYS, OBJECTS, ENDLESS], ids=["arrays", "objects", "endless"])
+def test_arguments_nested_without_end_are_a_mistake_of_the_model(arguments: str, name: str, mode: str) -> None:
+    called: Line = Reply(calls=(RawCall(name=name, arguments=arguments),), finish="tool_calls")
+    if mode == "prompted":
+        called = f'{{"tool": "{name}", "args": {arguments}}}'
+    model = Scripted([called, call("finish")], context_tokens=100_000)
+    ended = asyncio.run(run(Workflow("w", tools=[look, finish], terminal_tool="finish"), "Go.", backend=model))
+    assert ended.unwrap().value == "ok"
+    assert_answered(ended.unwrap().state.history)
+
+
+def test_a_server_that_counts_backwards_does_not_lengthen_the_run() -> None:
+    told = [Reply(text="Hm.", usage=Usage(prompt=prompt, completion=0)) for prompt in (60, -1000, 60)]
+    flow = Workflow("w", tools=[finish], terminal_tool="finish", max_tokens=100, max_retries_per_step=9)
+    halted = asyncio.run(run(flow, "Go.", backend=Scripted([*told, call("finish")]))).failure()
+    assert isinstance(halted.halt, BudgetSpent)
+    assert halted.halt.what == "tokens"
+
+
+def test_a_name_that_never_ends_is_too_large() -> None:
+    """It is told anew whenever it grows: without a bound that is the square of a stream of megabytes."""
+    stream, found = OpenAIStream(), []
+    for number in range(2 * NAME_LIMIT):
+        name = "ab"[number % 2] * (1 + number % 2)
+        delta = {"tool_calls": [{"index": 0, "function": {"name": name}}]}
+        chunk = msgspec.json.encode({"choices": [{"delta": delta}]})
+        stream, pieces = stream.advance(b"data: " + chunk + b"\n\n")
+        found += [piece for piece in pieces if isinstance(piece, Fault)]
+        if found:
+            break
+    assert [fault.kind for fault in found] == ["too_large"]
