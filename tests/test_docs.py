@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from forge.cli.commands import parse
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
@@ -30,6 +32,8 @@ def test_every_command_of_the_readme_exists() -> None:
         match words:
             case ["make", target]:
                 assert f"\n{target}:" in MAKEFILE
+            case ["pip", "install", extras]:
+                assert set(re.findall(r"\w+", extras)) <= set(EXTRAS)
             case ["forge", *arguments]:
                 parse(arguments)  # exits where a command or an option is not there
             case _:

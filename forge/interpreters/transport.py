@@ -75,7 +75,7 @@ def _words(response: httpx.Response, body: str) -> str:
     """What a person is shown of a refusal; of a web page, that it is one: it is written for a browser."""
     if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
         return "a web page. Is this the address of a model's server? It often ends in /v1"
-    return body[:300]
+    return body[:300] or "nothing more"
 
 
 def with_type(fault: Fault, response: httpx.Response) -> Fault:
