@@ -42,6 +42,9 @@ class Conversation:
         self._running = True
         try:
             ended = await self._run(message, **watching)
+        except ForgeError as error:
+            self.state = error.state or self.state  # what was done before it is not forgotten
+            raise
         finally:
             self._running = False
         self.state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state

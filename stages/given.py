@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-from stages.evidence import evidence, leaves
+from stages.evidence import Evidence, evidence, leaves
 from stages.message import Assistant, Kind, Tool, User
 from stages.schema.value import Json
 from stages.state import State
@@ -37,16 +37,15 @@ def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
 
 def _shown(value: Json, given: tuple[Given, ...]) -> bool:
     whole = evidence(one.text for one in given if not one.echo)
-    return all(whole.shows(leaf) or _beyond_echo(leaf, given) for leaf in leaves(_encoded(value)))
+    left = [leaf for leaf in leaves(_encoded(value)) if not whole.shows(leaf)]
+    # Read once, not once a leaf: both are as long as a model and a tool please.
+    errors = [(evidence((one.text,)), evidence(map(_encoded, one.echo))) for one in given if one.echo and left]
+    return all(any(_beyond_echo(leaf, *error) for error in errors) for leaf in left)
 
 
-def _beyond_echo(leaf: Json, given: tuple[Given, ...]) -> bool:
+def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
     """Whether an error names the value by itself, not as what its own call had brought in."""
-    return any(
-        evidence((one.text,)).shows(leaf) and not evidence(map(_encoded, one.echo)).shows(leaf)
-        for one in given
-        if one.echo
-    )
+    return said.shows(leaf) and not echo.shows(leaf)
 
 
 def given_in(state: State) -> tuple[Given, ...]:

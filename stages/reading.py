@@ -59,7 +59,7 @@ def reader(
     """A function from replies to readings; the tools' schemas are compiled here, unless `checks` has them.
 
     `in_text`: calls are asked for as text (`stages.wire.prompted`), so that very form is read even where
-    rescue is off. `families` are the grammars that rescue knows.
+    rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
     judge = _Judge(
         tools={tool.name: tool for tool in rules.tools},
@@ -67,7 +67,7 @@ def reader(
         parameters={tool.name: _parameters(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )
-    found_in = rescue.rescuer(families)
+    found_in = rescue.rescuer(families) if rules.rescue and families else None
 
     def read(reply: Reply) -> Reading:
         reading = taken_apart(reply)
@@ -83,7 +83,7 @@ def reader(
         if in_text and (asked := form.decode_calls(text)):
             calls = tuple(judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked)
             return Reading(text="", reasoning=reasoning, calls=calls)
-        if not rules.rescue:
+        if found_in is None:
             return Reading(text=text, reasoning=reasoning)
         found = found_in(text, judge.parameters)
         if not found.calls:

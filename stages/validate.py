@@ -30,8 +30,9 @@ def validate(
     Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
-    grammars in which calls are looked for, None: all that forge knows. `checks` are those of the tools' arguments,
-    where they are compiled already; `form` is the one in which calls as text were asked for.
+    grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. `checks`
+    are those of the tools' arguments, where they are compiled already; `form` is the one in which calls as text were
+    asked for.
     """
     known = rescue.FAMILIES if families is None else families
     read = reader(rules, in_text=in_text, families=known, checks=checks, form=form)

@@ -7,11 +7,12 @@ import pytest
 from returns.result import Failure
 
 from forge import Conversation, follow, run_sync
-from forge.errors import ForgeError
+from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
 from stages.collapse import collapsed
-from stages.message import Assistant, History, Kind, Message, System, User
+from stages.delta import Delta, Ended
+from stages.message import Assistant, History, Kind, Message, System, Tool, User
 from stages.state import State
 from tests.flows import Desk
 
@@ -119,3 +120,19 @@ def test_a_run_that_is_over_leaves_no_attempt_behind_even_if_nothing_worked() ->
     )
     assert collapsed(history) == history
     assert outline(collapsed(history, over=True)) == ["User:Go.", "Assistant:Kept.", "User:Call.", "Assistant:It is 7."]
+
+
+def test_what_was_done_before_an_error_is_not_forgotten() -> None:
+    conversation, _ = talk(LOOK, FINISH, FINISH)
+
+    replies = iter((1, 2))
+
+    def watch(delta: Delta) -> None:
+        if isinstance(delta, Ended) and next(replies) == 2:
+            raise ValueError("the screen is gone")
+
+    with pytest.raises(WatcherError, match="the screen is gone"):
+        conversation.say_sync("First.", on_chunk=watch)
+    assert conversation.state is not None
+    assert_answered(conversation.state.history)
+    assert [m.text for m in conversation.state.history if isinstance(m, Tool)] == ["a is 7"]
