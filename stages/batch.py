@@ -28,6 +28,8 @@ def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     """The calls that have no result yet, in the order in which the model made them."""
     if not batch.results:
         return batch.calls
+    if len(batch.results) == len(batch.calls):
+        return ()  # no call has more than one
     answered = {result.call_id for result in batch.results}
     return tuple(call for call in batch.calls if call.id not in answered)
 
@@ -105,8 +107,8 @@ def successes(batch: Batch, turn: int) -> tuple[Success, ...]:
 
 def vain(batch: Batch, turn: int) -> tuple[Attempt, ...]:
     """What it remembers of those that did not. What raised gave no answer: the next try may."""
-    calls = {call.id: call for call in batch.calls}
-    wrong = (result for result in batch.results if isinstance(result, Failed | Unresolved | Refused))
+    wrong = [result for result in batch.results if isinstance(result, Failed | Unresolved | Refused)]
+    calls = {call.id: call for call in batch.calls} if wrong else {}
     return tuple(_attempt(calls[result.call_id], result, turn) for result in wrong)
 
 

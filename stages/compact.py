@@ -8,6 +8,7 @@ from stages.halt import CannotFit, Halt
 from stages.pipeline import Stage, on
 from stages.recall import clear
 from stages.state import Compaction, Ready, State
+from stages.tokens import tokens_of
 
 
 def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
@@ -22,10 +23,10 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
             return Success(state.note(context_tokens=budget.tokens))
         ledger, characters = state.ledger, state.measure(reasoning=budget.reasoning)
         rate = ledger.tokens_per_character
-        now = replace(budget, tokens_per_character=rate, report=ledger.report)
         known = state if ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
-        if now.tokens_of(characters) < now.trigger:
+        if tokens_of(budget.overhead + characters, rate, ledger.report) < budget.trigger:
             return Success(known)
+        now = replace(budget, tokens_per_character=rate, report=ledger.report)
         match compactor(state.history, replace(now, sizes=state.sizes(reasoning=budget.reasoning))):
             case CannotFit() as halt:
                 return Failure(halt)
@@ -51,4 +52,4 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_bef
     )
     record = clear(state.cleared, state.history, compacted.history) if budget.recall or budget.record else state.cleared
     shorter = replace(state.reshape(compacted.history), cleared=record)
-    return shorter.note(compactions=(*state.ledger.compactions, event))
+    return shorter.note(compactions=(*state.ledger.compactions, event), seen=b"")

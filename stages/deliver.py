@@ -24,6 +24,7 @@ from stages.effect import (
 )
 from stages.halt import BackendFailed, Halt
 from stages.message import ToolCall
+from stages.progress import digests
 from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
 from stages.summary import summarized, unsummarized
 from stages.tokens import Report, calibrated
@@ -76,7 +77,7 @@ def _executed(state: State, batch: Batch, outcome: Results) -> State:
     spent = replace(state.ledger, budget=budget)
     doubtful = doubts(spent.in_doubt, batch, back)
     # A yes was for once: a call that is in doubt again is asked about again.
-    unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
+    unsure = {result.call_id for result in back if isinstance(result, InDoubt)} if batch.approved else ()
     approved = tuple(call_id for call_id in batch.approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved)
     return replace(state, ledger=replace(spent, in_doubt=doubtful)).to(Executed(batch=came))
@@ -97,9 +98,11 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
     unrun = tuple(_cut_short(call, awaited) for call in waiting(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
-    done = state.ledger.successes + successes(batch, state.ledger.turn)
-    doubtful = doubts(state.ledger.in_doubt, batch, unrun)
-    return state.say(*messages(batch, state.ledger.turn)).note(successes=done, in_doubt=doubtful).to(Ready())
+    done = successes(batch, state.ledger.turn)
+    ledger = state.ledger
+    doubtful = doubts(ledger.in_doubt, batch, unrun)
+    remembered = state.note(successes=ledger.successes + done, seen=ledger.seen + digests(done), in_doubt=doubtful)
+    return remembered.say(*messages(batch, ledger.turn)).to(Ready())
 
 
 def reopened(state: State) -> State:

@@ -21,7 +21,7 @@ from stages.halt import EndInDoubt, Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
 from stages.progress import advanced
-from stages.recall import recalled
+from stages.recall import RECALL, recalled
 from stages.rules import Rules
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 
@@ -32,6 +32,7 @@ def execute(rules: Rules) -> Stage:
     Ends in Awaiting, Ready, or Done when a terminal tool succeeded. Halts with `ToolsFailing`.
     """
     specs = {tool.name: tool for tool in rules.tools}
+    recalls = RECALL in rules.tools
     repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
 
     @on(Vetted)
@@ -51,13 +52,12 @@ def execute(rules: Rules) -> Stage:
         return go_on(state, phase.batch if rules.in_doubt == "report" else to_be_asked(phase.batch))
 
     def go_on(state: State, batch: Batch) -> Result[State, Halt]:
-        batch = without_terminal(recalled(state, batch, rules), specs)
+        batch = without_terminal(recalled(state, batch) if recalls else batch, specs)
         if waiting(batch):
             return Success(state.to(_awaiting(state, batch, next_group(batch, specs, rules.max_parallel), specs)))
         turn = state.ledger.turn
-        state = state.say(*messages(batch, turn))
         ledger = advanced(state.ledger, successes(batch, turn), vain(batch, turn), repeatable)
-        return _settled(replace(state, ledger=ledger), batch, specs, rules.max_tool_errors)
+        return _settled(replace(state.say(*messages(batch, turn)), ledger=ledger), batch, specs, rules.max_tool_errors)
 
     return pipeline(begin, resume)
 

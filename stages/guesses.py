@@ -16,8 +16,10 @@ from stages.tool import ToolSpec
 
 _WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
 _PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
+_WORD = re.compile(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
+_raws = msgspec.json.Decoder(dict[str, Raw])
 
 
 def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
@@ -25,14 +27,12 @@ def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) ->
 
     What the user said, and what the tool's schema lists, is a value whatever it looks like.
     """
-    schema = _properties(tools[call.name])
     found = []
-    for name, raw in msgspec.json.decode(call.arguments, type=dict[str, Raw]).items():
-        texts = (leaf for leaf in leaves(bytes(raw).decode()) if isinstance(leaf, str))
-        found += [
-            (name, text) for text in texts if _stands_for(text, name, tools) and not _listed(text, schema.get(name))
-        ]
-    return tuple((name, text) for name, text in found if not _said(text, state))
+    for name, raw in _raws.decode(call.arguments).items():
+        texts = [leaf for leaf in leaves(bytes(raw).decode()) if isinstance(leaf, str)]
+        found += [(name, text) for text in texts if _stands_for(text, name, tools)]
+    schema = _properties(tools[call.name]) if found else {}
+    return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
 def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
@@ -42,16 +42,17 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     if wrapped := _WRAPPED.fullmatch(plain):
         words = _words(next(group for group in wrapped.groups() if group is not None))
         return not words.isdisjoint(_SPEAKS_OF_RESULTS) or _names(words, name, tools)
-    path = _PATH.fullmatch(plain)
-    if path and path[1] in tools:
-        return True
     words = _words(plain)
-    named_tool = any(tool in plain for tool in tools)
-    return words - _AROUND == _words(name) or (named_tool and not words.isdisjoint(_SPEAKS_OF_RESULTS))
+    if words - _AROUND == _words(name):
+        return True
+    if not any(tool in plain for tool in tools):
+        return False
+    path = _PATH.fullmatch(plain)
+    return not words.isdisjoint(_SPEAKS_OF_RESULTS) or (path is not None and path[1] in tools)
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[^\W_]+", text.lower()))
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def _names(words: frozenset[str], name: str, tools: Mapping[str, ToolSpec]) -> bool:

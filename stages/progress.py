@@ -6,6 +6,7 @@ error again and again are all one thing then: replies in a row without progress.
 """
 
 import hashlib
+from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
@@ -30,21 +31,26 @@ def advanced(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...
 
     All that succeeded is kept in `successes`; what steps are judged by does not depend on what is new.
     """
-    since = _forgotten(ledger)
-    seen = {success.answer for success in ledger.successes if success.turn > since}
-    again = tuple(s for s in done if s.answer in seen and s.name not in free)
+    again = tuple(s for s in done if s.name not in free and bytes.fromhex(s.answer) in ledger.seen)
     repeats = tuple(Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again)
     return replace(
         ledger,
         successes=ledger.successes + done,
+        seen=ledger.seen + digests(done),
         attempts=ledger.attempts + repeats + vain,
         progress=ledger.turn if len(again) < len(done) else ledger.progress,
     )
 
 
+def digests(done: tuple[Success, ...]) -> bytes:
+    """What `Ledger.seen` grows by: to look for 8 bytes in it costs next to nothing, however long the run is."""
+    return b"".join(bytes.fromhex(success.answer) for success in done)
+
+
 def in_vain(ledger: Ledger) -> tuple[Attempt, ...]:
     """The calls since the last progress."""
-    return tuple(attempt for attempt in ledger.attempts if attempt.turn > ledger.progress)
+    recent = takewhile(lambda attempt: attempt.turn > ledger.progress, reversed(ledger.attempts))
+    return tuple(recent)[::-1]
 
 
 def circling(ledger: Ledger) -> frozenset[str]:

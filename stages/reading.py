@@ -11,6 +11,7 @@ from stages import nudges, rescue
 from stages.effect import RawCall, Reply
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.jsontext import Json, json_at
+from stages.rescue.reasoning import split_reasoning
 from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem, checker
 from stages.tool import ToolSpec
@@ -74,7 +75,7 @@ def reader(
         return replace(reading, sealed=reply.sealed) if reply.sealed else reading
 
     def taken_apart(reply: Reply) -> Reading:
-        thought, text = rescue.split_reasoning(reply.text)
+        thought, text = split_reasoning(reply.text)
         reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
         cut = reply.finish == "length"
         if reply.calls:

@@ -8,7 +8,6 @@ from stages import nudges
 from stages.batch import waiting
 from stages.effect import CallResult, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, size
-from stages.rules import Rules
 from stages.state import Batch, Cleared, State
 from stages.tokens import characters_of, fitting, length
 from stages.tool import ToolSpec
@@ -60,10 +59,9 @@ def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple
     )
 
 
-def recalled(state: State, batch: Batch, rules: Rules) -> Batch:
+def recalled(state: State, batch: Batch) -> Batch:
     """The batch with its recalls answered; together they take at most half of the room that the context has left."""
-    asked = any(call.name == RECALL.name for call in batch.calls) and rules.tool(RECALL.name) == RECALL
-    calls = [call for call in waiting(batch) if call.name == RECALL.name] if asked else []
+    calls = [call for call in waiting(batch) if call.name == RECALL.name]
     if not calls:
         return batch
     each = _room(state, batch) // (2 * len(calls))

@@ -121,6 +121,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """The last model call that brought something new (`stages.progress`)."""
     attempts: tuple[Attempt, ...] = ()
     """The calls that were in vain, over the whole run."""
+    seen: bytes = b""
+    """The digests of the answers that the model was given since the last compaction, 8 bytes each."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""

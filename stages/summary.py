@@ -151,5 +151,5 @@ def _shortened(state: State, history: History, budget: ContextBudget) -> State:
         messages_before=len(state.history),
         messages_after=len(history),
     )
-    noted = state.note(compactions=(*state.ledger.compactions, event), summary_failures=())
+    noted = state.note(compactions=(*state.ledger.compactions, event), seen=b"", summary_failures=())
     return replace(noted.reshape(history), cleared=record).to(Ready())

@@ -43,9 +43,9 @@ def validate(
         if not reading.calls:
             return _no_call(state, phase.reply, reading, rules)
         calls = _numbered(reading.calls, state.ledger.ids)
-        numbered = state.note(ids=state.ledger.ids + len(calls))
-        if any(judged.fault for judged in reading.calls):
-            return _bad_calls(numbered, reading, calls, rules)
+        ids = state.ledger.ids + len(calls)
+        if [judged for judged in reading.calls if judged.fault]:
+            return _bad_calls(state.note(ids=ids), reading, calls, rules)
         vetted = Vetted(
             calls=calls,
             text=reading.text,
@@ -53,7 +53,7 @@ def validate(
             sealed=reading.sealed,
             notice=reading.notice,
         )
-        return Success(numbered.note(retries=0).to(vetted))
+        return Success(state.note(ids=ids, retries=0).to(vetted))
 
     return stage
 

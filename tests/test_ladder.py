@@ -8,14 +8,15 @@ from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
-from stages import events
+from stages import compact, events
+from stages.compaction import Compacted, ContextBudget
 from stages.fresh import fresh
 from stages.guards import repetition
 from stages.ladder import offered
-from stages.message import Tool, ToolCall, User
+from stages.message import History, Tool, ToolCall, User
 from stages.progress import advanced, answered, circling, stalled, times
 from stages.rules import Ladder
-from stages.state import Attempt, Compaction, Ledger, State, Success
+from stages.state import Attempt, Ledger, State, Success
 from stages.verdict import Allow, Block
 from tests.flows import Desk
 
@@ -47,7 +48,7 @@ def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
     ids=["the same", "the same, spaced", "other arguments", "another answer", "a repeatable tool"],
 )
 def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, free: frozenset[str], *, new: bool) -> None:
-    before = Ledger(turn=2, progress=1, successes=(success("look"),))
+    before = replace(advanced(Ledger(turn=1), (success("look"),), (), NONE), turn=2)
     after = advanced(before, (second,), (), free)
     assert (after.progress == 2) is new
     assert (stalled(after) == 0) is new
@@ -55,11 +56,15 @@ def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, free
 
 
 def test_what_a_compaction_cut_may_be_read_again() -> None:
-    cut = Compaction(
-        turn=2, phase=3, tokens_before=9, tokens_after=5, budget_tokens=9, messages_before=9, messages_after=5
-    )
-    before = Ledger(turn=3, progress=1, successes=(success("look"),), compactions=(cut,))
-    assert advanced(before, (success("look", turn=3),), (), NONE).progress == 3
+    def newest(history: History, _: ContextBudget) -> Compacted:
+        return Compacted(history=history[-1:], phase=1)
+
+    long = (User(text="Go."), User(text="on " * 900))
+    state = State(history=long, ledger=advanced(Ledger(turn=1), (success("look"),), (), NONE))
+    cut = compact(newest, ContextBudget(tokens=400))(state).unwrap()
+    assert cut.ledger.compactions
+    after = advanced(replace(cut.ledger, turn=2), (success("look", turn=2),), (), NONE)
+    assert (after.progress, len(after.successes)) == (2, 2)
 
 
 def test_a_reply_that_was_asked_for_as_a_summary_is_no_reply_without_progress() -> None:

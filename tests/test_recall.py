@@ -11,15 +11,14 @@ from forge import SlidingWindowCompact, TieredCompact, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Line, Scripted, call, calls
+from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.effect import Execute, Send, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.recall import RECALL, clear, recalled
 from stages.rules import Rules
-from stages.state import Batch, Cleared, Ledger, State
+from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
 from tests.property.strategies import histories
-
-RULES = Rules(tools=(RECALL,))
 
 
 @tool(effect="read")
@@ -48,7 +47,7 @@ def asked(call_id: str, offset: int = 0, number: int = 1) -> ToolCall:
 
 
 def answered(state: State, *made: ToolCall) -> tuple[Succeeded | Unresolved, ...]:
-    results = recalled(state, Batch(calls=made), RULES).results
+    results = recalled(state, Batch(calls=made)).results
     return tuple(r for r in results if isinstance(r, Succeeded | Unresolved))
 
 
@@ -148,8 +147,10 @@ def test_what_cannot_be_given_back_is_said(ledger: Ledger, offset: int, says: st
 
 def test_a_tool_of_that_name_of_the_users_own_is_left_alone() -> None:
     mine = Rules(tools=(msgspec.structs.replace(RECALL, description="My own."),))
-    batch = Batch(calls=(asked("call_1"),))
-    assert recalled(remembering("x"), batch, mine) is batch
+    calls = (asked("call_1"),)
+    moved = execute(mine)(remembering("x").to(Vetted(calls=calls))).unwrap()
+    assert isinstance(moved.phase, Awaiting)
+    assert moved.phase.effect == Execute(calls=calls, retriable=True)
     with pytest.raises(DefinitionError, match="two tools are named recall"):
         Workflow("w", tools=[tool(name="recall")(look.function)], on_text="accept", recall=True)
 

@@ -28,9 +28,10 @@ __all__ = [
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
     """The guards that hold what the rules say, in the order in which they are asked; none that has nothing to say."""
     grounded = any(tool.grounded for tool in rules.tools)
+    dependent = any(tool.prerequisites for tool in rules.tools)
     return (
-        required_steps(rules),
-        prerequisites(rules),
+        *((required_steps(rules),) if rules.required or rules.order else ()),
+        *((prerequisites(rules),) if dependent else ()),
         *((order(rules),) if rules.order else ()),
         no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
