@@ -68,8 +68,9 @@ def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, .
 
 
 def capped(batch: Batch, most: int) -> Batch:
-    """The batch with the calls beyond the first `most` answered unrun."""
-    excess = batch.calls[most:]
+    """The batch with the calls beyond the first `most` answered unrun, those that a guard refused as they are."""
+    refused = {result.call_id for result in batch.results}
+    excess = (call for call in batch.calls[most:] if call.id not in refused)
     unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
     return replace(batch, results=batch.results + unrun) if unrun else batch
 

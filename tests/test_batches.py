@@ -53,6 +53,15 @@ def test_block_call_with_guards_that_refuse_one_call_each_answers_both() -> None
     assert state.ledger.refusals == 0
 
 
+def test_a_refused_call_is_told_why_even_if_it_is_one_too_many() -> None:
+    desk = Desk(on_violation="block_call", max_calls_per_reply=1)
+    state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "b"}), ("finish", {})), FINISH)
+    assert desk.log == ["look a", "finish"]
+    answers = [m.text for m in state.history if isinstance(m, Tool)]
+    assert "was not run" in answers[1]
+    assert answers[2].startswith("[StepEnforcementError]")
+
+
 def test_first_keeps_the_first_call_and_says_so() -> None:
     desk = Desk(batch="first")
     state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "b"}), ("finish", {})), FINISH)

@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import forge
+
+ROOT = Path(__file__).parents[1]
 
 HEAVY = (
     "anthropic",
@@ -45,3 +49,11 @@ def test_every_public_name_is_there() -> None:
     assert said.stdout.split() == ["True", "replay", "Redact"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = forge.nothing  # type: ignore[attr-defined]  # that it is not there is what is tested
+
+
+def test_every_module_without_leave_to_do_io_is_under_the_contract_that_forbids_it() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (bound,) = (contract["source_modules"] for contract in contracts if "do I/O" in contract["name"])
+    free = {"interpreters", "backends", "proxy", "cli", "durable", "__init__", "__main__", "__pycache__"}
+    modules = {path.stem for path in (ROOT / "forge").iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert {f"forge.{name}" for name in modules - free} == {*bound}
