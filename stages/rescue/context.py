@@ -13,6 +13,7 @@ _NEARLY = 16
 """Characters of decoration that may stand around a call which is the whole reply."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
 _SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
+_DECORATION = " \t\r\n`*_#>:\uff1a~-"
 _NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]*\Z")
 """Of a list's item."""
 _MARKUP = re.compile(r"[{<\[]")
@@ -63,13 +64,13 @@ _JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*(?:and|or|th
 def lead_in(text: str, start: int, floor: int) -> str:
     """The sentence that leads up to `start`; a heading or a label stands for itself."""
     window = text[max(floor, start - WINDOW) : start]
-    window = _NUMBER.sub("", _FENCE_LINE.sub("", window)).rstrip(" \t\r\n`*_#>:\uff1a~-")
+    window = _NUMBER.sub("", _FENCE_LINE.sub("", window)).rstrip(_DECORATION)
     if not window:
         return ""
     begins = 0
     for boundary in _SENTENCE_END.finditer(window):
         begins = boundary.end()
-    return window[begins:]
+    return window[begins:].lstrip(_DECORATION)
 
 
 def _said_after(text: str, end: int) -> str:

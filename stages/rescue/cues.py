@@ -7,7 +7,7 @@ import re
 
 from msgspec import Struct
 
-from stages.rescue import tongues
+from stages.rescue import retractions, tongues
 
 
 class Cues(Struct, frozen=True):
@@ -60,7 +60,7 @@ SHOWN = _any_of(
     r"^(?:please )?(?:use|respond|reply|answer|output|write) (?:\w+ ){0,4}(?:format|syntax)$",
     r"^(?:schema|syntax|usage|format|draft|expected|translate|explain|describe|summari[sz]e|parse|validate)$",
     r"please confirm\b|confirm (?:that|if|whether|before)\b",
-    r"(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
+    r"(?<!thanks for )(?<!thank you for )(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
     r"(?:wait|ask|confirm|approv|agree|check with|let me know|tell me|yes or no)\w*\b[^.\n]{0,80}\bbefore i\b",
     r"^before i (?:continue|proceed|run|call|execute|do)\b(?!.*\b(?:i['\u2019]ll|i will|i need|let me)\b)",
     r"i (?:was|had been) (?:just )?(?:going|about) to\b|i (?:almost|nearly)\b",
@@ -80,8 +80,12 @@ SHOWN = _any_of(
     r"(?:this|that|it|these|them|the following) (?:\w+ )?(?:as|in|into|to|under|at) "
     r"(?:[`\"']|your\b|[\w/-]+\.\w{1,5}\b)",
     r"(?:should|shall|may|can) (?:i|we)\b|would you (?:like|want)\b|do you want\b|want me to\b[^?]*\?$",
-    foreign=tongues.SHOWN,
-    signs=tongues.SHOWN_SIGNS,
+    r"(?:models|llms|assistants|parsers|chatbots) (?:\w+ ){0,2}"
+    r"(?:wrap|writ|emit|output|produc|generat|use|call|answer|repl|respond|expect|put|return|send|mak)",
+    r"say the word\b|to be (?:approved|confirmed|reviewed)\b|outside (?:of )?(?:what|my)\b|beyond (?:what|my)\b",
+    r"(?:not|n['\u2019]t) (?:allowed|permitted|authori[sz]ed)\b|would (?:be|have been|read|become)$",
+    foreign=(*tongues.SHOWN, *retractions.AWAITING),
+    signs=(*tongues.SHOWN_SIGNS, *retractions.AWAITING_SIGNS),
 )
 """Before a call: it is an example, a rule, a question or a refusal."""
 
@@ -105,6 +109,7 @@ REPORTED = _any_of(
     r"(?:called|executed|invoked|ran|undone|undo|done|finished|skipped|cancell?ed|expected)\)?$",
     r"(?:blocked|denied|rejected|forbidden|prohibited)\b",
     r"(?:test|use) cases?\b|mock(?:s|ed)?\b|fixtures?\b|training data\b",
+    r"^(?:run|case|test|sample|line|row) \d{1,4}$",
     r"datasets?\b|demonstrat|(?:call|tool|audit) (?:log|history|trace)$|^history$",
     r"(?:lines|something) like$|like (?:this|that|these|so)$",
     r"(?:model|assistant|agent|bot|llm)['\u2019]s (?:\w+ )?(?:reply|answer|response|output|message|call)\b",
@@ -161,14 +166,21 @@ WITHDRAWN = _any_of(
     r" (?:\w+ ){0,3}(?:calls?|commands?|requests?|actions?|above|block)\b",
     r"i (?:should not|shouldn['\u2019]t) (?:have (?:called|done|run|sent|used|made|issued)|"
     r"(?:do|run|call|send|make) (?:this|that|it))\b",
-    r"(?:that|this|it) (?:was|is) (?:not right|not what|(?:the|a) (?:wrong|mistake)|wrong|my mistake|an error)\b",
+    r"(?:that|this|it)(?: was| is|['\u2019]s) "
+    r"(?:not right|not what|(?:the|a) (?:wrong|mistake)|wrong|my mistake|an error)\b",
     r"(?:your|you|confirm\w*|approv\w*|permission)\b[^.?!\n]{0,60}\bbefore i "
     r"(?:run|execute|send|call|do|proceed|go|make)\b",
     r"is (?:this|that|it) (?:\w+ ){0,3}(?:right|correct|ok|okay|fine|good|what you)\b[^.!?\n]{0,60}\?",
     r"which (?:one|option|of (?:these|them|the two|those))\b[^.!?\n]{0,60}\?",
     r"on second thoughts?\b|scratch that\b|never ?mind\b",
-    foreign=tongues.WITHDRAWN,
-    signs=tongues.WITHDRAWN_SIGNS,
+    r"i (?:take|took) (?:that|this|it) back\b|i mis(?:read|understood)\b",
+    r"(?:don['\u2019]t|do not) (?:actually )?(?:run|call|execute|send|make) "
+    r"(?:this|that|it|the (?:call|command|above))\b",
+    r"(?:await|wait|pending|subject to|needs?|requires?)\w*(?: for)? (?:your |an? )?"
+    r"(?:confirmation|approval|permission|consent|go-ahead|ok)\b",
+    r"(?:type|enter|say|press|reply(?: with)?|respond with|answer) \W?(?:yes|y|ok|confirm)\b",
+    foreign=retractions.WITHDRAWN,
+    signs=retractions.WITHDRAWN_SIGNS,
 )
 """Some sentences after a call: it is taken back, or one of several to choose from, or waits for a yes."""
 

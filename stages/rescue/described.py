@@ -23,12 +23,14 @@ ARGUMENT_KEYS = (
 """What models call the arguments of a call."""
 ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
 """Beside a name and arguments these make it a record of a call that was made."""
+_LOG_KEYS = frozenset({"timestamp", "event", "duration_ms", "latency_ms", "exit_code"})
+"""Beside a name and an object of arguments these make it a line of a log."""
 _TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 
 
 def is_record(value: dict[str, Raw]) -> bool:
     """Whether it is a call that was made, with what came of it."""
-    return bool(ECHO_KEYS & value.keys())
+    return bool(ECHO_KEYS & value.keys()) or ("arguments" in value and bool(_LOG_KEYS & value.keys()))
 
 
 def is_definition(value: dict[str, Raw]) -> bool:

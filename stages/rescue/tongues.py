@@ -77,6 +77,15 @@ SHOWN_SIGNS = (
     r"사용 가능한",
 )
 REPORTED = (
+    # Somebody else acts
+    r"(?:das modell|d(?:er|en) (?:agent|assistent|server|bot)|modelle)",
+    r"(?:le|les|un) (?:modèles?|agents?|assistants?|serveurs?|bot)|l['\u2019](?:agent|assistant)",
+    r"(?:el|los|un) (?:modelos?|agentes?|asistentes?|servidor|bot)",
+    r"(?:o|os|um) (?:modelos?|agentes?|assistentes?|servidor|bot)",
+    r"(?:il|un|i) (?:modell[oi]|server|bot|client)|(?:gli |l['\u2019])(?:agent[ei]|assistent[ei])",
+    r"(?:het model|de (?:agent|assistent|server|client|bot))",
+    r"(?:модел[ьи]|агент|ассистент|сервер|бот)",
+    r"formato|formaat|формат\w*",
     # German
     r"zurückgegeben|(?:gab|gibt) (?:\w+ )?zurück|(?:ge)?antwortete?t?|gesendet|geschickt|geschrieben|enthält",
     r"enthielt|zeigte?|lautete",
@@ -112,6 +121,7 @@ REPORTED = (
     r"неверн\w+|ошибочн\w+|недопустим\w+|(?:результат|ответ|вывод|журнал|сообщение|лог)$",
 )
 REPORTED_SIGNS = (
+    r"(?:模型|助手|智能体|モデル|アシスタント|エージェント|모델|어시스턴트|에이전트)(?:应|会|将|必|需|可|は|が|은|는|이|가)",
     r"返回(?:了|的|值)|输出|结果(?:是|为|如下)?[:\uff1a]?$|显示|包含|写道|写着|说[:\uff1a]?$|日志|之前|刚才|已经",
     r"曾经|昨天|错误的|无效的|发(?:送)?了|收到|文件(?:中|里)",
     r"返(?:し|され|って)|結果(?:は)?[:\uff1a]?$|出力|表示され|含まれ|書かれ|ログ|以前|先ほど|すでに|既に|昨日|無効",
@@ -158,33 +168,6 @@ AFTERWARDS_SIGNS = (
     r"(?:没有|并未|未|不会|还没)(?:实际|真的)?(?:执行|调用|运行)|吗\uff1f|请确认",
     r"例です|一例|サンプル|よろしいですか|しますか|ましょうか|実行して(?:い)?ません|ように(?:なり|書)",
     r"예시입니다|예입니다|할까요|시겠습니까|원하시|실행하지",
-)
-WITHDRAWN = (
-    # German
-    r"(?:ignorier\w*|vergiss|vergessen sie|verwirf|verwerfen sie|streich\w*) (?:\w+ )?(?:dies\w*|das|den|die|obige\w*)",
-    r"das (?:war|ist) (?:leider |doch )?(?:falsch|nicht richtig|ein (?:fehler|versehen|irrtum))",
-    # French
-    r"(?:ignore[zr]?|oublie[zr]?|annule[zr]?) (?:cet|ce|cette|ça|cela|l['\u2019]appel|la commande)",
-    r"c['\u2019]était une erreur|je me suis trompée?",
-    # Spanish
-    r"(?:ignor[ae]|olvid[ae]|cancel[ae]|descart[ae]) (?:\w+ )?(?:esta|esa|eso|esto|la llamada|el comando)",
-    r"(?:fue|es) un error|me equivoqué",
-    # Portuguese
-    r"(?:ignore|esqueça|cancele|desconsidere) (?:\w+ )?(?:essa|esta|isso|isto|a chamada|o comando)",
-    r"foi um (?:erro|engano)|eu errei|me enganei",
-    # Italian
-    r"(?:ignora|dimentica|annulla|ignori|annulli) (?:\w+ )?(?:questa|quella|la chiamata|questo|quello|il comando)",
-    r"è stato un errore|ho sbagliato|mi sono sbagliat[ao]",
-    # Dutch
-    r"(?:negeer|vergeet|annuleer) (?:\w+ )?(?:dit|dat|deze|die|de aanroep)|dat was (?:fout|verkeerd|een vergissing)",
-    # Russian
-    r"(?:игнорируй\w*|забудь\w*|отмени\w*|не обращай\w*) (?:\w+ )?(?:эт\w+|вызов|команд\w+|предыдущ\w+)",
-    r"я ошиб\w+|это была ошибка",
-)
-WITHDRAWN_SIGNS = (
-    r"(?:忽略|取消|撤回|撤销|不要(?:执行|理会))(?:上面|上述|这个|这次|以上|刚才|该)|(?:搞|弄)错了|我错了",
-    r"(?:無視|取り消|キャンセル)(?:して(?:ください|くれ)|します)|間違え(?:ました|まし|た)",
-    r"(?:무시|취소)(?:해|하겠|하세요)|잘못 (?:호출|했)",
 )
 SUBJECT = (
     r"ist|war|wäre|würde|hat|hatte|gibt|gab|bedeutet|liefert|est|était|serait|renvoie|es|era|sería|devuelve",
