@@ -2,6 +2,7 @@
 
 import io
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,6 +169,22 @@ def test_ctrl_c_ends_the_run_typed_with_its_journal_whole(flow: Path, server: st
     assert running.returncode == 1
     assert "halted  cancelled after 1 model calls" in rest
     assert len(read_journal(journal).entries) == 0
+
+
+def test_ctrl_c_while_the_server_is_asked_what_it_is_ends_it_at_once(flow: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        backend = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, "-m", "forge", "run", str(flow), "Go.", "--backend", backend, "--var", "tone=x"]
+        with subprocess.Popen(
+            [*command, "--journal", str(tmp_path / "j")], stderr=subprocess.PIPE, text=True
+        ) as running:
+            asked, _ = silent.accept()
+            with asked:
+                running.send_signal(signal.SIGINT)
+                assert running.stderr is not None
+                assert running.stderr.read() == ""
+    assert running.returncode == 130
+    assert not (tmp_path / "j").exists()
 
 
 def transcript(script: Scripted) -> str:

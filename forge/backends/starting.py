@@ -151,7 +151,7 @@ def _executable(launch: Launch, model: Path | str) -> str:
     found = shutil.which(str(Path(wanted).expanduser()) if launch.executable else wanted)
     if found is None:
         where = f"{wanted} is no program" if launch.executable else f"there is no {wanted} on the PATH"
-        raise BackendError(f"{where}. {INSTALL[launch.program]}, or say where it is: executable=…")
+        raise BackendError(f"{where}. {INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
     return found
 
 

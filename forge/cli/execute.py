@@ -5,15 +5,14 @@ import asyncio
 import os
 import random
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import UNSET
-from returns.result import Failure, Result
+from returns.result import Failure
 from rich.console import Console
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from forge.backends.download import Progress
 from forge.backends.process import state_folder
 from forge.backends.ready import Loading
 from forge.cli import demo
+from forge.cli.interrupt import Begin, Running, interruptible
 from forge.cli.load import load_workflow
 from forge.cli.progress import downloading
 from forge.cli.view import View, printable
@@ -30,7 +30,6 @@ from forge.interpreters import nobody
 from forge.interpreters.recorded import read_journal
 from forge.interpreters.threads import in_thread, unheard
 from forge.interpreters.write_ahead import refuse_taken
-from forge.loop import Finished, Halted
 from forge.recovery import resume_journal
 from forge.run import Watching, run
 from forge.workflow import Workflow
@@ -81,24 +80,19 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
     )
 
 
-Running = Coroutine[None, None, Result[Finished, Halted]]
-
-
-def _show(
-    title: Text, begin: Callable[[Backend, Watching], Running], journal: Path, options: argparse.Namespace
-) -> int:
+def _show(title: Text, begin: Begin, journal: Path, options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     view = View(console)
     with downloading(console) as progress:
         backend = _backend(options, progress)
         console.print(title, soft_wrap=True)
-        watching: Watching = {"observer": view}
+        watching: Watching = {"observer": view, "ask": ask_person if sys.stdin.isatty() else nobody}
         if console.is_terminal:
             watching["on_chunk"] = view.grow
         # A download and a server that starts say themselves how far they are.
         asks = options.backend != "local" and not startable(options.backend)
         with view.connecting(options.backend) if asks else nullcontext():
-            result = asyncio.run(_interruptible(begin, backend, watching))
+            result = asyncio.run(interruptible(begin, backend, watching))
     where = f" Journal: {journal}" if journal.exists() else ""
     calls = "1 model call" if view.turns == 1 else f"{view.turns} model calls"
     console.print(Text(f"{calls}.{where}", style="dim"), soft_wrap=True)
@@ -112,21 +106,6 @@ def _again(options: argparse.Namespace, journal: Path) -> str:
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), "--backend", options.backend))
     return f"{command} (and the other options of the run, if there were any)"
-
-
-async def _interruptible(
-    begin: Callable[[Backend, Watching], Running], backend: Backend, watching: Watching
-) -> Result[Finished, Halted]:
-    """The run; Ctrl-C ends it as `Cancelled`, with every call answered and the journal whole; the second, at once."""
-    cancel, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    def interrupted() -> None:
-        cancel.set()
-        loop.remove_signal_handler(signal.SIGINT)
-
-    with suppress(NotImplementedError):  # Windows has no signal handlers on the loop; there Ctrl-C just ends it
-        loop.add_signal_handler(signal.SIGINT, interrupted)
-    return await begin(backend, {**watching, "cancel": cancel, "ask": ask_person if sys.stdin.isatty() else nobody})
 
 
 async def ask_person(effect: Ask) -> Approved | Rejected:

@@ -61,10 +61,12 @@ def refused(response: httpx.Response, content: bytes, where: str) -> Fault:
     """The fault of a status that is no success, with its body and what it says of when to come again."""
     body = cut(content)
     target = response.headers.get("location")
-    moved = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
+    hint = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        hint = " (it wants a key, or another one: api_key=…, on the command line --api-key-env)"
     return Fault(
         kind="status",
-        detail=f"{where} answered {response.status_code}{moved}: {_words(response, body)}",
+        detail=f"{where} answered {response.status_code}{hint}: {_words(response, body)}",
         status=response.status_code,
         body=body,
         retry_after=retry_after(response.headers, time.time()),
