@@ -77,13 +77,17 @@ def _trusting(check: Check) -> Check:
 
 
 def replay(journal: str | Path | Journal, workflow: Workflow) -> Result[Finished, Halted]:
-    """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short."""
+    """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short.
+
+    That of a redacted run has its value as JSON alone: with marks in it, it is no instance of the workflow's `result`.
+    """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     for step in states(record, workflow):
         if step.halt is not None:
             return Failure(Halted(halt=step.halt, state=step.state))
         if isinstance(step.state.phase, Done):
-            return Success(workflow.typed(Finished(outcome=step.state.phase.outcome, state=step.state)))
+            finished = Finished(outcome=step.state.phase.outcome, state=step.state)
+            return Success(finished if record.header.redacted else workflow.typed(finished))
     last = f"; begun, and never finished: {name_of(record.pending)}" if record.pending else ""
     raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
 

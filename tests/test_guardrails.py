@@ -248,6 +248,17 @@ def test_a_result_for_a_call_that_was_not_to_be_run_is_no_secret() -> None:
         guard.record({action.rest[0].id: "x"}, {action.calls[0].id: FAILED})
 
 
+def test_a_result_for_a_call_of_another_reply_is_refused_before_anything_is_recorded() -> None:
+    guard = guarded()
+    action = guard.check(call("look", what="a"))
+    assert isinstance(action, RunCalls)
+    (made,) = action.calls
+    with pytest.raises(ValueError, match="these calls were not to be run"):
+        guard.record({made.id: "a is 7", "call_of_before": "b"})
+    assert guard.action == action
+    assert isinstance(guard.record({made.id: "a is 7"}), CallModel)
+
+
 def test_a_result_that_is_lacking_is_asked_for() -> None:
     guard = guarded()
     guard.check(calls(("look", {"what": "a"}), ("look", {"what": "b"})))

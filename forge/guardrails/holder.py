@@ -1,6 +1,6 @@
 """Guardrails: forge's rules for a loop of your own. It asks the model and runs the tools; this says what is next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -112,11 +112,19 @@ class Guardrails:
         if results is None and failures is None:
             results = dict.fromkeys(names.values())
         given = {**(results or {}), **(failures or {})}
+        self._refuse_strangers(given.keys())
         if lacking := [name for name in names.values() if name not in given]:
             raise ValueError(f"what became of {', '.join(lacking)}? Each call is a key of results or of failures")
         outcomes = tuple(_result(forge, name, results or {}, failures or {}) for forge, name in names.items())
         action = self._go(Results(results=outcomes))
         return self._rest(action, given.keys() - {*names.values()}, results or {}, failures or {})
+
+    def _refuse_strangers(self, given: Collection[str]) -> None:
+        """ValueError, before anything is recorded, for a call that is none of the reply's."""
+        now = self.action
+        known = {call.id for call in (*now.calls, *now.rest)} if isinstance(now, RunCalls) else set()
+        if strangers := sorted({*given} - known):
+            raise ValueError(f"{', '.join(strangers)}: these calls were not to be run; the action now is {now!r:.300}")
 
     def _rest(
         self,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -86,6 +87,11 @@ ESCAPED: list[Line] = [
 ]
 
 
+def data(path: Path) -> str:
+    """The file without its times and the run's id: their digits are nobody's, and may be any."""
+    return re.sub(r'"(?:seconds|started|run)":(?:"[^"]*"|[^,}]*)', "", path.read_text())
+
+
 @pytest.mark.parametrize(
     ("script", "mode"), [(NATIVE[:1] + NATIVE[2:], "native"), (SPOKEN, "prompted"), (ESCAPED, "native")]
 )
@@ -93,7 +99,7 @@ def test_a_secret_is_nowhere_in_the_file_and_the_replay_runs(tmp_path: Path, scr
     path = tmp_path / "run.jsonl"
     bank = recorded(path, script, RULES, mode)
     assert bank.paid == [(CARD, PIN)], "the tool had the real values"
-    written = path.read_text()
+    written = data(path)
     for secret in (CARD, str(PIN), "Hallstatt", "19710", "vip", "0034111"):
         assert secret not in written, secret
     assert "[redacted 1]" in written
@@ -105,8 +111,8 @@ def test_what_the_model_says_of_a_secret_that_is_known_is_hidden_too(tmp_path: P
     path = tmp_path / "run.jsonl"
     script: list[Line] = [call("pay", card=CARD, pin=PIN), f"Paid with {CARD}, pin {PIN}.", call("close", card=CARD)]
     recorded(path, script, RULES)
-    assert CARD not in path.read_text()
-    assert str(PIN) not in path.read_text()
+    assert CARD not in data(path)
+    assert str(PIN) not in data(path)
     assert replay(path, Bank().workflow).unwrap().state.ledger.turn == 3
 
 
@@ -115,16 +121,16 @@ def test_a_call_that_cannot_be_read_gives_nothing_away(tmp_path: Path) -> None:
     damaged = Reply(calls=(RawCall(name="pay", arguments='{"card": "' + CARD + '", "pin" ' + str(PIN)),))
     torn = f'<tool_call>{{"name": "pay", "arguments": {{"card": "{CARD}", "pin" {PIN}'
     recorded(path, [damaged, torn, call("close", card="none-of-it")], RULES)
-    assert str(PIN) not in path.read_text()
-    assert "2222" not in path.read_text()
+    assert str(PIN) not in data(path)
+    assert "2222" not in data(path)
 
 
 def test_known_values_and_patterns_are_hidden_in_what_the_user_says(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     rules = Redact(values=("hunter2",), patterns=(r"\d{4}-\d{4}-\d{4}",))
     recorded(path, [call("close", card=CARD)], rules, message=f"The word is hunter2, the card {CARD}.")
-    assert "hunter2" not in path.read_text()
-    assert CARD not in path.read_text()
+    assert "hunter2" not in data(path)
+    assert CARD not in data(path)
     assert replay(path, Bank().workflow)
 
 
@@ -137,8 +143,8 @@ def test_a_rule_of_the_user_s_own(tmp_path: Path) -> None:
         return field.tool == "close"
 
     recorded(path, [call("pay", card="none", pin=1), call("close", card=CARD)], Redact(where=where))
-    assert CARD not in path.read_text()
-    assert "none" in path.read_text()
+    assert CARD not in data(path)
+    assert "none" in data(path)
     assert Field(tool="pay", argument="pin", text="1") in seen
 
 
@@ -227,3 +233,15 @@ def _says(value: object, secret: str) -> bool:
             return any(_says(item, secret) for name, item in value.items() if name not in PROTOCOL)
         case _:
             return False
+
+
+def test_a_result_by_type_is_replayed_as_the_marks_that_are_left_of_it(tmp_path: Path) -> None:
+    flow, path = Workflow("pin", tools=[], result=Pin), str(tmp_path / "journal")
+    script = [call("submit_result", code=48213)]
+    told = run_sync(flow, "Go.", backend=Scripted(script), journal=path, redact=Redact(arguments=("*.code",))).unwrap()
+    assert told.value == Pin(code=48213)
+    assert replay(path, flow).unwrap().value == {"code": "[redacted 1]"}
+
+
+class Pin(msgspec.Struct, frozen=True):
+    code: int
