@@ -33,7 +33,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     if SUBJECT.match(text, end):
         return True
     after = _said_after(text, end).lower()
-    return AFTERWARDS.in_(_first_sentence(after)) or WITHDRAWN.in_(after)
+    return after != "" and (AFTERWARDS.in_(_first_sentence(after)) or WITHDRAWN.in_(after))
 
 
 def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:

@@ -58,9 +58,10 @@ SHOWN = _any_of(
     r"inject(?:ed|ion)\b|malicious\b",
     r"other (?:agents?|models?|assistants?|people|users|clients)\b|(?:please )?(?:send|give|show|tell) me$",
     r"^(?:please )?(?:use|respond|reply|answer|output|write) (?:\w+ ){0,4}(?:format|syntax)$",
-    r"^(?:schema|syntax|usage|format|draft|expected|translate|explain|describe|summari[sz]e|parse|validate)$",
+    r"^(?:correct|right|good|schema|syntax|usage|format|draft|expected|translate|explain|describe|summari[sz]e|parse|validate)$",
     r"please confirm\b|confirm (?:that|if|whether|before)\b",
-    r"(?<!thanks for )(?<!thank you for )(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b",
+    r"(?<!thanks for )(?<!thank you for )(?:your|for) (?:approval|permission|consent|ok|go-ahead)\b"
+    r"(?! (?:came|arrived|has|was))",
     r"(?:wait|ask|confirm|approv|agree|check with|let me know|tell me|yes or no)\w*\b[^.\n]{0,80}\bbefore i\b",
     r"^before i (?:continue|proceed|run|call|execute|do)\b(?!.*\b(?:i['\u2019]ll|i will|i need|let me)\b)",
     r"i (?:was|had been) (?:just )?(?:going|about) to\b|i (?:almost|nearly)\b",
@@ -78,7 +79,7 @@ SHOWN = _any_of(
     r"(?:it|that|this|so|the (?:call|request))\b",
     r"^(?:please |then |now |just )?(?:save|store|put|paste|copy|add|insert|append) "
     r"(?:this|that|it|these|them|the following) (?:\w+ )?(?:as|in|into|to|under|at) "
-    r"(?:[`\"']|your\b|[\w/-]+\.\w{1,5}\b)",
+    r"(?:[`\"']|your\b|[\w/-]+\.\w{1,5}\b|the (?:playground|console|editor|terminal|prompt|chat)\b)",
     r"(?:should|shall|may|can) (?:i|we)\b|would you (?:like|want)\b|do you want\b|want me to\b[^?]*\?$",
     r"(?:models|llms|assistants|parsers|chatbots) (?:\w+ ){0,2}"
     r"(?:wrap|writ|emit|output|produc|generat|use|call|answer|repl|respond|expect|put|return|send|mak)",
@@ -148,7 +149,7 @@ AFTERWARDS = _any_of(
     r"(?:not|never) (?:actually |really |yet )?(?:been )?(?:called|executed|run|sent|a (?:real )?call)\b",
     r"(?:don't|do not) (?:actually )?(?:run|call|execute|do|send)\b",
     r"^(?:wait|hmm|oh|actually)\W+(?:no|scratch|that is wrong|that['\u2019]s wrong)\b",
-    r"^(?:scratch that|never mind|on second thought)",
+    r"^(?:run|paste|copy|use|call|execute|try|send) (?:this|that|it|the (?:call|json|above|command))\b",
     r"which i (?:ignor|refus|declin|did not|didn|do not|don|will not|won)",
     r"(?:this|that|it|which) (?:returned|gave|failed|was)\b|looks? like in\b|would (?:write|look)\b",
     r"(?:is|was|shows?|illustrates?|demonstrates?|would be) (?:how|what|an?) ",

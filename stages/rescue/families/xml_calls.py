@@ -25,7 +25,7 @@ _INVOKE = re.compile(rf"<{_NS}invoke\s+name=[\"']?([^\"'>\n]{{1,200}}?)[\"']?\s*
 _INVOKE_KEY = re.compile(rf"\s*<{_NS}parameter\s+name=[\"']([^\"'>\n]{{1,200}})[\"']([^>\n]{{0,80}})>")
 _INVOKE_VALUE = re.compile(
     rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|(?:</[\w:|\uff5c ]*+)?\Z))|"
-    rf"(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)"
+    rf"(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)|(?=</{_NS}invoke>\s*(?:\Z|</|<{_NS}invoke\s))"
 )
 _INVOKE_END = re.compile(rf"\s*</{_NS}invoke>")
 _PAIR_HEAD = re.compile(
