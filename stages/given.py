@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from stages.evidence import Evidence, evidence, leaves
-from stages.message import Assistant, Kind, Tool, User
+from stages.message import Assistant, History, Kind, Tool, User
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Grounded, ToolSpec
@@ -23,11 +23,11 @@ class Given(Struct, frozen=True, kw_only=True):
     echo: tuple[Json, ...] = ()
 
 
-def ungrounded(tool: ToolSpec, arguments: str, given: tuple[Given, ...]) -> tuple[tuple[Grounded, Json], ...]:
+def ungrounded(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grounded, Json], ...]:
     """The arguments of a call that must have been seen and were not, with their values."""
     values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
     wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
-    return tuple((bound, value) for bound, value in wanted if not _shown(value, relevant(bound, given)))
+    return tuple((bound, value) for bound, value in wanted if not _shown(value, bound, state))
 
 
 def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
@@ -35,12 +35,21 @@ def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
     return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
 
 
-def _shown(value: Json, given: tuple[Given, ...]) -> bool:
+def _shown(value: Json, bound: Grounded, state: State) -> bool:
+    left = _unseen([*leaves(_encoded(value))], ())
+    for given in _likeliest(state):
+        if not left:
+            return True
+        left = _unseen(left, relevant(bound, given))
+    return not left
+
+
+def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
     whole = evidence(one.text for one in given if not one.echo)
-    left = [leaf for leaf in leaves(_encoded(value)) if not whole.shows(leaf)]
+    left = [leaf for leaf in values if not whole.shows(leaf)]
     # Read once, not once a leaf: both are as long as a model and a tool please.
     errors = [(evidence((one.text,)), evidence(map(_encoded, one.echo))) for one in given if one.echo and left]
-    return all(any(_beyond_echo(leaf, *error) for error in errors) for leaf in left)
+    return [leaf for leaf in left if not any(_beyond_echo(leaf, *error) for error in errors)]
 
 
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
@@ -49,15 +58,36 @@ def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
 
 
 def given_in(state: State) -> tuple[Given, ...]:
-    """What stands in the history, and what compaction cut from it."""
-    return tuple(_given(state))
+    """What compaction cut from the history, and what stands in it."""
+    return (*_cleared(state), *_given(state.history))
 
 
-def _given(state: State) -> Iterator[Given]:
-    for entry in state.cleared:
-        yield Given(tool=entry.name, text=entry.text)
+LATEST = 4
+"""Messages at the end of the history that are read first."""
+
+
+def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
+    """The same in parts: the opening, then ever longer ones from the end. No turn reads a long history for nothing."""
+    history = state.history
+    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
+    yield tuple(_given(history[:opening]))
+    end, most = len(history), LATEST
+    while end > opening:
+        start = max(opening, end - most)
+        while start > opening and isinstance(history[start], Tool):
+            start -= 1  # answers stay with their calls
+        yield tuple(_given(history[start:end]))
+        end, most = start, 4 * most
+    yield _cleared(state)
+
+
+def _cleared(state: State) -> tuple[Given, ...]:
+    return tuple(Given(tool=entry.name, text=entry.text) for entry in state.cleared)
+
+
+def _given(history: History) -> Iterator[Given]:
     arguments: dict[str, str] = {}
-    for message in state.history:
+    for message in history:
         match message:
             case User(kind=Kind.USER_INPUT, text=text):
                 yield Given(tool="", text=text)

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from stages import nudges
 from stages.evidence import leaves, normal
-from stages.given import given_in, ungrounded
+from stages.given import ungrounded
 from stages.message import Kind, ToolCall, User
 from stages.rules import BatchPolicy, Rules, missing, pending
 from stages.state import State
@@ -115,4 +115,4 @@ def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rule
         return True
     if missing(tool, call.arguments, state.ledger) or placeholders(call, tools, state):
         return True
-    return bool(tool.grounded) and bool(ungrounded(tool, call.arguments, given_in(state)))
+    return bool(tool.grounded) and bool(ungrounded(tool, call.arguments, state))

@@ -114,8 +114,7 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     """The required steps that have not succeeded yet, in declared order, and what has not been used often enough."""
     if not rules.required and not rules.order:
         return ()
-    done = {success.name for success in ledger.successes}
-    steps = tuple(step for step in rules.required if step not in done)
+    steps = tuple(step for step in rules.required if all(success.name != step for success in ledger.successes))
     return tuple(dict.fromkeys(steps + lacking(rules.order, names(ledger)))) if rules.order else steps
 
 
@@ -129,11 +128,12 @@ def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str,
     values = None if arguments is None else _values(arguments)
     unmet = []
     for prerequisite in tool.prerequisites:
-        before = [s.arguments for s in ledger.successes if s.name == prerequisite.tool]
+        before = (s.arguments for s in ledger.successes if s.name == prerequisite.tool)
         key = prerequisite.match_arg
         if key is not None and values is not None:
-            before = [text for text in before if key in values and _values(text).get(key) == values[key]]
-        if not before:
+            before = (text for text in before if key in values and _values(text).get(key) == values[key])
+        # The first that is found is enough: a long run is not read to its end.
+        if next(before, None) is None:
             unmet.append(prerequisite.tool)
     return tuple(unmet)
 

@@ -4,16 +4,19 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
 from stages.evidence import evidence
+from stages.given import ungrounded
 from stages.guards import grounding
-from stages.message import Kind, Tool
+from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
 from stages.schema.value import Json
 from stages.state import State
+from stages.tool import Grounded, ToolSpec
 
 SHOWN: list[tuple[Json, str]] = [
     (99.5, "The total is 99.50."),
@@ -237,3 +240,21 @@ def test_the_laws_of_guards() -> None:
     guard = grounding(Orders(grounded={"send_report": ("city", "total")}).workflow.rules)
     arguments = st.sampled_from(['{"city":"a","total":7}', '{"city":"7","total":-0.0}', '{"total":[1]}', "{}"])
     assert_guard_laws(guard, tools=["get_order", "send_report"], arguments=arguments, max_examples=60)
+
+
+@given(exchanges=st.integers(1, 60), data=st.data())
+def test_a_value_counts_wherever_in_a_long_history_it_stands_and_no_echo_does(
+    exchanges: int, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, exchanges - 1))
+    failed = data.draw(st.booleans())
+    history: tuple[Message, ...] = (User(text="Go."),)
+    for number in range(exchanges):
+        asked = ToolCall(id=f"call_{number}", name="find", arguments='{"id":"A-17"}')
+        text = "nothing of A-17" if failed else f"B-{number}: A-17" if number == place else f"B-{number}"
+        status: Status = "failed" if failed else "succeeded"
+        answer = Tool(call_id=asked.id, name="find", text=text, status=status)
+        history = (*history, Assistant(calls=(asked,)), answer)
+    bound = ToolSpec(name="find", description="", parameters=Raw(b"{}"), grounded=(Grounded(argument="id"),))
+    assert bool(ungrounded(bound, '{"id":"A-17"}', State(history=history))) is failed
+    assert ungrounded(bound, '{"id":"C-3"}', State(history=history))

@@ -25,10 +25,10 @@ def grounding(rules: Rules) -> Guard:
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         if not any(call.name in bound for call in calls):
             return Allow()
-        given = given_in(state)
-        found = {c.id: ungrounded(bound[c.name], c.arguments, given) for c in calls if c.name in bound}
+        found = {c.id: ungrounded(bound[c.name], c.arguments, state) for c in calls if c.name in bound}
         if not any(found.values()):
             return Allow()
+        given = given_in(state)
         corrections = (
             Correction(call_id=c.id, text=_text(rules, state, bound[c.name], found[c.id], given))
             if found.get(c.id)
