@@ -74,7 +74,12 @@ def test_it_stops_at_a_state_and_shows_all_of_it(folder: Path) -> None:
     done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--to", "5")
     assert "state 5  answered" in done.stdout
     assert "state 6" not in done.stdout
-    for part in ("budget  8 calls", "retries  1", "[0] user_input, turn 0  Go.", "[2] retry_nudge, turn 1  Your reply"):
+    for part in (
+        "budget  8 calls\n",
+        "retries  1",
+        "[0] user_input, turn 0  Go.",
+        "[2] retry_nudge, turn 1  Your reply",
+    ):
         assert part in done.stdout, done.stdout
 
 
@@ -117,7 +122,7 @@ def test_bisect_names_the_stage_and_the_fields(folder: Path) -> None:
     both = ("--workflow", "flow.py:workflow", "--workflow", "flow.py:strict")
     done = forge(folder, "bisect", "run.jsonl", *both)
     assert done.returncode == 1
-    assert "6 states are the same; then, in turn 2, the stage validate parts them:" in done.stdout
+    assert "6 states are the same; then, after 2 model calls, the stage validate parts them:" in done.stdout
     assert '  phase.type\n    flow.py:workflow  "awaiting"' in done.stdout or "phase.type" in done.stdout
     assert json.loads(forge(folder, "bisect", "run.jsonl", *both, "--json").stdout)["stage"] == "validate"
     same = forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:workflow", "--workflow", "running.py:workflow")

@@ -1,4 +1,4 @@
-"""The command line: `forge demo`, `run`, `doctor`. Exit codes: 0 done, 1 halted or not usable, 2 wrong use."""
+"""The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or not usable, 2 wrong use."""
 
 import sys
 

@@ -10,17 +10,22 @@ from forge.cli.demo import ORDERS
 from forge.cli.execute import resume_workflow, run_demo, run_workflow
 from forge.cli.replay import run_replay
 
-EXAMPLES = """\
-examples:
-  forge demo
+CODES = "exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use\n"
+
+RUNS = """\
   forge run examples/orders.py "Report on order A-17" --backend local
   forge run flow.py:support "The invoice is wrong" --backend http://127.0.0.1:8080 --var tone=friendly
+"""
+
+EXAMPLES = f"""\
+examples:
+  forge demo
+{RUNS}\
   forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080
   forge replay run.jsonl --workflow flow.py --to 12
   forge doctor http://127.0.0.1:8080 --write server.toml
 
-exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use
-"""
+{CODES}"""
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -57,7 +62,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
 
 def _run(parser: argparse.ArgumentParser) -> None:
     parser.description = "Runs a Workflow that a Python file defines, and shows each turn."
-    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.epilog, parser.formatter_class = f"examples:\n{RUNS}\n{CODES}", argparse.RawDescriptionHelpFormatter
     parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if there is only one in it")
     parser.add_argument("message", help="what the user asks")
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="fills {NAME} in the prompt")

@@ -63,7 +63,9 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
 
 def parted(parting: Parting, names: tuple[str, str]) -> str:
     """Where two workflows part, in lines of text."""
-    head = f"{parting.step} states are the same; then, in turn {parting.turn}, the stage {parting.stage} parts them:"
+    same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
+    made = "1 model call" if parting.turn == 1 else f"{parting.turn} model calls"
+    head = f"{same} the same; then, after {made}, the stage {parting.stage} parts them:"
     if parting.found:
         return f"{head}\n{as_lines(parting.found, names)}"
     sides = zip(names, (parting.first, parting.second), strict=True)

@@ -40,8 +40,8 @@ def phase_of(state: State) -> str:
 
 def ledger_of(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """The fields of the ledger that are not as they began, and the budget."""
-    spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__)
-    yield "budget", ", ".join(f"{value} {name}" for name, value in spare if value is not None)
+    spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__ if name != "price")
+    yield "budget", ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
     fresh = Ledger(budget=ledger.budget)
     for name in ledger.__struct_fields__:
         value = getattr(ledger, name)
