@@ -21,6 +21,7 @@ from stages.effect import (
     Results,
     Send,
     Undelivered,
+    Usage,
 )
 from stages.halt import BackendFailed, Halt
 from stages.message import ToolCall
@@ -136,11 +137,11 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
 
     `shown` is the size of the messages in that prompt.
     """
-    usage = outcome.reply.usage
     budget = _later(ledger.budget, outcome.seconds)
-    if usage is None:
+    if outcome.reply.usage is None:
         return replace(ledger, budget=budget)
-    used = max(0, usage.prompt) + max(0, usage.completion)  # whatever a server says, a budget only shrinks
+    usage = _positive(outcome.reply.usage)
+    used = usage.prompt + usage.completion
     left = None if budget.tokens is None else max(0, budget.tokens - used)
     cost = budget.price.of(usage)
     money = None if budget.cost is None else max(0.0, budget.cost - cost)
@@ -154,6 +155,13 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
         tokens_per_character=rate,
         report=report,
     )
+
+
+def _positive(usage: Usage) -> Usage:
+    """The usage, without what no server can mean: a budget only shrinks."""
+    if min(usage.prompt, usage.completion, usage.cached) >= 0:
+        return usage
+    return Usage(prompt=max(0, usage.prompt), completion=max(0, usage.completion), cached=max(0, usage.cached))
 
 
 def _later(budget: Budget, seconds: float) -> Budget:

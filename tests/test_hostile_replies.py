@@ -1,6 +1,7 @@
 """Replies that no honest model or server gives: the run goes on, or ends typed."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.halt import BudgetSpent
+from stages.state import Price
 from stages.wire.openai_stream import NAME_LIMIT, OpenAIStream
 
 
@@ -44,12 +46,19 @@ def test_arguments_nested_without_end_are_a_mistake_of_the_model(arguments: str,
     assert_answered(ended.unwrap().state.history)
 
 
-def test_a_server_that_counts_backwards_does_not_lengthen_the_run() -> None:
-    told = [Reply(text="Hm.", usage=Usage(prompt=prompt, completion=0)) for prompt in (60, -1000, 60)]
-    flow = Workflow("w", tools=[finish], terminal_tool="finish", max_tokens=100, max_retries_per_step=9)
+@pytest.mark.parametrize(("limits", "spent"), [({"max_tokens": 100}, "tokens"), ({"max_cost": 1e-4}, "cost")])
+def test_a_server_that_counts_backwards_does_not_lengthen_the_run(limits: dict[str, Any], spent: str) -> None:
+    counts = [
+        Usage(prompt=60, completion=0),
+        Usage(prompt=-1000, completion=-1000, cached=-1000),
+        Usage(prompt=60, completion=0),
+    ]
+    told = [Reply(text="Hm.", usage=usage) for usage in counts]
+    price = Price(prompt=1.0, completion=1.0, cached=0.1)
+    flow = Workflow("w", tools=[finish], terminal_tool="finish", max_retries_per_step=9, price=price, **limits)
     halted = asyncio.run(run(flow, "Go.", backend=Scripted([*told, call("finish")]))).failure()
     assert isinstance(halted.halt, BudgetSpent)
-    assert halted.halt.what == "tokens"
+    assert halted.halt.what == spent
 
 
 def test_a_name_that_never_ends_is_too_large() -> None:
