@@ -47,10 +47,33 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
         return True
     if lead and _in_code_block(text, start) and not INTENT.in_(lead):
         return True
+    if _introduced(text, start, lead):
+        return True
     if lead.endswith((".", "!")) and not _POINTS.search(lead):
         # A sentence of its own is about what it says, not about the call that follows.
         return False
     return REPORTED.in_(lead) and not INTENT.in_(lead)
+
+
+_LABEL = 3
+"""Words that may be a label rather than a sentence."""
+_ACTS = re.compile(
+    r"\b(?:i|i['\u2019]m|we|me|us|ich|wir|je|j['\u2019]\w+|nous|yo|eu|io|ik|я|мы|so|again|now|step|required?)\b|\b\w{2,20}ing\b|"
+    r"\b(?:llamo|ejecuto|uso|consulto|busco|chamo|executo|chiamo|eseguo|ecco|aquí|voici|hier|aqui|вот)\b|"
+    r"^(?:since|because|as|to|for|ok|okay|got|sure|right|understood)\b|, got it\b|"
+    r"\bhere['\u2019]?s\b|\bhere (?:is|are)\b|"
+    r"\b(?:call|use|using|run|execute|invoke|check|get|find|fetch|read|look|search)\b|"
+    r"[\u6211\u79c1]|\u307e\u3059|\ub2c8\ub2e4|\u4ee5\u4e0b|\u4e0b\u9762"
+)
+"""Some sign that whoever speaks does something, however it is put."""
+
+
+def _introduced(text: str, start: int, lead: str) -> bool:
+    """Whether a sentence with a colon leads up to it that is about something else than what the model does."""
+    before = _FENCE_LINE.sub("", text[max(0, start - 60) : start]).rstrip(" \t\r\n`*_#>~-")
+    return (
+        before.endswith((":", "\uff1a")) and len(lead.split()) > _LABEL and not (_ACTS.search(lead) or INTENT.in_(lead))
+    )
 
 
 def is_joined(text: str, start: int, end: int) -> bool:
