@@ -1,11 +1,10 @@
 """Definition: everything that can be wrong with a workflow before it runs, a sentence a mistake."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import msgspec
 
-from forge.errors import DefinitionError
 from stages.fold import FailedAttempts, Reasoning
 from stages.rules import InDoubtPolicy, Rules
 from stages.state import Budget, Price
@@ -64,25 +63,6 @@ def _budget_mistakes(budget: Budget) -> list[str]:
     if budget.cost is not None and price == Price():
         found.append("max_cost needs price=Price(prompt=…, completion=…): what a million tokens cost")
     return found
-
-
-def refuse_foreign(tools: object, compactor: object, guards: object) -> None:
-    """DefinitionError for what is of another kind than an option takes: nothing else can be looked at then."""
-    found = []
-    if isinstance(tools, str) or not isinstance(tools, Iterable):
-        found.append(f"tools is {tools!r}; it must be a list of functions")
-    if isinstance(compactor, type):
-        found.append(f"compactor is the class {compactor.__name__}; write {compactor.__name__}()")
-    elif compactor is not None and not callable(compactor):
-        found.append(f"compactor is {compactor!r}; it must be a function of a history and a budget")
-    if isinstance(guards, Iterable):
-        found += [
-            f"guards: {guard!r} is no function of a state and its calls" for guard in guards if not callable(guard)
-        ]
-    else:
-        found.append(f"guards is {guards!r}; it must be a list of functions")
-    if found:
-        raise DefinitionError(tuple(found))
 
 
 def view_mistakes(reasoning: str, failed_attempts: str) -> tuple[str, ...]:

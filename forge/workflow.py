@@ -9,10 +9,11 @@ from typing import Self
 from msgspec.structs import replace
 
 from forge.connection import Connection
-from forge.definition import OnText, compaction_mistakes, mistakes, refuse_foreign, view_mistakes, warning_mistakes
+from forge.definition import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
+from forge.kinds import refuse_foreign
 from forge.loop import Finished
 from forge.nudging import Nudges, nudge_mistakes, rewords
 from forge.opening import following, opening
@@ -120,7 +121,19 @@ class Workflow:
         nudges: Nudges | None = None,
         result: object = None,
     ) -> None:
-        refuse_foreign(tools, compactor, guards)
+        refuse_foreign(
+            {
+                "tools": tools,
+                "compactor": compactor,
+                "guards": guards,
+                "ladder": ladder,
+                "repair_limits": repair_limits,
+                "summarize": summarize,
+                "order": order,
+                "families": families,
+                "context_thresholds": context_thresholds,
+            }
+        )
         self.name = name
         self.system_prompt = system_prompt
         self.budget = Budget(
