@@ -76,9 +76,11 @@ def _wants_approval(call: ToolCall, specs: Specs) -> bool:
     return spec is not None and spec.approval
 
 
-def _ends_in_doubt(call: ToolCall, state: State, specs: Specs) -> bool:
-    spec = specs.get(call.name) if state.ledger.in_doubt else None
-    return spec is not None and spec.effect == "terminal" and digest(call) in state.ledger.in_doubt
+def _end_in_doubt(state: State, batch: Batch, specs: Specs) -> ToolCall | None:
+    """The terminal call of the batch that nobody knows the outcome of."""
+    doubtful = state.ledger.in_doubt
+    ends = (call for call in batch.calls if (spec := specs.get(call.name)) and spec.effect == "terminal")
+    return next((call for call in ends if digest(call) in doubtful), None) if doubtful else None
 
 
 def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Result[State, Halt]:
@@ -90,7 +92,7 @@ def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Resul
     if ended := finished(batch, specs):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
-    if unsure := next((call for call in batch.calls if _ends_in_doubt(call, state, specs)), None):
+    if unsure := _end_in_doubt(state, batch, specs):
         return Failure(EndInDoubt(tool=unsure.name, arguments=unsure.arguments))
     if errors > max_errors:
         last = wrong[-1]

@@ -29,7 +29,8 @@ def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) ->
     """
     found = []
     for name, raw in _raws.decode(call.arguments).items():
-        texts = [leaf for leaf in leaves(bytes(raw).decode()) if isinstance(leaf, str)]
+        inside = leaves(bytes(raw).decode()) if b'"' in bytes(raw) else ()  # else there is no text in it
+        texts = [leaf for leaf in inside if isinstance(leaf, str)]
         found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     schema = _properties(tools[call.name]) if found else {}
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))

@@ -70,10 +70,10 @@ def asynchronous(function: Function) -> Callable[..., Awaitable[str]]:
 
 
 def define(functions: list[Callable[..., object]]) -> forge.Workflow:
-    """The workflow of these tools and `finish`."""
+    """The workflow of these tools, `finish` among them."""
     return forge.Workflow(
         "bench",
-        tools=[*functions, workload.finish],
+        tools=functions,
         terminal_tool=TERMINAL,
         system_prompt=workload.SYSTEM,
         max_iterations=2000,
@@ -82,7 +82,7 @@ def define(functions: list[Callable[..., object]]) -> forge.Workflow:
 
 def setup(base_url: str) -> None:
     Peer.url = base_url
-    Peer.workflow = define([asynchronous(function) for function in workload.TOOLS.values()])
+    Peer.workflow = define([asynchronous(function) for function in (*workload.TOOLS.values(), workload.finish)])
 
 
 def run(turns: int, model: str, mode: str) -> None:

@@ -8,4 +8,4 @@ __all__ = ["DIST", "IMPORT", "MODES", "TERMINAL", "run", "setup"]
 
 def setup(base_url: str) -> None:
     Peer.url = base_url
-    Peer.workflow = define([*workload.TOOLS.values()])
+    Peer.workflow = define([*workload.TOOLS.values(), workload.finish])
