@@ -113,10 +113,10 @@ def reopened(state: State) -> State:
     that may have been begun are in doubt (D9), unless they may be made again. A question is still one.
     """
     match state.phase:
-        case Awaiting(effect=Send()):
+        case Awaiting(effect=Send(), summary=summary):
             ledger = state.ledger
             unpaid = replace(ledger.budget, calls=ledger.budget.calls + 1)
-            return state.note(turn=ledger.turn - 1, budget=unpaid).to(Ready())
+            return state.note(turn=ledger.turn - 1, budget=unpaid).to(Ready(summary=summary))
         case Awaiting(effect=Execute(retriable=False)):
             return interrupt(state)
         case _:
