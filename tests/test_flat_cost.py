@@ -1,0 +1,76 @@
+"""No turn does more because the run is long: counted in calls of functions, for time says nothing on a busy machine."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from forge import Tool, Workflow, run_sync, tool
+from forge.interpreters.scripted import Scripted, call
+from stages.effect import Replied, Send, Undelivered
+
+TURNS = 150
+
+
+class Counting(Scripted):
+    """A model that notes, whenever it is asked, how many functions were called so far."""
+
+    calls = 0
+    noted: tuple[int, ...] = ()
+
+    async def __call__(self, effect: Send) -> Replied | Undelivered:
+        self.noted = (*self.noted, self.calls)
+        return await super().__call__(effect)
+
+    def count(self, _frame: FrameType, event: str, _of: object) -> None:
+        self.calls += event in ("call", "c_call")
+
+
+@tool(effect="read")
+async def look(what: str, page: int) -> str:
+    return f"page {page} of {what}"
+
+
+@tool(effect="read", grounded="what")
+async def grounded(what: str, page: int) -> str:
+    return f"page {page} of {what}"
+
+
+@tool(effect="read", prerequisites="look")
+async def after(what: str, page: int) -> str:
+    return f"page {page} of {what}, later"
+
+
+@tool
+async def finish() -> None: ...
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("used", [look, grounded, after])
+def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
+    used: Tool[..., object], *, constrained: bool
+) -> None:
+    workflow = Workflow(
+        "w",
+        tools=[look, grounded, after, finish],
+        required_steps="look",
+        terminal_tool="finish",
+        max_iterations=TURNS + 2,
+    )
+    first, turns = call("look", what="A-17", page=0), [call(used.name, what="A-17", page=n) for n in range(1, TURNS)]
+    model = Counting(
+        [first, *turns, call("finish")], mode="constrained" if constrained else "native", context_tokens=10**9
+    )
+    counted(model.count, lambda: run_sync(workflow, "About A-17.", backend=model).unwrap())
+    steps = [after - before for before, after in zip(model.noted, model.noted[1:], strict=False)]
+    assert max(steps[-10:]) <= 1.1 * max(steps[10:20])
+
+
+def counted(count: Callable[[FrameType, str, object], None], run: Callable[[], object]) -> None:
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
