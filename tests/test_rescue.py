@@ -266,3 +266,8 @@ def test_the_form_of_the_react_paper(text: str, calls: tuple[Meant, ...], rest: 
     found = rescue(text, {"search": ("query",), "list_files": ()})
     assert tuple(Meant(call.name, arguments(call.arguments)) for call in found.calls) == calls
     assert found.rest == rest
+
+
+def test_without_families_nothing_is_found() -> None:
+    text = '{"name": "get_weather", "arguments": {}}'
+    assert rescuer(())(text, NAMES).rest == text

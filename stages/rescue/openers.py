@@ -41,7 +41,10 @@ def openers(families: tuple[Family, ...]) -> Openers:
     """The openers of these families, compiled."""
     firsts = dict.fromkeys(first for family in families for first in family.first)
     return Openers(
-        anywhere=re.compile(_factored([part for family in families for part in _alternatives(family.opener)])),
+        # Without families there is nowhere to begin: `(?!)` matches nothing.
+        anywhere=re.compile(
+            _factored([part for family in families for part in _alternatives(family.opener)]) or "(?!)"
+        ),
         which={first: _which(tuple(family for family in families if first in family.first)) for first in firsts},
     )
 
