@@ -32,7 +32,8 @@ FOOT = """
 ## What this shows, and what not
 
 Two models of one family, of 0.5 and 1.5 billion parameters, quantised to four bits, on five tasks that are ours. \
-It says nothing about larger models or other families. Where a row has fewer runs than others, they were not run yet.
+It says nothing about larger models or other families. Where a row has fewer runs than others, they were not run yet. \
+A run is kept, whatever changed in forge since: delete its line to have it run again.
 """
 
 
