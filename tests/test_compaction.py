@@ -1,5 +1,7 @@
 """What each compactor cuts, and when."""
 
+import pytest
+
 from stages.compaction import Compacted, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact, estimate
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
@@ -96,6 +98,32 @@ def test_what_cannot_fit_is_said_with_its_numbers() -> None:
     assert NoCompact()(history, budget) == CannotFit(tokens=estimate(history, budget), budget=100)
     asked = (System(text="You look things up."), User(text="Find this. " * 100))
     assert isinstance(TieredCompact(keep_recent=1)(asked + turn(1, "a" * 4000), budget), CannotFit)
+
+
+def refused(number: int, arguments: str) -> History:
+    call = ToolCall(id=f"call_{number}", name="look", arguments=arguments)
+    text = "look was not run: `what` is missing."
+    answer = Tool(call_id=call.id, name="look", text=text, kind=Kind.RETRY_NUDGE, turn=number)
+    return (Assistant(calls=(call,), turn=number), answer)
+
+
+LONG = (Assistant(text="I will now " * 300, turn=3), User(text="That was cut off.", kind=Kind.RETRY_NUDGE, turn=3))
+WRONG = refused(3, '{"notes":"' + "x" * 3000 + '"}')
+
+
+@pytest.mark.parametrize("compactor", [TieredCompact(), SlidingWindowCompact()], ids=["tiered", "sliding"])
+@pytest.mark.parametrize(
+    ("recent", "kept"),
+    [(turn(2, "b") + LONG, turn(2, "b") + LONG[1:]), (turn(2, "b") + WRONG, turn(2, "b"))],
+    ids=["of bare text the correction stays", "a call goes with its answer"],
+)
+def test_recent_attempts_that_failed_go_before_it_gives_up(
+    compactor: TieredCompact | SlidingWindowCompact, recent: History, kept: History
+) -> None:
+    """A reply that was cut off can be as long as a small context."""
+    result = compacted(compactor, ASKED + recent, 400)
+    assert result.history == ASKED + kept
+    assert compacted(compactor, ASKED + recent, 1500).history == ASKED + recent, "not while there is room"
 
 
 def test_it_goes_down_to_the_low_mark_and_leaves_what_it_need_not_take() -> None:

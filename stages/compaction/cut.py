@@ -150,3 +150,20 @@ def fitted(recent: Part, excess: int, *, recall: bool) -> Iterator[Change]:
         if taken < recent.sizes[index]:
             excess -= recent.sizes[index] - taken
             yield index, shorter, taken
+
+
+def failures(recent: Part, excess: int) -> list[Span]:
+    """Where failed attempts stand that take so many characters together, the oldest first.
+
+    Of bare text its correction stays, for it says what to do by itself; a call goes with its answers.
+    """
+    found: list[Span] = []
+    for start, end in exchanges(recent.messages):
+        if excess <= 0:
+            break
+        exchange = recent.messages[start:end]
+        if failed(exchange) and not any(map(protected, exchange)):
+            said = exchange[0]
+            found.append((start, end if isinstance(said, Assistant) and said.calls else start + 1))
+            excess -= sum(recent.sizes[slice(*found[-1])])
+    return found

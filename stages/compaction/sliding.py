@@ -3,13 +3,17 @@
 from msgspec import Struct
 
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
+from stages.compaction.cut import failures
 from stages.compaction.exchange import Span, exchange_around, protected, recent_from
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Tool
 
 
 class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
-    """From the threshold on, drop every exchange before the last `keep_recent` turns, whole (seed)."""
+    """From the threshold on, drop every exchange before the last `keep_recent` turns, whole (seed).
+
+    Where these are too long for the context by themselves, failed attempts among them go too.
+    """
 
     keep_recent: int = 2
 
@@ -19,6 +23,7 @@ class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
         kept = old.without(_unprotected(old.messages)).then(recent)
+        kept = kept.without(failures(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         # Nothing left to drop, though over the threshold: no compaction took place (B9).

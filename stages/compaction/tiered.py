@@ -18,7 +18,8 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
 
     1: failed attempts and nudges go, tool results are truncated. 2: tool results go, a stub stays.
     3: reasoning and bare text go. 4, only where the next turn would have to compact again: whole exchanges go, the
-    oldest first; and where the recent results alone are too long for the context, they are cut to fit.
+    oldest first; and where what is recent is too long for the context by itself, failed attempts go and results are
+    cut to fit.
 
     `phase_thresholds` are the fractions of the budget from which each phase is due; without them the first is
     due from the budget's own threshold, and the next ones as long as its target is not reached.
@@ -42,6 +43,7 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
         size = now.size + recent.size
         if budget.tokens_of(size) >= self._most(opening, budget):
             kept = now.without(cut.oldest(now, budget.excess(size, budget.target(opening))))
+            recent = recent.without(cut.failures(recent, budget.excess(kept.size + recent.size, budget.tokens)))
             excess = budget.excess(kept.size + recent.size, budget.tokens)
             recent = recent.changed(cut.fitted(recent, excess, recall=budget.recall))
             now, phase = kept, LAST_RESORT if kept.size + recent.size < size else phase

@@ -369,6 +369,14 @@ def test_budgets_that_make_no_sense_are_refused(options: dict[str, object], said
         Desk(**options)
 
 
+def test_a_reply_that_was_cut_off_leaves_room_for_the_next_in_a_small_context() -> None:
+    cut = Reply(text="Let me think about this. " * 160, finish="length")
+    model = Scripted([cut, LOOK, call("finish", result="ok")], context_tokens=2048)
+    assert run_sync(Desk().workflow, "Go.", backend=model).unwrap().value == "ok"
+    assert b"cut off" in model.requests[1]
+    assert b"Let me think" not in model.requests[1]
+
+
 def test_a_transport_fault_halts_with_status_and_body_and_never_reaches_the_model() -> None:
     """B46: the body of an error used to become what the model had said."""
     fault = Fault(kind="status", status=400, body="context exceeded", detail="400: context exceeded")
