@@ -17,6 +17,7 @@ from returns.result import Success
 from forge.decision import Decision, decision
 from forge.interpreters.recorded import Journal, read_journal
 from forge.replay import Step, as_recorded, states
+from forge.turn import turn_of
 from forge.workflow import Workflow
 from stages.compaction import NoCompact
 from stages.pipeline import Stage
@@ -66,7 +67,7 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
         Ablated(
             guardrail=name,
             does=variant.does,
-            acted=tuple(_acted(run, variant.workflow.pipeline(connection), variant.where)),
+            acted=tuple(_acted(run, turn_of(variant.workflow, connection), variant.where)),
         )
         for name, variant in _variants(workflow).items()
     )
@@ -111,7 +112,7 @@ def _variants(workflow: Workflow) -> Mapping[str, _Variant]:
             "lets the model try again after an error",
             workflow.changed(rules=replace(rules, max_tool_errors=0)),
         ),
-        **{name: ("a guard", workflow.changed(without=[name])) for name in workflow.guards()},
+        **{name: ("a guard", workflow.changed(without=[name])) for name in workflow.named_guards},
     }
     compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=workflow.changed(compactor=NoCompact()))
     judging = {name: _Variant(does=does, where="reply", workflow=other) for name, (does, other) in of_replies.items()}

@@ -10,13 +10,14 @@ from forge.difference import Difference, differences
 from forge.interpreters.marks import MARK
 from forge.interpreters.recorded import Journal, JournalError, read_journal
 from forge.replay import as_recorded, delivered, name_of
+from forge.turn import stages_of
 from forge.workflow import Workflow
 from stages.halt import Halt
 from stages.pipeline import Stage, pipeline
 from stages.state import Awaiting, Ready, State
 
 Stages = Mapping[str, Stage]
-"""The stages of a pipeline by name, in running order: `Workflow.stages` gives those of a workflow."""
+"""The stages of a pipeline by name, in running order: `forge.turn.stages_of` gives those of a workflow."""
 
 
 class Parting(Struct, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
 def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
     if not isinstance(given, Workflow):
         return given
-    return as_recorded(journal, given).stages(journal.header.setup.connection())
+    return stages_of(as_recorded(journal, given), journal.header.setup.connection())
 
 
 def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | None:

@@ -16,6 +16,7 @@ from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.replay import Step, states
 from forge.run import Watching, interpreting, observing, reached, with_sampling
 from forge.setup import Setup
+from forge.turn import turn_of
 from forge.workflow import Workflow
 from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Undelivered
@@ -56,7 +57,7 @@ async def resume_journal(
             _refuse_another(journal, connection, path)
             careful = _careful(interpreting(workflow, connection, watching), journal.pending)
             with continuing(careful, path, journal) as recorded:
-                turn = workflow.pipeline(connection)
+                turn = turn_of(workflow, connection)
                 driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
                 return driven.map(workflow.typed)
     except BackendError as error:

@@ -11,6 +11,7 @@ from forge.difference import Difference, as_lines, differences
 from forge.interpreters.marks import MARK
 from forge.interpreters.recorded import Journal, JournalError, read_journal
 from forge.loop import Finished, Halted
+from forge.turn import turn_of
 from forge.workflow import Workflow
 from stages import events as happened
 from stages.deliver import deliver
@@ -56,7 +57,7 @@ def states(journal: str | Path | Journal, workflow: Workflow) -> Iterator[Step]:
     one, JournalError for a file that cannot be read.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    return steps(record, as_recorded(record, workflow).pipeline(record.header.setup.connection()))
+    return steps(record, turn_of(as_recorded(record, workflow), record.header.setup.connection()))
 
 
 def as_recorded(journal: Journal, workflow: Workflow) -> Workflow:

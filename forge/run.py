@@ -17,6 +17,7 @@ from forge.interpreters.threads import unheard
 from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
 from forge.setup import Setup
+from forge.turn import reading, turn_of, written
 from forge.watcher import OnChunk
 from forge.workflow import Workflow
 from stages import events
@@ -114,9 +115,9 @@ async def resume(
             redact = watching.get("redact")
             hidden = redact.kinds() if redact else ()
             header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection), redacted=hidden)
-            redactor = Redactor(redact, workflow.reader(connection), tuple(workflow.functions)) if redact else None
+            redactor = Redactor(redact, reading(workflow, connection), tuple(workflow.functions)) if redact else None
             with recording(interpret, watching.get("journal"), header, redactor) as recorded:
-                turn = workflow.pipeline(connection)
+                turn = turn_of(workflow, connection)
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
                 return ended.map(workflow.typed)
     except BackendError as error:
@@ -173,10 +174,10 @@ async def _counted(workflow: Workflow, state: State, connection: Connection) -> 
     known = state.note(model=connection.model, tokens_per_character=rate, report=Report())
     if connection.count is None:
         return known
-    written = workflow.written(known, connection)
-    tokens = await connection.count(written.phase.request.body) if isinstance(written.phase, Prepared) else None
-    counted = Report(characters=written.ledger.prompt_size, tokens=tokens or 0)
-    return known.note(report=calibrated(rate, Report(), counted, written.sent.size)[1])
+    asked = written(workflow, known, connection)
+    tokens = await connection.count(asked.phase.request.body) if isinstance(asked.phase, Prepared) else None
+    counted = Report(characters=asked.ledger.prompt_size, tokens=tokens or 0)
+    return known.note(report=calibrated(rate, Report(), counted, asked.sent.size)[1])
 
 
 def interpreting(workflow: Workflow, connection: Connection, watching: Watching) -> Interpreter:

@@ -27,6 +27,7 @@ from forge.connection import Connection
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
+from forge.turn import turn_of
 from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
 from stages.compaction.exchange import protected
@@ -260,7 +261,7 @@ async def stopped_at_summary(flow: Workflow) -> State:
     """The state of a run whose process ended while the model wrote the summary."""
     model = Scripted(looks(DUE), context_tokens=ROOM)
     async with model.connect() as connection:
-        turn = flow.pipeline(connection)
+        turn = turn_of(flow, connection)
     state = flow.start("Go.")
     perform = interpreter(model, flow.execute)
     while True:

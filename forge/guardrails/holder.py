@@ -8,7 +8,7 @@ import msgspec
 from forge.definition import OnText
 from forge.errors import ForgeError
 from forge.guardrails.actions import Action, RunCalls, plain
-from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, next_action, replied, turn_of
+from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, judge_of, next_action, replied
 from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.results import failed, succeeded
@@ -68,7 +68,7 @@ class Guardrails:
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
         limits.setdefault("max_iterations", UNBOUNDED)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), **limits)
-        self._turn = turn_of(self._workflow)
+        self._turn = judge_of(self._workflow)
         self.reset(message)
 
     def reset(self, message: str = "") -> None:

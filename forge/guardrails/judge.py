@@ -10,6 +10,7 @@ from returns.result import Result, Success
 from forge.errors import ForgeError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
 from forge.loop import Finished, Halted
+from forge.turn import judging
 from forge.workflow import Workflow
 from stages import Stage, on, pipeline
 from stages.batch import waiting
@@ -45,9 +46,9 @@ def _written(state: State, _: Ready) -> Result[State, Halt]:
     return Success(state.to(Prepared(request=Request())))
 
 
-def turn_of(workflow: Workflow) -> Stage:
+def judge_of(workflow: Workflow) -> Stage:
     """The pipeline of a foreign loop: the workflow's own, without what makes a request."""
-    return pipeline(_written, *workflow.judging().values())
+    return pipeline(_written, *judging(workflow).values())
 
 
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:

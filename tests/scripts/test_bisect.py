@@ -9,6 +9,7 @@ from forge import SlidingWindowCompact, run_sync
 from forge.bisect import bisect
 from forge.interpreters.recorded import JournalError, read_journal
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.turn import stages_of
 from stages import validate
 from stages.halt import BadReplies
 from stages.state import State
@@ -59,7 +60,7 @@ def test_one_that_halts_where_the_other_goes_on(journal: Path) -> None:
 
 def test_pipelines_by_hand_are_compared_by_the_names_of_their_stages(journal: Path) -> None:
     workflow = Desk().workflow
-    first = workflow.stages(read_journal(journal).header.setup.connection())
+    first = stages_of(workflow, read_journal(journal).header.setup.connection())
     second = {**first, "validate": validate(replace(workflow.rules, rescue=False))}
     parting = bisect(journal, first, second)
     assert parting is not None
@@ -71,7 +72,7 @@ def test_pipelines_by_hand_are_compared_by_the_names_of_their_stages(journal: Pa
 def test_a_stage_that_only_one_of_them_has(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     run_sync(Desk().workflow, "Go.", backend=Scripted([EARLY] * 4), journal=str(path))
-    first = Desk().workflow.stages(read_journal(path).header.setup.connection())
+    first = stages_of(Desk().workflow, read_journal(path).header.setup.connection())
     without = {name: stage for name, stage in first.items() if name != "enforce"}
     parting = bisect(path, first, without)
     assert parting is not None

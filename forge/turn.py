@@ -1,0 +1,155 @@
+"""Turn: the stages of one turn of a workflow on a model, set up by name; and the parts of it that others need."""
+
+import logging
+from functools import partial
+
+from forge.connection import Connection
+from forge.nudging import rewords
+from forge.workflow import Workflow
+from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
+from stages.compaction import Compactor, ContextBudget, TieredCompact
+from stages.guesses import kept
+from stages.pipeline import falling_back
+from stages.reading import Read, reader
+from stages.recall import RECALL
+from stages.rescue import Family
+from stages.rescue.template import Markers, template_family
+from stages.reword import reword
+from stages.rules import Rules
+from stages.serialize import Mode, overhead
+from stages.state import Ready, State
+from stages.summary import Summarize, summarize
+from stages.warnings import warn_of_calls, warn_of_context
+from stages.wire import strict
+from stages.wire.prompted import JSON, Form
+
+
+def turn_of(workflow: Workflow, connection: Connection) -> Stage:
+    """One turn: its stages composed."""
+    return pipeline(*stages_of(workflow, connection).values())
+
+
+def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
+    """The stages by name, in running order, set up for the workflow on that model: the seven, and its own more."""
+    _tell_what_is_loose(workflow.rules, connection)
+    mode = _mode(workflow.rules, connection)
+    budget = _context(workflow, connection, mode)
+    return {
+        **_compacting(workflow, budget),
+        "fold": fold(workflow.reasoning_replay, workflow.failed_attempts),
+        **_warnings(workflow, budget),
+        "serialize": _serialize(workflow, connection),
+        **judging(workflow, connection.markers, connection.form, in_text=mode != "native" or connection.falls_back),
+    }
+
+
+def judging(
+    workflow: Workflow, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False
+) -> dict[str, Stage]:
+    """The stages that judge a reply and have its calls run, whoever asked the model: from `send` to `execute`.
+
+    `markers` and `form` are those of the connection; `in_text`: calls were asked for as text.
+    """
+    rules = workflow.rules
+    guards = workflow.named_guards.values()
+    return {
+        "send": send(rules),
+        "validate": _validate(workflow, markers, form, in_text=in_text),
+        "enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept, rules)),
+        "execute": execute(rules),
+        **({"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}),
+    }
+
+
+def reading(workflow: Workflow, connection: Connection) -> Read:
+    """The function that finds the calls in a reply, as the stage `validate` does on that model."""
+    return reader(
+        workflow.rules,
+        in_text=_mode(workflow.rules, connection) != "native",
+        families=_grammars(workflow, connection.markers),
+        checks=workflow.checks,
+        form=connection.form,
+    )
+
+
+def written(workflow: Workflow, state: State, connection: Connection) -> State:
+    """The state with the request that its history makes as it is, for a look at it: what it takes, say."""
+    view = fold(workflow.reasoning_replay, workflow.failed_attempts)
+    return pipeline(view, _serialize(workflow, connection))(state.to(Ready())).unwrap()
+
+
+def _context(workflow: Workflow, connection: Connection, mode: Mode) -> ContextBudget:
+    """What the history may take of the model's context, beside a reply."""
+    rules = workflow.rules
+    return ContextBudget(
+        tokens=max(0, connection.context_tokens - connection.sampling.limit),
+        threshold=workflow.compact_at,
+        low=workflow.compact_to,
+        overhead=overhead(rules, mode, connection.wire, connection.form),
+        reasoning=workflow.reasoning_replay != "none",
+        recall=RECALL in rules.tools,
+        record=any(spec.grounded for spec in rules.tools),
+    )
+
+
+def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
+    compactor: Compactor = workflow.compactor or TieredCompact()
+    policy = Summarize() if workflow.summarize is True else workflow.summarize
+    asked = {"summarize": summarize(policy, compactor, budget)} if policy else {}
+    return {**asked, "compact": compact(compactor, budget)}
+
+
+def _warnings(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
+    """What the model is told of the run's own limits, where the workflow wants it."""
+    thresholds, left = tuple(workflow.context_thresholds), workflow.iteration_warning
+    context = warn_of_context(thresholds, budget, workflow.on_context_threshold)
+    return {
+        **({"warn_of_context": context} if thresholds else {}),
+        **({"warn_of_calls": warn_of_calls(workflow.rules, left)} if left else {}),
+    }
+
+
+def _serialize(workflow: Workflow, connection: Connection) -> Stage:
+    def write(mode: Mode) -> Stage:
+        return serialize(
+            workflow.rules,
+            mode,
+            connection.model,
+            connection.sampling,
+            wire=connection.wire,
+            form=connection.form,
+            alternating=connection.alternating,
+        )
+
+    first = write(_mode(workflow.rules, connection))
+    return falling_back(first, write("prompted")) if connection.falls_back else first
+
+
+def _validate(workflow: Workflow, markers: Markers | None, form: Form, *, in_text: bool) -> Stage:
+    key = (in_text, markers, form)
+    if key not in workflow.validates:
+        families = _grammars(workflow, markers)
+        workflow.validates[key] = validate(
+            workflow.rules, in_text=in_text, families=families, checks=workflow.checks, form=form
+        )
+    return workflow.validates[key]
+
+
+def _grammars(workflow: Workflow, markers: Markers | None) -> tuple[Family, ...]:
+    """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
+    derived = (template_family(markers),) if markers else ()
+    return (*workflow.families, *derived, *rescue.FAMILIES)
+
+
+def _mode(rules: Rules, connection: Connection) -> Mode:
+    """The connection's mode. A constraint allows nothing but calls: where words are welcome, the prompt has to do."""
+    if connection.mode == "constrained" and rules.on_text == "accept":
+        logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
+        return "prompted"
+    return connection.mode
+
+
+def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:
+    if connection.wire.dialect.constrain == "strict" and connection.mode != "prompted":
+        for sentence in strict.refused(rules.tools):
+            logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)
