@@ -3,6 +3,8 @@
 import logging
 from functools import partial
 
+from msgspec.structs import replace
+
 from forge.connection import Connection
 from forge.nudging import rewords
 from forge.workflow import Workflow
@@ -16,6 +18,7 @@ from stages.rescue import Family
 from stages.rescue.template import Markers, template_family
 from stages.reword import reword
 from stages.rules import Rules
+from stages.rungs import changing, climbable
 from stages.serialize import Mode, overhead
 from stages.state import Ready, State
 from stages.summary import Summarize, summarize
@@ -33,14 +36,23 @@ def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
     """The stages by name, in running order, set up for the workflow on that model: the seven, and its own more."""
     _tell_what_is_loose(workflow.rules, connection)
     mode = _mode(workflow.rules, connection)
+    workflow = _climbing(workflow, connection)
+    in_text = _in_text(workflow, connection)
     budget = _context(workflow, connection, mode)
     return {
         **_compacting(workflow, budget),
         "fold": fold(workflow.reasoning_replay, workflow.failed_attempts),
         **_warnings(workflow, budget),
         "serialize": _serialize(workflow, connection),
-        **judging(workflow, connection.markers, connection.form, in_text=mode != "native" or connection.falls_back),
+        **judging(workflow, connection.markers, connection.form, in_text=in_text),
     }
+
+
+def _climbing(workflow: Workflow, connection: Connection) -> Workflow:
+    """The workflow with those rungs of its ladder that the backend can do."""
+    rules = workflow.rules
+    ladder = climbable(rules, _mode(rules, connection), connection.wire.dialect, connection.sampling)
+    return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
 
 
 def judging(
@@ -65,7 +77,7 @@ def reading(workflow: Workflow, connection: Connection) -> Read:
     """The function that finds the calls in a reply, as the stage `validate` does on that model."""
     return reader(
         workflow.rules,
-        in_text=_mode(workflow.rules, connection) != "native",
+        in_text=_in_text(_climbing(workflow, connection), connection),
         families=_grammars(workflow, connection.markers),
         checks=workflow.checks,
         form=connection.form,
@@ -75,7 +87,8 @@ def reading(workflow: Workflow, connection: Connection) -> Read:
 def written(workflow: Workflow, state: State, connection: Connection) -> State:
     """The state with the request that its history makes as it is, for a look at it: what it takes, say."""
     view = fold(workflow.reasoning_replay, workflow.failed_attempts)
-    return pipeline(view, _serialize(workflow, connection))(state.to(Ready())).unwrap()
+    write = _serialize(_climbing(workflow, connection), connection)
+    return pipeline(view, write)(state.to(Ready())).unwrap()
 
 
 def _context(workflow: Workflow, connection: Connection, mode: Mode) -> ContextBudget:
@@ -122,6 +135,8 @@ def _serialize(workflow: Workflow, connection: Connection) -> Stage:
         )
 
     first = write(_mode(workflow.rules, connection))
+    if modes := workflow.rules.ladder.modes:
+        first = changing(workflow.rules, first, {mode: write(mode) for mode in modes})
     return falling_back(first, write("prompted")) if connection.falls_back else first
 
 
@@ -147,6 +162,12 @@ def _mode(rules: Rules, connection: Connection) -> Mode:
         logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
         return "prompted"
     return connection.mode
+
+
+def _in_text(workflow: Workflow, connection: Connection) -> bool:
+    """Whether calls may be asked for as text, now or later in the run."""
+    changes = connection.falls_back or bool(workflow.rules.ladder.modes)
+    return changes or _mode(workflow.rules, connection) != "native"
 
 
 def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:

@@ -76,10 +76,17 @@ class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
 
 
 class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
-    """The run goes in circles, so the reply may only call these tools (`stages.ladder`)."""
+    """The run goes in circles, so the reply is to call one of these tools (`stages.ladder`)."""
 
     turn: int
     tools: tuple[str, ...]
+
+
+class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
+    """The run goes in circles, so calls are asked for in another mode from this turn on (`stages.ladder`)."""
+
+    turn: int
+    mode: str
 
 
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
@@ -142,6 +149,7 @@ Event = (
     | Nudged
     | Warned
     | Narrowed
+    | ModeChanged
     | MessageAdded
     | SummaryAsked
     | SummaryFailed
@@ -191,6 +199,11 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
     return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
 
 
+def _mode_changed(before: State, after: State, turn: int) -> tuple[ModeChanged, ...]:
+    was, now = before.sent.mode, after.sent.mode
+    return (ModeChanged(turn=turn, mode=now),) if was and was != now and not after.ledger.fallback else ()
+
+
 def _arrival(before: State, after: State) -> tuple[Event, ...]:
     ledger = after.ledger
     match after.phase:
@@ -202,7 +215,8 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
             names = after.sent.offered
             narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
-            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.view), *narrowed, started)
+            changed = _mode_changed(before, after, turn)
+            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.view), *narrowed, started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt)):

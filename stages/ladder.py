@@ -8,7 +8,8 @@ from typing import assert_never
 
 from stages.fresh import fresh, limited, one_text
 from stages.progress import circles, circling, stalled
-from stages.rules import Rules, Rung, legal, names, pending
+from stages.rules import Rules, Rung, TextMode, legal, names, pending
+from stages.simpler import simpler
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
 
@@ -17,8 +18,12 @@ PATIENCE = 2
 
 
 def rung(rules: Rules, ledger: Ledger) -> Rung:
-    """Where the run stands: `open` while it goes on, or fails in new ways."""
-    count, rungs = circles(ledger) or stalled(ledger) - PATIENCE, rules.ladder.rungs
+    """Where the run stands: `open` while it goes on, or fails in new ways.
+
+    Two replies in a row without a call that could be read are one way (D6).
+    """
+    count = circles(ledger) or max(stalled(ledger) - PATIENCE, ledger.retries - 1)
+    rungs = rules.ladder.rungs
     return rungs[(count - 1) % len(rungs)] if count > 0 and rungs else "open"
 
 
@@ -30,14 +35,35 @@ def offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     ledger = state.ledger
     allowed = legal(rules, ledger)
     match rung(rules, ledger):
-        case "open":
+        case "open" | "constrained" | "prompted":
             return allowed
-        case "narrow":
+        case "narrow" | "call":
             return _other_ways(rules, state, allowed)
         case "pin":
             return _next_step(rules, state, allowed)
+        case "simple":
+            return tuple(map(simpler, _next_step(rules, state, allowed)))
         case other:
             assert_never(other)
+
+
+def demanded(rules: Rules, state: State) -> tuple[str, ...]:
+    """The tools of which the request has to demand one; none, while words are as welcome as a call."""
+    ledger = state.ledger
+    if rung(rules, ledger) != "call" or (rules.on_text == "accept" and not pending(rules, ledger)):
+        return ()
+    return tuple(tool.name for tool in offered(rules, state))
+
+
+def changed_mode(rules: Rules, state: State) -> TextMode | None:
+    """The mode that the ladder has changed to, None: it has not.
+
+    It stays for the rest of the run: what did not work before would not work again, and each change of the mode has
+    the server read the whole prompt anew (D20).
+    """
+    now, modes = rung(rules, state.ledger), rules.ladder.modes
+    at = now if now in modes else state.sent.mode
+    return next((mode for mode in modes if mode == at), None)
 
 
 def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:

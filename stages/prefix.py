@@ -9,7 +9,8 @@ what it makes of earlier reasoning, in relation to the last user message may kee
 
 from typing import Literal, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from stages.effect import Request
 from stages.message import WARNINGS, Assistant, History, Kind, Message, User, size
@@ -98,9 +99,15 @@ def loss(before: State, after: State) -> Loss | None:
     return Loss(kept_tokens=kept_tokens, lost_tokens=int(before.ledger.prompt_size * ratio) - kept_tokens, cause=cause)
 
 
+class _Tail(Struct):
+    tools: Raw = Raw()
+
+
 def _tools(sent: Sent) -> bytes:
-    """The tools where they are a field of the request; a constraint in the same place is not shown to a model."""
-    return bytes(sent.request.tail) if sent.mode == "native" else b""
+    """The tools where they are a field of the request; what else stands there is not shown to a model."""
+    if sent.mode != "native":
+        return b""
+    return bytes(msgspec.json.decode(sent.request.tail, type=_Tail).tools)
 
 
 def _first(count: int, sent: Sent) -> bytes:

@@ -1,6 +1,6 @@
 """The rules of a workflow, and what is legal now: the one place that enforce, serialize and nudges ask."""
 
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 import msgspec
 from msgspec import Struct
@@ -45,8 +45,16 @@ class RepairLimits(Struct, frozen=True, kw_only=True):
                 assert_never(effect)
 
 
-Rung = Literal["open", "narrow", "pin"]
-"""`open`: every tool that is legal. `narrow`: other steps, or other ways. `pin`: the pending steps, or the end."""
+TextMode = Literal["constrained", "prompted"]
+"""The modes that a ladder may change to."""
+
+Rung = Literal["open", "narrow", "pin", "call", "simple", "constrained", "prompted"]
+"""`open`: every tool that is legal. `narrow`: other steps, or other ways. `pin`: the pending steps, or the end.
+
+`call`: as `narrow`, and the request demands a call (`tool_choice`; mode native). `simple`: as `pin`, and tools that
+read are offered without their optional arguments (mode constrained). `constrained`, `prompted`: every tool that is
+legal, and calls are asked for in that mode from then on. What a backend cannot do is skipped.
+"""
 
 
 OnViolation = Literal["block_all", "block_call"]
@@ -66,6 +74,12 @@ class Ladder(Struct, frozen=True, kw_only=True):
     """
 
     rungs: tuple[Rung, ...] = ("narrow", "pin", "open")
+
+    @property
+    def modes(self) -> tuple[TextMode, ...]:
+        """The modes that it may change to, in their order."""
+        known: tuple[TextMode, ...] = get_args(TextMode)
+        return tuple(mode for rung in self.rungs for mode in known if mode == rung)
 
 
 class Rules(Struct, frozen=True, kw_only=True):

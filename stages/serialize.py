@@ -9,7 +9,7 @@ from returns.result import Result, Success
 
 from stages.effect import Request
 from stages.halt import Halt
-from stages.ladder import offered, rung
+from stages.ladder import demanded, offered, rung
 from stages.message import Assistant, History, System, size
 from stages.pipeline import Stage, on
 from stages.rules import Rules
@@ -18,7 +18,7 @@ from stages.state import Folded, Prepared, Sent, State
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import constrained, openai, prompted, valid
-from stages.wire.wires import OPENAI, Wire, loosened
+from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
@@ -65,7 +65,7 @@ def serialize(
             request=request,
             length=len(state.history),
             last=state.history[-1] if state.history else None,
-            offered=_limits(rules, state) if mode == "constrained" and not phase.summary else (),
+            offered=() if phase.summary else _limits(rules, state, mode),
         )
         prepared = Prepared(request=request, summary=phase.summary)
         return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(prepared))
@@ -73,8 +73,13 @@ def serialize(
     return stage
 
 
-def _limits(rules: Rules, state: State) -> tuple[str, ...]:
-    return () if rung(rules, state.ledger) == "open" else tuple(tool.name for tool in offered(rules, state))
+def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
+    """The tools of `Sent.offered`: on the rungs that offer all that is legal, nothing is limited."""
+    if mode == "native":
+        return demanded(rules, state)
+    if mode == "prompted" or rung(rules, state.ledger) in ("open", "constrained", "prompted"):
+        return ()
+    return tuple(tool.name for tool in offered(rules, state))
 
 
 REQUEST = 20
@@ -117,7 +122,9 @@ def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:
     if mode == "constrained":
         return _constraint(rules, wire)
     fixed = _tail_of_summary(rules, mode, wire)
-    return lambda _: fixed
+    if mode != "native" or "call" not in rules.ladder.rungs or not rules.tools:
+        return lambda _: fixed
+    return lambda state: demanding(fixed, wire.dialect, tools) if (tools := demanded(rules, state)) else fixed
 
 
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from forge.errors import ForgeError
 from stages.serialize import Mode
+from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
 from stages.wire.wires import Dialect, WireName
 
@@ -29,7 +30,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `wire` is the protocol. `mode` is how tool calls are asked for where the user leaves that to forge.
     `native_calls`: whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for:
     `json_schema` and `strict` as `response_format` (the latter in OpenAI's strict subset), `format` as Ollama has
-    it, `structured_outputs` and `guided_json` as newer and older vLLM. `tools_refused` are words of the error with
+    it, `structured_outputs` and `guided_json` as newer and older vLLM. `tool_choice` says whether it obeys a demand for
+    a call: `required`, of any tool; `named`, of one by its name too. `tools_refused` are words of the error with
     which it refuses tools that the model behind it does not know, `schema_refused` of one that refuses a schema.
 
     `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
@@ -51,6 +53,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     mode: Mode = "native"
     native_calls: bool = True
     constrain: Constrain = "none"
+    tool_choice: ToolChoice = "none"
     tools_refused: tuple[str, ...] = ()
     schema_refused: tuple[str, ...] = ("schema", "grammar", "response_format", "structured output")
     context: Context = "given"
@@ -69,6 +72,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError(f'constrain = "{self.constrain}" is not for the wire "{self.wire}"')
         if self.wire == "anthropic" and self.constrain != "none":
             raise ValueError('the wire "anthropic" has no way to constrain a reply; leave constrain out')
+        if self.tool_choice != "none" and (self.wire == "ollama" or not self.native_calls):
+            raise ValueError(f'tool_choice = "{self.tool_choice}" needs tools in the request; leave it out')
 
     def refusals(self, mode: Mode) -> tuple[str, ...]:
         """Words of an error after which the tools have to stand in the prompt, without a schema."""
@@ -85,6 +90,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         return Dialect(
             wire=self.wire,
             constrain=self.constrain,
+            tool_choice=self.tool_choice,
             body=self.body,
             tools_body=self.tools_body,
             option_names=self.option_names,

@@ -84,6 +84,8 @@ class View:
                 self._line("warning", text, "yellow")
             case events.Narrowed(tools=tools):
                 self._line("ladder", f"no progress: offered are {', '.join(tools)}", "yellow")
+            case events.ModeChanged(mode=mode):
+                self._line("ladder", f"no progress: {mode} from now on", "yellow")
             case events.ApprovalAsked(call=call, in_doubt=in_doubt):
                 why = ", as it may have run already" if in_doubt else ""
                 self._line("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")

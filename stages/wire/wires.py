@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from stages.effect import Fault, Reply, Request
 from stages.message import History
 from stages.tool import ToolSpec
-from stages.wire import anthropic, constrained, ollama, openai, strict, valid
+from stages.wire import anthropic, choice, constrained, ollama, openai, strict, valid
 from stages.wire.anthropic_stream import AnthropicStream
+from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
 from stages.wire.ollama_stream import OllamaStream
 from stages.wire.openai_stream import OpenAIStream
@@ -26,11 +27,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     `constrain` is how a reply's JSON Schema is asked for. `body` are fields of every request, `tools_body` of those
     with tools. `option_names` are a backend's own names for sampling options; empty: it has none.
-    `context_tokens` is what Ollama has to be told; `cache` has Anthropic keep the prompt.
+    `context_tokens` is what Ollama has to be told; `cache` has Anthropic keep the prompt. `tool_choice` is how a call
+    may be demanded.
     """
 
     wire: WireName = "openai"
     constrain: Constrain = "none"
+    tool_choice: ToolChoice = "none"
     body: dict[str, object] = {}
     tools_body: dict[str, object] = {}
     option_names: dict[str, str] = {}
@@ -143,7 +146,18 @@ def loosened(strictly: Wire, tools: tuple[ToolSpec, ...]) -> Wire:
     return wire(replace(strictly.dialect, constrain="json_schema"))
 
 
-OPENAI = wire(Dialect(constrain="json_schema"))
+def demanding(tail: Raw, dialect: Dialect, tools: tuple[str, ...]) -> Raw:
+    """The end of a request that has tools, and now demands a call: of the only one of these, else of any at all.
+
+    ValueError for a backend that takes no such demand.
+    """
+    if dialect.tool_choice == "none" or dialect.wire == "ollama":
+        raise ValueError("this backend cannot be told that a call is required")
+    field = choice.anthropic if dialect.wire == "anthropic" else choice.openai
+    return Raw(bytes(tail)[:-1] + b"," + field(dialect.tool_choice, tools) + b"}")
+
+
+OPENAI = wire(Dialect(constrain="json_schema", tool_choice="named"))
 OLLAMA = wire(Dialect(wire="ollama", constrain="format"))
-ANTHROPIC = wire(Dialect(wire="anthropic"))
+ANTHROPIC = wire(Dialect(wire="anthropic", tool_choice="named"))
 WIRES = {each.name: each for each in (OPENAI, OLLAMA, ANTHROPIC)}

@@ -200,25 +200,30 @@ def test_the_rules_do_not_show_the_secrets_they_name() -> None:
     assert repr(Redact(values=("hunter2",), patterns=("x",))) == "Redact(1 value, 1 pattern)"
 
 
-secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(lambda text: len(text) >= 4 and text not in MARKED)
+MODES: tuple[Mode, ...] = ("native", "prompted")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(secret=secrets, around=st.text(max_size=10), mode=st.sampled_from(["native", "prompted"]))
-def test_whatever_the_secret_it_is_not_written(tmp_path: Path, secret: str, around: str, mode: Mode) -> None:
-    path = tmp_path / "run.jsonl"
-    path.unlink(missing_ok=True)
+def secretive(secret: str, around: str, mode: Mode, **watching: object) -> tuple[bytes, ...]:
+    """The requests of a run in which the model says the secret, in a call and in words."""
     text = f"{around}{secret}{around}"
     spoken = json.dumps({"tool": "look", "args": {"what": secret}})
     first: Line = call("look", what=secret) if mode == "native" else spoken
-    script = [first, text, call("finish", result=text)]
-    run_sync(
-        Desk().workflow,
-        "Go.",
-        backend=Scripted(script, mode=mode),
-        journal=str(path),
-        redact=Redact(arguments=("look.what",)),
-    )
+    model = Scripted([first, text, call("finish", result=text)], mode=mode)
+    run_sync(Desk().workflow, "Go.", backend=model, **watching)  # type: ignore[arg-type]  # options of a test
+    return model.requests
+
+
+OWN_WORDS = MARKED + b"".join(body for mode in MODES for body in secretive("?", "", mode)).decode()
+"""What forge itself says in such a run: no secret."""
+secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(lambda text: len(text) >= 4 and text not in OWN_WORDS)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(secret=secrets, around=st.text(max_size=10), mode=st.sampled_from(MODES))
+def test_whatever_the_secret_it_is_not_written(tmp_path: Path, secret: str, around: str, mode: Mode) -> None:
+    path = tmp_path / "run.jsonl"
+    path.unlink(missing_ok=True)
+    secretive(secret, around, mode, journal=str(path), redact=Redact(arguments=("look.what",)))
     for line in path.read_bytes().splitlines()[1:]:
         assert not _says(msgspec.json.decode(line), secret)
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from forge.backends.doctor.facts import Facts, constrains
 from forge.backends.profile import Profile
 from stages.serialize import Mode
+from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
 
 
@@ -22,6 +23,7 @@ def choose(facts: Facts, known: Profile) -> Profile:
         mode=_mode(facts, known, constrain),
         constrain=constrain,
         native_calls=native,
+        tool_choice=_tool_choice(facts, known) if native else "none",
         # A template that is shown says more than one refusal does: it is asked at each connection.
         alternating=known.alternating if facts.template is not None else facts.alternating,
         tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
@@ -39,6 +41,13 @@ def _constrain(facts: Facts, known: Profile) -> Constrain:
     )
     found = next((way for obeyed, way in tried if obeyed), None)
     return found or (known.constrain if all(obeyed is None for obeyed, _ in tried) else "none")
+
+
+def _tool_choice(facts: Facts, known: Profile) -> ToolChoice:
+    if facts.required is None and facts.named is None:
+        return known.tool_choice
+    # A name alone is no use: where several tools may be called, a call of any is demanded.
+    return "none" if not facts.required else "named" if facts.named else "required"
 
 
 def _mode(facts: Facts, known: Profile, constrain: Constrain) -> Mode:

@@ -1,0 +1,27 @@
+"""Simpler: a tool with nothing but what it must be given, for a model that gets the rest wrong (D25)."""
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from stages.tool import ToolSpec
+
+_PLAIN = frozenset({"type", "properties", "required", "additionalProperties", "title", "description", "$defs"})
+"""Keywords beside which the properties that are not required can simply be left out."""
+
+
+def simpler(tool: ToolSpec) -> ToolSpec:
+    """The tool without its optional arguments, where it only reads; the same tool where there is nothing to leave out.
+
+    Optional arguments of a write often say how much of it: left out, it may do more than was meant.
+    """
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if tool.effect != "read" or not isinstance(properties, dict) or not isinstance(required, list):
+        return tool
+    needed = {name: kind for name, kind in properties.items() if name in required}
+    if needed == properties or not schema.keys() <= _PLAIN:
+        return tool
+    return replace(
+        tool, parameters=Raw(msgspec.json.encode(schema | {"properties": needed, "additionalProperties": False}))
+    )
