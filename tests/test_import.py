@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 HEAVY = (
     "anthropic",
     "csv",
-    "dataclasses",
     "difflib",
     "docstring_parser",
     "email",
