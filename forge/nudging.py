@@ -18,8 +18,8 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
     found = [f"nudges: {kind!r} is no kind; the kinds are: {', '.join(KINDS)}" for kind in nudges if kind not in KINDS]
     for kind, given in nudges.items():
         if not isinstance(given, str):
-            found += [] if callable(given) else [f"nudges: {kind!r} is {given!r}; it must be a text or a function"]
-        elif not given.strip():
+            continue
+        if not given.strip():
             found.append(f"nudges: the text for {kind!r} is empty; the model would be told nothing")
         else:
             found += [

@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Generic, ParamSpec, TypeVar, get_args, overload
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
+from forge.kinds import foreign
 from forge.signature import Signature, describe
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
@@ -26,7 +29,7 @@ def grounds(given: Grounds) -> tuple[Grounded, ...]:
     return tuple(Grounded(argument=name) for name in _several(given))
 
 
-def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+def _several(names: str | Sequence[T]) -> tuple[str | T, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -102,7 +105,9 @@ def tool(
     `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; as a mapping,
     an argument and the tool, or tools, whose result has to have it.
     """
-    needed = (prerequisites,) if isinstance(prerequisites, str) else prerequisites
+    wrong = foreign({"prerequisites": prerequisites, "grounded": grounded}, tool.__annotations__)
+    needed = () if "prerequisites" in wrong else _several(prerequisites)
+    seen = () if "grounded" in wrong else grounds(grounded)
 
     def make(function: Callable[P, R]) -> Tool[P, R]:
         described = describe(function)
@@ -121,10 +126,10 @@ def tool(
             idempotent=idempotent,
             max_parallel=max_parallel,
             result_limit=result_limit,
-            grounded=grounds(grounded),
+            grounded=seen,
         )
         problems = () if isinstance(described, Signature) else described
-        return Tool(function, spec, (*problems, *_mistakes(spec)))
+        return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))
 
     return make if function is None else make(function)
 
@@ -143,7 +148,10 @@ def respond_tool() -> Tool[[str], str]:
     return tool(effect="terminal", idempotent=True)(respond)
 
 
-def _mistakes(spec: ToolSpec) -> tuple[str, ...]:
+def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    hints = {option.name: option.type for option in structs.fields(spec)}
+    if wrong := {**before, **foreign(structs.asdict(spec), hints)}:
+        return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
     found = []
     if not _NAME.fullmatch(spec.name):
         found.append(f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most")

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cached_property
+from itertools import chain
 from typing import Self
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from forge.definition import OnText, compaction_mistakes, mistakes, view_mistake
 from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
-from forge.kinds import refuse_foreign
+from forge.kinds import foreign
 from forge.loop import Finished
 from forge.nudging import Nudges, nudge_mistakes
 from forge.opening import following, opening
@@ -34,6 +35,9 @@ from stages.summary import Summarize
 from stages.verdict import Guard
 from stages.warnings import ContextWarning
 from stages.wire.prompted import Form
+
+LIKES = ({"compact_at", "compact_to"}, {"price", "max_cost"}, {"tools", "terminal_tool"})
+"""Options that are judged together: where one cannot be read, nothing is said of the other."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,8 +127,25 @@ class Workflow:
     _without: frozenset[str] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
-        refuse_foreign(vars(self))
-        if problems := (
+        hints = {option.name: option.type for option in fields(self) if option.init}
+        wrong = foreign({name: getattr(self, name) for name in hints}, hints)
+        if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
+            raise DefinitionError(problems)
+
+    def _beside(self, wrong: Collection[str]) -> tuple[str, ...]:
+        """The mistakes beside those options of another kind, found with the defaults for them and for their likes."""
+        unread = {*wrong}.union(*(likes for likes in LIKES if not likes.isdisjoint(wrong)))
+        defaults = {option.name: option.default for option in fields(self) if option.name in unread}
+        if MISSING in defaults.values():
+            return ()
+        readable = copy.copy(self)
+        vars(readable).update(defaults)
+        return readable.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The mistakes in what it says, a sentence each: none, or it could not have been made."""
+        return (
             *(problem for made in self._tools for problem in made.problems),
             *mistakes(self.rules, self.budget, self._ends),
             *warning_mistakes(self.context_thresholds, self.iteration_warning),
@@ -132,8 +153,7 @@ class Workflow:
             *view_mistakes(self.reasoning_replay, self.failed_attempts),
             *nudge_mistakes(self.nudges or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
-        ):
-            raise DefinitionError(problems)
+        )
 
     @cached_property
     def _tools(self) -> tuple[Tool[..., object], ...]:

@@ -5,6 +5,7 @@ import pytest
 from forge import TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from stages.message import System, User
+from stages.order import Use
 from stages.tool import Prerequisite
 
 
@@ -46,17 +47,35 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"required_steps": "lok"}, "required_steps: there is no tool named 'lok'"),
         ({"max_tokens": 0}, "max_tokens is 0; it must be more than 0"),
         ({"max_seconds": -1.5}, "max_seconds is -1.5; it must be more than 0"),
-        ({"tools": look}, "it must be a list of functions"),
-        ({"tools": {"look": look}}, "it must be a list of functions"),
+        ({"tools": look}, "it must be a list, each a Tool or a function"),
+        ({"tools": {"look": look}}, "it must be a list, each a Tool or a function"),
+        ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
         ({"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),
         ({"compactor": 3}, "compactor is 3; it must be a function"),
-        ({"guards": 3}, "guards is 3; it must be a list of functions"),
-        ({"guards": [3]}, "guards: 3 is no function of a state and its calls"),
-        ({"order": ["look"]}, "order: 'look' is no Use"),
-        ({"families": [3]}, "families: 3 is no Family"),
+        ({"guards": 3}, "guards is 3; it must be a list, each a function"),
+        ({"guards": [3]}, "guards[0] is 3; it must be a function"),
+        ({"order": ["look"]}, "order[0] is 'look'; it must be a Use"),
+        ({"families": [3]}, "families[0] is 3; it must be a Family"),
         ({"ladder": "pin"}, "ladder is 'pin'; it must be a Ladder"),
-        ({"summarize": "yes"}, "summarize is 'yes'; it must be a bool or Summarize"),
-        ({"context_thresholds": 0.5}, "context_thresholds is 0.5; it must be a list, each a float or int"),
+        ({"summarize": "yes"}, "summarize is 'yes'; it must be True or False or a Summarize"),
+        ({"context_thresholds": 0.5}, "context_thresholds is 0.5; it must be a list, each a number"),
+        ({"max_iterations": "10"}, "max_iterations is '10'; it must be a whole number"),
+        ({"max_iterations": True}, "max_iterations is True; it must be a whole number"),
+        ({"max_seconds": float("nan")}, "max_seconds is nan; it must be a number or None"),
+        ({"system_prompt": None}, "system_prompt is None; it must be a text"),
+        ({"compact_at": "a"}, "compact_at is 'a'; it must be a number"),
+        ({"price": 3}, "price is 3; it must be a Price or None"),
+        ({"terminal_tool": 5}, "terminal_tool is 5; it must be a text or a list, each a text"),
+        ({"required_steps": [look]}, "required_steps[0] is <"),
+        ({"completion_checks": {"finish": 5}}, "completion_checks['finish'] is 5; it must be a function"),
+        ({"nudges": {"arguments": 3}}, "nudges['arguments'] is 3; it must be a text or a function"),
+        ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a text or a list"),
+        ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
+        ({"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a text, a function or None"),
+        ({"guards": [TieredCompact]}, "guards[0] is the class TieredCompact; write TieredCompact()"),
+        ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
+        ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a text"),  # type: ignore[call-overload]  # wrong on purpose
+        ({"tools": [tool(grounded=3)(look.function), finish]}, "tool look: grounded is 3; it must be a text, a list"),  # type: ignore[call-overload]  # wrong on purpose
         ({"reasoning_replay": "all"}, "reasoning_replay is 'all'; it must be one of none, keep-last, full"),
         ({"failed_attempts": "drop"}, "failed_attempts is 'drop'; it must be one of keep, collapse"),
         ({"max_tool_errors": -1}, "max_tool_errors is -1"),
@@ -93,6 +112,14 @@ def test_all_mistakes_are_said_at_once() -> None:
     found = problems(tools=[look, bare, finish], required_steps=["nope"], terminal_tool="end", max_iterations=0)
     assert len(found) == 4
     assert any("bare" in problem and "what" in problem for problem in found)
+
+
+def test_mistakes_of_every_kind_are_said_at_once_and_none_that_only_follows_from_another() -> None:
+    found = problems(max_iterations="10", compact_at="a", compact_to=0.9, price="low", max_cost=1.0, required_steps="x")
+    assert [problem.split(" is ")[0] for problem in found[:3]] == ["max_iterations", "price", "compact_at"]
+    assert found[3:] == ("required_steps: there is no tool named 'x'; the tools are: look, write, finish",)
+    (only,) = problems(terminal_tool=3, on_text="nudge")
+    assert only.startswith("terminal_tool is 3")
 
 
 def test_a_tool_is_still_a_function() -> None:
