@@ -68,6 +68,14 @@ class WatcherError(ForgeError):
     """`on_chunk` raised; the exception is this one's `__cause__`. The request is closed, and the run ends here."""
 
 
+class CallbackError(ForgeError):
+    """A function of the user's own failed, a guard say; `place` says where it was given, `__cause__` what it raised."""
+
+    def __init__(self, message: str, place: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 class WorkflowCancelledError(ForgeError):
     """The user cancelled."""
 

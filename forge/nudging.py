@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import get_args
 
+from forge.callbacks import placed
 from forge.template import fill, placeholders
 from stages.reword import Correction, NudgeKind, Reword
 
@@ -32,7 +33,11 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
 
 def rewords(nudges: Nudges) -> dict[NudgeKind, Reword]:
     """All of them as functions."""
-    return {kind: _filling(given) if isinstance(given, str) else given for kind, given in nudges.items()}
+    return {kind: _function(kind, given) for kind, given in nudges.items()}
+
+
+def _function(kind: NudgeKind, given: str | Reword) -> Reword:
+    return _filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str)
 
 
 def _filling(template: str) -> Reword:

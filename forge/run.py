@@ -8,6 +8,7 @@ from typing import TypedDict, TypeVar, Unpack
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
+from forge.callbacks import awaited
 from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
@@ -185,7 +186,7 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))
-    return interpreter(send, partial(workflow.execute, heard=heard), watching.get("ask", nobody))
+    return interpreter(send, partial(workflow.execute, heard=heard), awaited(watching.get("ask", nobody), "ask"))
 
 
 def reached(backend: Backend | str) -> Backend:

@@ -2,19 +2,23 @@
 
 import logging
 from functools import partial
+from types import NoneType
 
 from msgspec.structs import replace
 
+from forge.callbacks import keeping, placed
 from forge.connection import Connection
 from forge.nudging import rewords
 from forge.workflow import Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
-from stages.compaction import Compactor, ContextBudget, TieredCompact
+from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
 from stages.guesses import kept
+from stages.halt import CannotFit
 from stages.pipeline import falling_back
 from stages.reading import Read, reader
 from stages.recall import RECALL
 from stages.rescue import Family
+from stages.rescue.found import Read as Found
 from stages.rescue.template import Markers, template_family
 from stages.reword import reword
 from stages.rules import Rules
@@ -29,7 +33,7 @@ from stages.wire.prompted import JSON, Form
 
 def turn_of(workflow: Workflow, connection: Connection) -> Stage:
     """One turn: its stages composed."""
-    return pipeline(*stages_of(workflow, connection).values())
+    return keeping(pipeline(*stages_of(workflow, connection).values()))
 
 
 def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
@@ -106,7 +110,8 @@ def _context(workflow: Workflow, connection: Connection, mode: Mode) -> ContextB
 
 
 def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
-    compactor: Compactor = workflow.compactor or TieredCompact()
+    own = workflow.compactor
+    compactor: Compactor = placed(own, "compactor", Compacted, CannotFit) if own else TieredCompact()
     policy = Summarize() if workflow.summarize is True else workflow.summarize
     asked = {"summarize": summarize(policy, compactor, budget)} if policy else {}
     return {**asked, "compact": compact(compactor, budget)}
@@ -115,7 +120,9 @@ def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
 def _warnings(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
     """What the model is told of the run's own limits, where the workflow wants it."""
     thresholds, left = tuple(workflow.context_thresholds), workflow.iteration_warning
-    context = warn_of_context(thresholds, budget, workflow.on_context_threshold)
+    said = workflow.on_context_threshold
+    said = placed(said, "on_context_threshold", str, NoneType) if callable(said) else said
+    context = warn_of_context(thresholds, budget, said)
     return {
         **({"warn_of_context": context} if thresholds else {}),
         **({"warn_of_calls": warn_of_calls(workflow.rules, left)} if left else {}),
@@ -153,7 +160,11 @@ def _validate(workflow: Workflow, markers: Markers | None, form: Form, *, in_tex
 def _grammars(workflow: Workflow, markers: Markers | None) -> tuple[Family, ...]:
     """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
     derived = (template_family(markers),) if markers else ()
-    return (*workflow.families, *derived, *rescue.FAMILIES)
+    own = (
+        replace(family, read=placed(family.read, f"families[{i}].read", Found, NoneType))
+        for i, family in enumerate(workflow.families)
+    )
+    return (*own, *derived, *rescue.FAMILIES)
 
 
 def _mode(rules: Rules, connection: Connection) -> Mode:

@@ -5,10 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cached_property
 from itertools import chain
+from types import NoneType
 from typing import Self
 
 from msgspec.structs import replace
 
+from forge.callbacks import placed
 from forge.definition import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
 from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
@@ -32,7 +34,7 @@ from stages.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, Repair
 from stages.schema import Check, checker
 from stages.state import Budget, Completed, Price, State
 from stages.summary import Summarize
-from stages.verdict import Guard
+from stages.verdict import Allow, Block, Guard, Stop
 from stages.warnings import ContextWarning
 from stages.wire.prompted import Form
 
@@ -219,9 +221,12 @@ class Workflow:
     @property
     def named_guards(self) -> dict[str, Guard]:
         """The guards in the order in which they are asked, by name: that of the function, or of what it was made by."""
+        checks = self.completion_checks or {}
         limit = () if self.budget.tool_calls is None else (tool_calls(self.rules),)
-        ends = (completion(self.completion_checks),) if self.completion_checks else ()
-        all_of_them = (*guards_of(self.rules), *limit, *ends, *self.guards)
+        checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
+        ends = (completion(checked),) if checked else ()
+        own = (placed(guard, f"guards[{i}]", Allow, Block, Stop) for i, guard in enumerate(self.guards))
+        all_of_them = (*guards_of(self.rules), *limit, *ends, *own)
         names = [_name(guard) for guard in all_of_them]
         numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
         named = zip(numbered, all_of_them, strict=True)

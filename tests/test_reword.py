@@ -6,7 +6,7 @@ import re
 import pytest
 
 from forge import Workflow, run_sync
-from forge.errors import DefinitionError
+from forge.errors import CallbackError, DefinitionError
 from forge.guardrails import CallModel, Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages import nudges
@@ -68,7 +68,7 @@ def test_a_good_call_beside_a_refused_one_is_still_told_to_come_again() -> None:
 
 
 def test_a_function_that_gives_no_text_is_a_mistake_of_its_author() -> None:
-    with pytest.raises(TypeError, match="nudges of the kind 'retry' gave None; it must give a text"):
+    with pytest.raises(CallbackError, match="returned None; it must return str"):
         nudged(["Hm."], retry=lambda wrong: None)
 
 

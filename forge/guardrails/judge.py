@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Result, Success
 
+from forge.callbacks import keeping
 from forge.errors import ForgeError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
 from forge.loop import Finished, Halted
@@ -48,7 +49,7 @@ def _written(state: State, _: Ready) -> Result[State, Halt]:
 
 def judge_of(workflow: Workflow) -> Stage:
     """The pipeline of a foreign loop: the workflow's own, without what makes a request."""
-    return pipeline(_written, *judging(workflow).values())
+    return keeping(pipeline(_written, *judging(workflow).values()))
 
 
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:

@@ -8,7 +8,7 @@ import pytest
 
 from forge import Finished, Halted, Workflow, respond_tool, resume, run_or_raise, run_sync
 from forge import errors as forge_errors
-from forge.errors import DefinitionError
+from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
 from stages.effect import Fault, RawCall, Reply, Usage
@@ -140,13 +140,13 @@ def test_a_grammar_of_one_s_own_is_one_option() -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (None, "a guard answered None"),
+        (None, "returned None; it must return Allow"),
         (Block(kind=Kind.STEP_NUDGE, counter="retries", corrections=()), "one correction"),
     ],
 )
 def test_a_guard_that_answers_wrongly_never_lets_a_call_through(answer: object, says: str) -> None:
     desk = Desk(guards=[lambda _state, _calls: answer])
-    with pytest.raises((TypeError, ValueError), match=says):
+    with pytest.raises((CallbackError, ValueError), match=says):
         run_sync(desk.workflow, "Go.", backend=Scripted([LOOK]))
     assert desk.log == []
 

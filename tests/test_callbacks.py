@@ -1,0 +1,114 @@
+"""The user's own functions: one that fails, or returns nonsense, is named with its place, and nothing is lost."""
+
+import asyncio
+from collections.abc import Mapping
+from types import NoneType
+
+import msgspec
+import pytest
+from returns.result import Success
+
+from forge import Workflow, resume, run_sync, tool
+from forge.errors import CallbackError
+from forge.guardrails import Guardrails
+from forge.interpreters import Asker
+from forge.interpreters.scripted import Line, Scripted, call
+from stages.effect import Ask, Rejected
+from stages.rescue import Family
+from stages.rescue.names import Names
+from stages.state import State
+from stages.verdict import Allow
+from tests.flows import Desk
+
+LOOK, WRITE, END = call("look", what="a"), call("write", what="a", text="x"), call("finish", result="ok")
+
+
+def broken(*_: object) -> str:
+    return str(1 // 0)
+
+
+def read(text: str, position: int, names: Names) -> None:
+    broken()
+
+
+async def pager(_: Ask) -> Rejected:
+    raise OSError("the pager is off")
+
+
+class Broken:
+    def __call__(self, *_: object) -> None:
+        raise KeyError("nobody")
+
+
+OWN = Family(name="own", first="@", opener="@", read=read)
+EARLY = {"compact_at": 0.001, "compact_to": 0.001}
+ALLOWS, NOTHING = (lambda *_: Allow()), (lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("options", "script", "rest", "place", "says"),
+    [
+        ({"guards": [ALLOWS, broken]}, [LOOK], [END], "guards[1]", "broken, raised ZeroDivisionError"),
+        (
+            {"guards": [Broken()]},
+            [LOOK],
+            [END],
+            "guards[0]",
+            "Broken, raised KeyError: 'nobody' (test_callbacks.py, line",
+        ),
+        ({"guards": [NOTHING]}, [LOOK], [END], "guards[0]", "returned None; it must return Allow or Block or Stop"),
+        ({"compactor": broken, **EARLY}, [], [LOOK, END], "compactor", "broken, raised"),
+        ({"compactor": NOTHING, **EARLY}, [], [LOOK, END], "compactor", "returned None; it must return Compacted or"),
+        ({"completion_checks": {"finish": broken}}, [LOOK, END], [], "completion_checks['finish']", "broken, raised"),
+        (
+            {"completion_checks": {"finish": ALLOWS}},
+            [LOOK, END],
+            [],
+            "completion_checks['finish']",
+            "must return str or",
+        ),
+        ({"nudges": {"retry": broken}}, ["Hm."], [LOOK, END], "nudges['retry']", "broken, raised"),
+        ({"nudges": {"retry": NOTHING}}, ["Hm."], [LOOK, END], "nudges['retry']", "returned None; it must return str"),
+        (
+            {"context_thresholds": [0.001], "on_context_threshold": broken},
+            [],
+            [LOOK, END],
+            "on_context_threshold",
+            "broken, raised",
+        ),
+        ({"families": [OWN]}, ["@look"], [LOOK, END], "families[0].read", "read, raised"),
+    ],
+)
+def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_mended(
+    options: Mapping[str, object], script: list[Line], rest: list[Line], place: str, says: str
+) -> None:
+    with pytest.raises(CallbackError) as caught:
+        run_sync(Desk(**options).workflow, "Go.", backend=Scripted(script))
+    error = caught.value
+    assert error.place == place
+    assert str(error).startswith(f"{place}, ")
+    assert says in str(error)
+    assert isinstance(error.__cause__, NoneType if "must return" in says else ZeroDivisionError | KeyError)
+    assert error.state is not None
+    saved = msgspec.json.decode(msgspec.json.encode(error.state), type=State)
+    result = asyncio.run(resume(Desk().workflow, saved, backend=Scripted(rest)))
+    assert isinstance(result, Success)
+    assert result.unwrap().value == "ok"
+
+
+@pytest.mark.parametrize("ask", [pager, NOTHING])
+def test_one_that_is_asked_for_leave(ask: Asker) -> None:
+    @tool(approval=True)
+    def finish() -> None:
+        """Finish."""
+
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish")
+    with pytest.raises(CallbackError, match=r"^ask, .* raised (OSError: the pager is off|TypeError)") as caught:
+        run_sync(workflow, "Go.", backend=Scripted([call("finish")]), ask=ask)
+    assert caught.value.state is not None
+
+
+def test_in_a_loop_of_the_users_own() -> None:
+    guardrails = Guardrails(Desk(guards=[broken]).workflow)
+    with pytest.raises(CallbackError, match=r"guards\[0\], broken, raised"):
+        guardrails.check(LOOK)
