@@ -23,7 +23,7 @@ from stages.compaction import NoCompact
 from stages.pipeline import Stage
 from stages.rules import RepairLimits
 from stages.schema import Check, Fits, Misfit, Problem
-from stages.state import Answered, Executed, Ready
+from stages.state import Answered, Edited, Executed, Ready
 
 Where = Literal["reply", "prompt"]
 """What a guardrail works on: what the model answered and what came of it, or what it is shown."""
@@ -78,7 +78,7 @@ def _acted(run: list[Step], turn: Stage, where: Where) -> Iterator[Acted]:
     for before, after in pairwise(run):
         if after.outcome is not None or (where == "prompt") != isinstance(before.state.phase, Ready):
             continue
-        if not isinstance(before.state.phase, Ready | Answered | Executed):
+        if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
             continue
         did = decision(before.state, after.halt or after.state)
         moved = turn(before.state)

@@ -26,10 +26,9 @@ from stages.effect import (
 from stages.halt import BackendFailed, Halt
 from stages.message import ToolCall
 from stages.progress import digests
-from stages.state import Answered, Awaiting, Batch, Budget, Executed, Ledger, Ready, State
+from stages.state import Answered, Awaiting, Batch, Budget, Edited, Executed, Ledger, Ready, State
 from stages.summary import summarized, unsummarized
 from stages.tokens import Report, calibrated
-from stages.wire.valid import is_object
 
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
@@ -63,7 +62,7 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Execute(calls=calls), Results(results=results) if [c.id for c in calls] == [r.call_id for r in results]:
             return Success(_executed(state, phase.batch, outcome))
         case Ask(), Approved() | Rejected() if outcome.digest == phase.effect.digest:
-            return Success(state.to(Executed(batch=_decided(phase.batch, phase.effect, outcome))))
+            return Success(state.to(_decided(phase.batch, phase.effect, outcome)))
         case _:
             raise ValueError(
                 f"{type(outcome).__name__} does not answer the {type(phase.effect).__name__} that is awaited"
@@ -94,7 +93,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     `begun`: what the state awaits may have been begun.
     """
     phase = state.phase
-    if not isinstance(phase, Awaiting | Executed) or not phase.batch.calls:
+    if not isinstance(phase, Awaiting | Edited | Executed) or not phase.batch.calls:
         return state.to(Ready())
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
     unrun = tuple(_cut_short(call, awaited) for call in waiting(phase.batch))
@@ -168,15 +167,10 @@ def _later(budget: Budget, seconds: float) -> Budget:
     return budget if budget.seconds is None else replace(budget, seconds=max(0.0, budget.seconds - seconds))
 
 
-def _decided(batch: Batch, ask: Ask, decision: Approved | Rejected) -> Batch:
+def _decided(batch: Batch, ask: Ask, decision: Approved | Rejected) -> Edited | Executed:
     if isinstance(decision, Rejected):
         reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt)
-        return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
-    edited = decision.edited
-    # Damaged arguments in a history are refused by servers for good (B24).
-    if edited is not None and not is_object(edited):
-        reason = f"{ask.call.name} was approved with edited arguments that are no JSON object"
-        return replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason)))
-    call = ask.call if edited is None else replace(ask.call, arguments=edited)
-    calls = tuple(call if c.id == call.id else c for c in batch.calls)
-    return replace(batch, calls=calls, approved=(*batch.approved, call.id))
+        return Executed(batch=replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason))))
+    if decision.edited is not None:
+        return Edited(batch=batch, ask=ask, arguments=decision.edited)
+    return Executed(batch=replace(batch, approved=(*batch.approved, ask.call.id)))

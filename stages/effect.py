@@ -51,12 +51,14 @@ class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
 class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
     """Ask a person whether this very call may run; `digest` binds the answer to it (D15).
 
-    `in_doubt`: it was begun before, and nobody knows whether it took effect; a yes makes it again.
+    `in_doubt`: it was begun before, and nobody knows whether it took effect; a yes makes it again. `problem`: what is
+    wrong with the arguments that it was approved with a moment ago; to answer so again is a no.
     """
 
     call: ToolCall
     digest: str
     in_doubt: bool = False
+    problem: str = ""
 
 
 Effect = Send | Execute | Ask
@@ -198,7 +200,10 @@ class Results(Struct, frozen=True, kw_only=True, tag="results"):
 
 
 class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
-    """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any."""
+    """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any.
+
+    These are held to what the model's are: the tool's schema, and the guards (`stages.edits`).
+    """
 
     digest: str
     edited: str | None = None

@@ -6,13 +6,14 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages.batch import messages
+from stages.edits import accepted, judged, objection, refused, told
 from stages.effect import Refused
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.pipeline import Stage, on
+from stages.pipeline import Stage, on, pipeline
 from stages.progress import canonical, in_vain
 from stages.rules import OnViolation
-from stages.state import Attempt, Batch, Ready, State, Vetted
+from stages.state import Attempt, Batch, Edited, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop
 
 Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
@@ -23,7 +24,8 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
     """Hand on a Vetted state with the calls that every guard allows; without any, a Ready one with corrections.
 
     A batch is refused whole once. If a call of it that was fine comes back in another that is refused, it runs: the
-    same is never refused in the same way twice (D32).
+    same is never refused in the same way twice (D32). What a person wrote, in an Edited state, is asked about too; it
+    is no mistake of the model's, and counts as none.
     """
 
     @on(Vetted)
@@ -51,7 +53,22 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
         vetted = replace(phase, refused=refused) if refused else phase
         return Success(state.to(vetted) if calls else _refused(state, vetted))
 
-    return stage
+    @on(Edited)
+    def edited(state: State, phase: Edited) -> Result[State, Halt]:
+        if not phase.fit:
+            return Success(state)
+        calls, as_told = judged(phase), told(state, phase)
+        for guard in guards:
+            match guard(as_told, calls):
+                case Stop(halt=halt):
+                    return Failure(halt)
+                case Block() as block if problem := objection(block, phase):
+                    return Success(state.to(refused(phase, problem)))
+                case _:
+                    pass
+        return Success(state.to(accepted(phase)))
+
+    return pipeline(stage, edited)
 
 
 def _kept(phase: Vetted, calls: tuple[ToolCall, ...], notice: str) -> Vetted:

@@ -35,10 +35,14 @@ class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person is asked about a call; `in_doubt`: about making it again, after one that may have succeeded."""
+    """A person is asked about a call; `in_doubt`: about making it again, after one that may have succeeded.
+
+    `problem`: what is wrong with the arguments that they gave it.
+    """
 
     call: ToolCall
     in_doubt: bool = False
+    problem: str = ""
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
@@ -219,8 +223,8 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.view), *narrowed, started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
-        case Awaiting(effect=Ask(call=call, in_doubt=in_doubt)):
-            return (ApprovalAsked(call=call, in_doubt=in_doubt),)
+        case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):
+            return (ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem),)
         case Answered(reply=reply):
             return (ModelReplied(turn=ledger.turn, reply=reply),)
         case Executed(batch=batch):

@@ -219,6 +219,11 @@ def not_approved(name: str, why: str, *, in_doubt: bool) -> str:
     return f"{name} was not approved: {why}{'. It may have taken effect before' if in_doubt else ''}"
 
 
+def badly_edited(name: str, problem: str) -> str:
+    """For a call that a person allowed with arguments that must not run."""
+    return f"{name} was approved with other arguments, and these are wrong: {problem}"
+
+
 def too_many_calls(name: str, most: int) -> str:
     """For a call beyond the maximum of one reply."""
     return f"{name} was not run: of one reply, the first {most} calls are run. Call it again if it is still needed."

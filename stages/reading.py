@@ -153,7 +153,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
             case Fits(arguments=arguments, repairs=coerced):
                 return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
             case Misfit(problems=problems):
-                text = nudges.bad_arguments(call.name, tuple(map(_sentence, problems)), cut=cut)
+                text = nudges.bad_arguments(call.name, tuple(map(in_a_sentence, problems)), cut=cut)
                 return replace(judged, fault="bad_arguments", correction=text)
             case other:
                 assert_never(other)
@@ -203,6 +203,7 @@ def _mended(call: FoundCall) -> FoundCall:
     return replace(call, arguments=found.text, repairs=call.repairs + found.repairs, cost=call.cost + found.cost)
 
 
-def _sentence(problem: Problem) -> str:
+def in_a_sentence(problem: Problem) -> str:
+    """What does not fit, and where."""
     where = f"{problem.path}: " if problem.path else ""
     return f"{where}expected {problem.expected}, got {problem.found}"

@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.compaction.budget import ContextBudget
-from stages.effect import CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request, Usage
+from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request, Usage
 from stages.message import Assistant, History, Message, ToolCall, size
 from stages.tokens import START, Report, length
 
@@ -247,6 +247,15 @@ class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
     refused: tuple[Refused, ...] = ()
 
 
+class Edited(Struct, frozen=True, kw_only=True, tag="edited"):
+    """A person approved the call of `ask` with arguments of their own; `fit`: they fit the tool's schema."""
+
+    batch: Batch
+    ask: Ask
+    arguments: str
+    fit: bool = False
+
+
 class Executed(Struct, frozen=True, kw_only=True, tag="executed"):
     """Part of the batch, or all of it, has come back."""
 
@@ -275,7 +284,7 @@ class Done(Struct, frozen=True, kw_only=True, tag="done"):
     outcome: Ending
 
 
-Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Executed | Done
+Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Executed | Done
 
 
 class State(Struct, frozen=True, kw_only=True):

@@ -1,19 +1,22 @@
 """The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
 
 from collections.abc import Mapping
+from typing import assert_never
 
+from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges, rescue
+from stages.edits import refused
 from stages.effect import Reply
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User
-from stages.pipeline import Stage, on
-from stages.reading import Judged, Reading, reader
+from stages.pipeline import Stage, on, pipeline
+from stages.reading import Judged, Reading, in_a_sentence, reader
 from stages.rescue import Family
 from stages.rules import Rules, legal, pending
-from stages.schema import Check
-from stages.state import Answered, Done, Ready, Said, State, Vetted
+from stages.schema import Check, Fits, Misfit, checker
+from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
 from stages.wire import prompted, valid
 
 
@@ -25,7 +28,7 @@ def validate(
     checks: Mapping[str, Check] | None = None,
     form: prompted.Form = prompted.JSON,
 ) -> Stage:
-    """Read the reply of an Answered state.
+    """Read the reply of an Answered state; check what a person wrote in an Edited one.
 
     Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
@@ -35,7 +38,8 @@ def validate(
     asked for.
     """
     known = rescue.FAMILIES if families is None else families
-    read = reader(rules, in_text=in_text, families=known, checks=checks, form=form)
+    compiled = checks or {tool.name: checker(tool.parameters) for tool in rules.tools}
+    read = reader(rules, in_text=in_text, families=known, checks=compiled, form=form)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> Result[State, Halt]:
@@ -55,7 +59,19 @@ def validate(
         )
         return Success(state.note(ids=ids, retries=0).to(vetted))
 
-    return stage
+    @on(Edited)
+    def edited(state: State, phase: Edited) -> Result[State, Halt]:
+        if phase.fit:
+            return Success(state)
+        match compiled[phase.ask.call.name](phase.arguments):
+            case Fits(arguments=arguments):
+                return Success(state.to(replace(phase, arguments=arguments, fit=True)))
+            case Misfit(problems=problems):
+                return Success(state.to(refused(phase, "; ".join(map(in_a_sentence, problems)))))
+            case other:
+                assert_never(other)
+
+    return pipeline(stage, edited)
 
 
 def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Result[State, Halt]:

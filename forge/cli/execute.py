@@ -111,6 +111,7 @@ def _again(options: argparse.Namespace, journal: Path) -> str:
 async def ask_person(effect: Ask) -> Approved | Rejected:
     """Whoever sits at the terminal decides; anything but yes is no."""
     before = "it was begun before, and may have taken effect: " if effect.in_doubt else ""
+    before += f"these arguments are wrong: {printable(effect.problem)}; " if effect.problem else ""
     question = f"     {before}may {effect.call.name} {printable(effect.call.arguments)} run? [y/N] "
     try:
         answer = await in_thread(lambda: input(question), unheard)

@@ -86,8 +86,8 @@ class View:
                 self._line("ladder", f"no progress: offered are {', '.join(tools)}", "yellow")
             case events.ModeChanged(mode=mode):
                 self._line("ladder", f"no progress: {mode} from now on", "yellow")
-            case events.ApprovalAsked(call=call, in_doubt=in_doubt):
-                why = ", as it may have run already" if in_doubt else ""
+            case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
+                why = ", as it may have run already" if in_doubt else f": {problem}" if problem else ""
                 self._line("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")
             case events.MessageAdded():
                 pass  # replies, results and nudges are shown as they come

@@ -35,9 +35,13 @@ class RunCalls(Struct, frozen=True, kw_only=True):
 
 
 class AskPerson(Struct, frozen=True, kw_only=True):
-    """A tool wants a person's yes: ask, then `approve` or `reject`."""
+    """A tool wants a person's yes: ask, then `approve` or `reject`.
+
+    `problem`: what is wrong with the arguments that it was approved with a moment ago; to give such again is a no.
+    """
 
     call: Call
+    problem: str = ""
 
 
 class Nudge(Struct, frozen=True, kw_only=True):

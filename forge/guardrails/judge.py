@@ -119,8 +119,8 @@ def next_action(checkpoint: Checkpoint) -> Action:
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             later = [call for call in waiting(batch) if call not in calls]
             return RunCalls(calls=_calls(calls, checkpoint.ids), rest=_calls(later, checkpoint.ids))
-        case Awaiting(effect=Ask(call=call)):
-            return AskPerson(call=_calls([call], checkpoint.ids)[0])
+        case Awaiting(effect=Ask(call=call, problem=problem)):
+            return AskPerson(call=_calls([call], checkpoint.ids)[0], problem=problem)
         case Done(outcome=outcome):
             return Finished(outcome=outcome, state=state)
         case _:

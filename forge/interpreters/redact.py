@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.interpreters.marks import Marks
 from stages.batch import digest
-from stages.effect import Ask, Effect, Execute, Outcome, Replied, Reply, Results, Succeeded
+from stages.effect import Approved, Ask, Effect, Execute, Outcome, Replied, Reply, Results, Succeeded
 from stages.reading import Read
 from stages.schema.value import Json
 
@@ -70,6 +70,7 @@ class Redactor:
         self._named = {*rules.arguments}
         self._patterns = [_finder(pattern) for pattern in rules.patterns]
         self._tools: dict[str, str] = {}
+        self._asked = ""
         self._marks = Marks()
         for value in rules.values:
             self._marks.hide(value)
@@ -93,7 +94,10 @@ class Redactor:
                 for call in calls:
                     self._called(call.name, call.arguments)
                 self._tools = {call.id: call.name for call in calls}
+            case Approved(edited=str(arguments)):
+                self._called(self._asked, arguments)
             case Ask(call=call):
+                self._asked = call.name
                 self._called(call.name, call.arguments)
                 # What an answer is bound to is a hash of the arguments: whoever has it can try them out.
                 arguments = str(self._marks.hidden(call.arguments))

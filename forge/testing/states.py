@@ -33,6 +33,7 @@ from stages.state import (
     Budget,
     Completed,
     Done,
+    Edited,
     Ending,
     Executed,
     Folded,
@@ -104,6 +105,7 @@ def _phase(phase: type[Phase], history: History, ledger: Ledger, tools: Sequence
         Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | calls.flatmap(_underway),
         Answered: st.builds(Answered, reply=replies(tools)),
         Vetted: st.builds(Vetted, calls=calls, text=texts(), reasoning=texts()),
+        Edited: calls.flatmap(_edited),
         Executed: calls.flatmap(_executed),
         Done: st.sampled_from(_ENDINGS).map(lambda ending: Done(outcome=ending)),
     }
@@ -130,6 +132,13 @@ def _prepared(folded: Folded) -> Prepared:
 def _underway(calls: tuple[ToolCall, ...]) -> SearchStrategy[Awaiting]:
     effects = (Execute(calls=calls), Ask(call=calls[0], digest=digest(calls[0])))
     return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(calls=calls)))
+
+
+def _edited(calls: tuple[ToolCall, ...]) -> SearchStrategy[Edited]:
+    """The first call was approved with other arguments, which may or may not fit its tool."""
+    ask = Ask(call=calls[0], digest=digest(calls[0]))
+    written = arguments() | texts()
+    return written.map(lambda text: Edited(batch=Batch(calls=calls), ask=ask, arguments=text))
 
 
 def _executed(calls: tuple[ToolCall, ...]) -> SearchStrategy[Executed]:

@@ -91,7 +91,7 @@ def outcomes(draw: st.DrawFn, awaiting: Awaiting) -> Outcome:
         case Execute(calls=calls):
             return Results(results=tuple(draw(result_of(call)) for call in calls))
         case Ask(digest=digest):
-            edited = draw(st.sampled_from([None, '{"text": "edited"}']))
+            edited = draw(st.sampled_from([None, '{"text": "edited"}', '{"text": 1}', "no"]))
             decisions: list[Outcome] = [Approved(digest=digest, edited=edited), Rejected(digest=digest, reason="no")]
             return draw(st.sampled_from(decisions))
 

@@ -17,7 +17,7 @@ from stages.effect import Execute
 from stages.message import Assistant, History, System, Tool
 from stages.pipeline import Stage
 from stages.serialize import Mode
-from stages.state import Answered, Awaiting, Done, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from stages.state import Answered, Awaiting, Done, Edited, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 from tests.property.machine import RULES, TURN, outcomes, reachable, stages_in_order
 from tests.property.strategies import histories
 
@@ -26,8 +26,8 @@ ACTS_IN: dict[str, tuple[type[Phase], ...]] = {
     "fold": (Ready,),
     "serialize": (Folded,),
     "send": (Prepared,),
-    "validate": (Answered,),
-    "enforce": (Vetted,),
+    "validate": (Answered, Edited),
+    "enforce": (Vetted, Edited),
     "execute": (Vetted, Executed),
 }
 STAGES = dict(zip(ACTS_IN, stages_in_order(), strict=True))

@@ -228,13 +228,14 @@ def test_with_nobody_to_ask_the_answer_is_no() -> None:
     assert log == []
 
 
-def test_each_call_is_asked_about_and_an_edit_that_is_no_object_does_not_run() -> None:
+def test_each_call_is_asked_about() -> None:
     log: list[str] = []
     asked: list[str] = []
 
-    async def ask(effect: Ask) -> Approved:
+    async def ask(effect: Ask) -> Approved | Rejected:
         asked.append(effect.call.arguments)
-        return Approved(digest=effect.digest, edited="n=5" if len(asked) == 2 else None)
+        no = Rejected(digest=effect.digest, reason="once is enough")
+        return no if len(asked) == 2 else Approved(digest=effect.digest)
 
     script = Scripted([calls(("pay", {"amount": 5}), ("pay", {"amount": 5})), call("finish")])
     run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask).unwrap()
