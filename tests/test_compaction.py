@@ -1,6 +1,7 @@
 """What each compactor cuts, and when."""
 
 import pytest
+from msgspec.structs import replace
 
 from stages.compaction import Compacted, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact, estimate
 from stages.halt import CannotFit
@@ -18,6 +19,10 @@ def turn(number: int, result: str, reasoning: str = "") -> History:
 def failed(number: int) -> History:
     nudge = User(text="Call a tool.", kind=Kind.RETRY_NUDGE, turn=number)
     return (Assistant(text="Sure, I can do that!", turn=number), nudge)
+
+
+def answers(history: History) -> list[str]:
+    return [m.text for m in history if isinstance(m, Tool)]
 
 
 def compacted(compactor: TieredCompact | SlidingWindowCompact | NoCompact, history: History, tokens: int) -> Compacted:
@@ -40,6 +45,35 @@ def test_phase_1_drops_failed_attempts_and_truncates_old_results_with_their_name
     assert cut.text == "a" * 200 + "\n[Truncated — 800 chars removed]"
     assert (cut.call_id, cut.name) == ("call_2", "look")
     assert result.history[4:] == turn(3, "b" * 500) + turn(4, "c")
+
+
+def test_results_are_cut_oldest_first_and_no_more_of_them_than_the_target_asks_for() -> None:
+    history = ASKED + sum((turn(n, "a" * 1000) for n in range(1, 9)), ()) + turn(9, "b")
+    budget = ContextBudget(tokens=3000, low=0.5)
+    result = TieredCompact(keep_recent=1)(history, budget)
+    assert isinstance(result, Compacted)
+    cut = [len(text) < 1000 for text in answers(result.history)[:-1]]
+    assert cut == sorted(cut, reverse=True)
+    assert {True, False} == set(cut)
+    assert budget.tokens_of(budget.count(result.history)) <= budget.target()
+
+
+def test_where_cutting_is_not_enough_old_exchanges_go_and_the_later_ones_stay_whole() -> None:
+    history = ASKED + sum((turn(n, "a" * 400) for n in range(1, 101)), ())
+    result = compacted(TieredCompact(), history, 2000)
+    assert result.phase == 4
+    assert result.history == ASKED + history[-(len(result.history) - 2) :]
+    assert set(answers(result.history)) == {"a" * 400}
+
+
+def test_a_pinned_call_stays_where_old_exchanges_go_and_its_long_result_is_cut() -> None:
+    said, answer = turn(1, "a" * 4000)
+    assert isinstance(said, Assistant)
+    pinned = (replace(said, pinned=True), answer)
+    result = compacted(TieredCompact(), ASKED + pinned + sum((turn(n, "b" * 40) for n in range(2, 40)), ()), 400)
+    assert pinned[0] in result.history
+    assert len(answers(result.history)[0]) < 300
+    assert len(answers(result.history)) < 39
 
 
 def test_phase_2_leaves_a_stub_for_a_result() -> None:

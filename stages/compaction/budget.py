@@ -71,9 +71,10 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
 
         Sizes of another history are not believed: a compactor may hand its budget on with what it has shortened.
         """
-        if self.sizes is not None and len(self.sizes) == len(history):
-            return Part(messages=history, sizes=self.sizes)
-        return Part(messages=history, sizes=tuple(map(self.weigh if self.reasoning else size, history)))
+        sizes = self.sizes
+        if sizes is None or len(sizes) != len(history):
+            sizes = tuple(map(self.weigh if self.reasoning else size, history))
+        return Part(messages=history, sizes=sizes, size=sum(sizes))
 
     def count(self, messages: Iterable[Message]) -> int:
         """What these messages take in the prompt, in characters."""

@@ -1,14 +1,16 @@
-"""What each tier cuts from the old part of a history. Protected messages stay as they are."""
+"""What each tier cuts from the old part of a history: the oldest first, and no more than is in excess.
+
+Protected messages stay as they are.
+"""
 
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import accumulate
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.compaction.exchange import Span, exchange_around, exchanges, failed, protected
+from stages.compaction.exchange import Span, exchange_around, exchanges, failed, protected, unprotected
 from stages.compaction.part import Part
-from stages.message import CUT_PHASE, Assistant, Kind, Message, Tool, User, size
+from stages.message import AROUND_MESSAGE, AROUND_RESULT, Assistant, History, Kind, Tool, size
 from stages.nudges import recall_hint
 from stages.tokens import fitting, length
 
@@ -25,73 +27,37 @@ STUB = "[Result removed to save context]"
 """What is left of a result that went: the call stays answered, so every server accepts the history (D19)."""
 
 STUB_LENGTH = length(STUB)
-RESULT = Kind.TOOL_RESULT
-
-WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
-"""Kinds of messages that say nothing any more once the model did right: corrections and warnings."""
-
-Change = tuple[int, Message, int]
-"""An index, the message that shall stand there, and what that takes."""
+SMALLEST = AROUND_MESSAGE + AROUND_RESULT + STUB_LENGTH
+"""What an answer takes at least, once it is a stub."""
 
 
-class Survey(Struct, frozen=True, kw_only=True):
-    """What there is to cut, by index: corrections and warnings, and results long enough to be truncated."""
-
-    worthless: list[int]
-    long: list[int]
-
-
-def survey(part: Part) -> Survey:
-    """What the first tier has to do."""
-    found = Survey(worthless=[], long=[])
-    for index, message in enumerate(part.messages):
-        if isinstance(message, Tool):
-            if message.kind is not RESULT:
-                found.worthless.append(index)
-            elif len(message.text) > SHORT and not message.pinned:
-                found.long.append(index)
-        elif isinstance(message, User) and message.kind in WORTHLESS:
-            found.worthless.append(index)
-    return found
-
-
-def opening(part: Part) -> int:
-    """What the messages take that stand at the beginning and never go: the system prompt, the user's request."""
-    return sum(
-        size for _, size in takewhile(lambda pair: protected(pair[0]), zip(part.messages, part.sizes, strict=True))
-    )
-
-
-def attempts(old: Part, worthless: list[int]) -> list[Span]:
-    """Where these corrections stand alone, and where replies stand that had no other answer."""
-    found: list[Span] = []
-    end = 0
-    for index in worthless:
-        if index < end:
-            continue  # it stands in the exchange that was looked at last
-        start, end = exchange_around(old.messages, index)
-        exchange = old.messages[start:end]
-        if not any(map(protected, exchange)) and (len(exchange) == 1 or failed(exchange)):
-            found.append((start, end))
-    return found
-
-
-def truncated(old: Part, long: list[int], *, recall: bool) -> Iterator[Change]:
-    """These results cut to their beginning, where that makes them shorter."""
-    frames: dict[str, int] = {}
-    for index in long:
-        result = old.messages[index]
+def truncated(old: Part, excess: int, *, recall: bool) -> Part:
+    """Results cut to their beginning, where that makes them shorter."""
+    messages, sizes = list(old.messages), list(old.sizes)
+    for index, result in _long(old.messages):
+        if excess <= 0:
+            break
         # What has been cut there before has only its mark to lose.
-        if isinstance(result, Tool) and not result.text.startswith(MARK, TRUNCATE_AT):
+        if not result.text.startswith(MARK, TRUNCATE_AT):
             shorter = beginning(result, TRUNCATE_AT, recall=recall)
-            taken = _frame(result, frames) + length(shorter.text)
-            if taken < old.sizes[index]:
-                yield index, shorter, taken
+            taken = size(shorter)
+            if taken < sizes[index]:
+                excess -= sizes[index] - taken
+                messages[index], sizes[index] = shorter, taken
+    return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
-def _frame(result: Tool, known: dict[str, int]) -> int:
-    """What a result takes beside its text: the same for every result of a tool, so it is counted once."""
-    return known.get(result.name) or known.setdefault(result.name, size(replace(result, text="")))
+def _long(messages: History) -> Iterator[tuple[int, Tool]]:
+    """The results that truncation may make shorter."""
+    results = Kind.TOOL_RESULT
+    for index, message in enumerate(messages):
+        if type(message) is Tool and len(message.text) > SHORT and message.kind is results and not message.pinned:
+            yield index, message
+
+
+def _frame(result: Tool) -> int:
+    """What an answer takes beside its text."""
+    return AROUND_MESSAGE + AROUND_RESULT + length(result.name)
 
 
 def beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
@@ -101,55 +67,84 @@ def beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
     return replace(result, text=text)
 
 
-def emptied(old: Part, *, recall: bool) -> Iterator[Change]:
-    """A stub for each result that is longer than that."""
-    frames: dict[str, int] = {}
+def emptied(old: Part, excess: int, *, recall: bool) -> Part:
+    """A stub for each answer that is longer than that."""
+    messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
+    text, taken = STUB, STUB_LENGTH
     for index, message in enumerate(old.messages):
-        if isinstance(message, Tool) and not message.pinned and len(message.text) > len(STUB):
-            text = f"{STUB[:-1]}{recall_hint(message.call_id)}]" if recall else STUB
-            taken = _frame(message, frames) + (length(text) if recall else STUB_LENGTH)
-            if taken < old.sizes[index]:
-                yield index, replace(message, text=text), taken
+        if type(message) is Tool and len(message.text) > STUB_LENGTH and not message.pinned:
+            if recall:
+                text = f"{STUB[:-1]}{recall_hint(message.call_id)}]"
+                taken = length(text)
+            frame = frames.get(message.name) or frames.setdefault(message.name, _frame(message))
+            saved = sizes[index] - frame - taken
+            if saved > 0:
+                messages[index], sizes[index] = replace(message, text=text), frame + taken
+                left -= saved
+                if left <= 0:
+                    break
+    return Part(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
-def words(old: Part) -> list[Span]:
+def words(old: Part, excess: int) -> list[Span]:
     """Where bare text stands."""
-    return [(i, i + 1) for i, m in enumerate(old.messages) if isinstance(m, Assistant) and not m.calls and not m.pinned]
+    bare = [i for i, m in enumerate(old.messages) if type(m) is Assistant and not m.calls and not m.pinned]
+    before = accumulate((old.sizes[index] for index in bare), initial=0)
+    return [(index, index + 1) for index, saved in zip(bare, before, strict=False) if saved < excess]
 
 
-def thoughts(old: Part) -> Iterator[Change]:
+def thoughtless(old: Part, excess: int) -> Part:
     """What was called and said, but not what was thought before it."""
+    messages, sizes = list(old.messages), list(old.sizes)
     for index, message in enumerate(old.messages):
-        if isinstance(message, Assistant) and message.reasoning and not message.pinned:
-            taken = old.sizes[index] - length(message.reasoning)
-            yield index, replace(message, reasoning=""), taken
+        if excess <= 0:
+            break
+        if type(message) is Assistant and message.reasoning and not message.pinned:
+            saved = length(message.reasoning)
+            excess -= saved
+            messages[index], sizes[index] = replace(message, reasoning=""), sizes[index] - saved
+    return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
 def oldest(old: Part, excess: int) -> list[Span]:
     """Where the oldest exchanges stand that take so many characters together."""
     found: list[Span] = []
-    for start, end in exchanges(old.messages):
+    for start, end in unprotected(old.messages):
         if excess <= 0:
             break
-        if not any(map(protected, old.messages[start:end])):
-            found.append((start, end))
-            excess -= sum(old.sizes[start:end])
+        last = _reaching(old.sizes, start, end, excess)
+        found.append((start, exchange_around(old.messages, last)[1]))
+        excess -= sum(old.sizes[start : found[-1][1]])
     return found
 
 
-def fitted(recent: Part, excess: int, *, recall: bool) -> Iterator[Change]:
+def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
+    """The first index from `start` on up to which the sizes sum up to as much; the last before `end`, if none does."""
+    low, high = start, end - 1
+    while low < high:
+        middle = (low + high) // 2
+        part = sum(sizes[low : middle + 1])
+        if part < most:
+            low, most = middle + 1, most - part
+        else:
+            high = middle
+    return low
+
+
+def fitted(recent: Part, excess: int, *, recall: bool) -> Part:
     """The long results with as much less as saves so many characters, the oldest first."""
-    for index in survey(recent).long:
-        result = recent.messages[index]
-        if excess <= 0 or not isinstance(result, Tool):
-            return
+    messages, sizes = list(recent.messages), list(recent.sizes)
+    for index, result in _long(recent.messages):
+        if excess <= 0:
+            break
         # The mark takes room too: a result of nothing but the mark says how much.
-        most = recent.sizes[index] - excess - size(beginning(result, 0, recall=recall))
+        most = sizes[index] - excess - size(beginning(result, 0, recall=recall))
         shorter = beginning(result, max(TRUNCATE_AT, fitting(result.text, most)), recall=recall)
         taken = size(shorter)
-        if taken < recent.sizes[index]:
-            excess -= recent.sizes[index] - taken
-            yield index, shorter, taken
+        if taken < sizes[index]:
+            excess -= sizes[index] - taken
+            messages[index], sizes[index] = shorter, taken
+    return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
 def failures(recent: Part, excess: int) -> list[Span]:
@@ -158,7 +153,7 @@ def failures(recent: Part, excess: int) -> list[Span]:
     Of bare text its correction stays, for it says what to do by itself; a call goes with its answers.
     """
     found: list[Span] = []
-    for start, end in exchanges(recent.messages):
+    for start, end in exchanges(recent.messages) if excess else ():
         if excess <= 0:
             break
         exchange = recent.messages[start:end]

@@ -30,6 +30,19 @@ def outside(length: int, spans: list[Span]) -> bytearray:
     return kept
 
 
+def unprotected(history: History) -> list[Span]:
+    """What stands between the exchanges that have a message that stays for good."""
+    gaps: list[Span] = []
+    end = 0
+    others = [i for i, m in enumerate(history) if (type(m) is not Tool and type(m) is not Assistant) or m.pinned]
+    for index in others:
+        if index >= end and protected(history[index]):
+            start, after = exchange_around(history, index)
+            gaps.append((end, start))
+            end = after
+    return [(start, end) for start, end in (*gaps, (end, len(history))) if start < end]
+
+
 def exchange_around(history: History, index: int) -> Span:
     """The exchange that this message is part of."""
     start, end = index, index + 1

@@ -1,44 +1,34 @@
 """Part: messages of a history beside what each of them takes, so that no text is counted twice."""
 
-from collections.abc import Iterable
 from itertools import compress
 
 from msgspec import Struct
 
 from stages.compaction.exchange import Span, outside
-from stages.message import History, Message
+from stages.message import History
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """Messages, and what each takes in the prompt, in characters as `tokens.length` counts."""
+    """Messages, and what each takes in the prompt, in characters as `tokens.length` counts; `size` is the sum."""
 
-    messages: History = ()
-    sizes: tuple[int, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """What all of them take."""
-        return sum(self.sizes)
+    messages: History
+    sizes: tuple[int, ...]
+    size: int
 
     def cut_at(self, index: int) -> tuple["Part", "Part"]:
-        """What stands before the index, and the rest."""
-        before = Part(messages=self.messages[:index], sizes=self.sizes[:index])
-        return before, Part(messages=self.messages[index:], sizes=self.sizes[index:])
+        """What stands before the index, and the rest, which is the shorter one of a long history."""
+        rest = self.sizes[index:]
+        after = Part(messages=self.messages[index:], sizes=rest, size=sum(rest))
+        return Part(messages=self.messages[:index], sizes=self.sizes[:index], size=self.size - after.size), after
 
     def then(self, part: "Part") -> "Part":
         """This part and another after it."""
-        return Part(messages=self.messages + part.messages, sizes=self.sizes + part.sizes)
-
-    def changed(self, changes: Iterable[tuple[int, Message, int]]) -> "Part":
-        """With other messages at some places, and what these take."""
-        messages, sizes = list(self.messages), list(self.sizes)
-        for index, message, size in changes:
-            messages[index], sizes[index] = message, size
-        return Part(messages=tuple(messages), sizes=tuple(sizes))
+        return Part(messages=self.messages + part.messages, sizes=self.sizes + part.sizes, size=self.size + part.size)
 
     def without(self, spans: list[Span]) -> "Part":
         """Without the messages in these spans."""
         if not spans:
             return self
         kept = outside(len(self.messages), spans)
-        return Part(messages=tuple(compress(self.messages, kept)), sizes=tuple(compress(self.sizes, kept)))
+        sizes = tuple(compress(self.sizes, kept))
+        return Part(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))

@@ -4,9 +4,9 @@ from msgspec import Struct
 
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.cut import failures
-from stages.compaction.exchange import Span, exchange_around, protected, recent_from
+from stages.compaction.exchange import recent_from, unprotected
 from stages.halt import CannotFit
-from stages.message import Assistant, History, Tool
+from stages.message import History
 
 
 class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
@@ -22,21 +22,9 @@ class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
         if budget.tokens_of(whole.size) < budget.trigger:
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
-        kept = old.without(_unprotected(old.messages)).then(recent)
+        kept = old.without(unprotected(old.messages)).then(recent)
         kept = kept.without(failures(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         # Nothing left to drop, though over the threshold: no compaction took place (B9).
         return Compacted(history=kept.messages, phase=1 if len(kept.messages) < len(history) else 0)
-
-
-def _unprotected(old: History) -> list[Span]:
-    """What stands between the exchanges that have a message that stays for good."""
-    gaps: list[Span] = []
-    end = 0
-    for index in [i for i, m in enumerate(old) if not isinstance(m, Tool | Assistant) or m.pinned]:
-        if index >= end and protected(old[index]):
-            start, after = exchange_around(old, index)
-            gaps.append((end, start))
-            end = after
-    return [*gaps, (end, len(old))]

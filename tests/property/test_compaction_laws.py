@@ -12,6 +12,7 @@ COMPACTORS: list[Compactor] = [
     SlidingWindowCompact(keep_recent=0),
     TieredCompact(keep_recent=2),
     TieredCompact(keep_recent=0),
+    TieredCompact(keep_recent=1, drop_early=True),
     TieredCompact(keep_recent=1, phase_thresholds=(0.5, 0.7, 0.9)),
 ]
 each = pytest.mark.parametrize("compactor", COMPACTORS, ids=repr)
