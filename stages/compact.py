@@ -17,15 +17,18 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     Halts with `CannotFit` when the history is beyond the budget and nothing may be cut any more.
     """
 
+    trigger = budget.trigger
+
     @on(Ready)
     def stage(state: State, phase: Ready) -> Result[State, Halt]:
         if phase.summary:
             return Success(state.note(context_tokens=budget.tokens))
-        ledger, characters = state.ledger, state.measure(reasoning=budget.reasoning)
+        ledger = state.ledger
+        characters, sizes = state.measured(reasoning=budget.reasoning)
         rate = ledger.tokens_per_character
         known = state if ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
-        if tokens_of(budget.overhead + characters, rate, ledger.report) < budget.trigger:
-            return Success(known)
+        if tokens_of(budget.overhead + characters, rate, ledger.report) < trigger:
+            return Success(known if budget.reasoning else known.to(Ready(sizes=sizes)))
         now = replace(budget, tokens_per_character=rate, report=ledger.report)
         match compactor(state.history, replace(now, sizes=state.sizes(reasoning=budget.reasoning))):
             case CannotFit() as halt:

@@ -38,35 +38,38 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
 
     An outcome that does not belong to what the state awaits is a mistake of the driver: ValueError.
     """
-    match state.phase:
-        case Awaiting() as phase:
-            return _answered(state, phase, outcome)
-        case phase:
-            raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
-
-
-def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
+    phase = state.phase
+    if not isinstance(phase, Awaiting):
+        raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
     match phase.effect, outcome:
-        case Send(), Replied() if phase.summary:
-            charged = replace(state, ledger=_charged(state.ledger, outcome, state.sent.size))
-            return Success(summarized(charged, phase.summary, outcome.reply))
-        case Send(), Undelivered(fault=fault) if phase.summary:
-            return Success(unsummarized(state, f"it did not come: {fault.detail}"))
         case Send(), Replied():
-            charged = replace(state, ledger=_charged(state.ledger, outcome, state.sent.size))
-            return Success(charged.to(Answered(reply=outcome.reply)))
-        case Send(), Undelivered(fault=Fault(kind="no_tools", detail=detail)) if not state.ledger.fallback:
-            return Success(state.note(fallback=detail).to(Ready()))
-        case Send(), Undelivered(fault=fault, attempts=attempts):
-            return Failure(BackendFailed(fault=fault, attempts=attempts))
+            return Success(_replied(state, phase, outcome))
         case Execute(calls=calls), Results(results=results) if [c.id for c in calls] == [r.call_id for r in results]:
             return Success(_executed(state, phase.batch, outcome))
+        case Send(), Undelivered():
+            return _undelivered(state, phase, outcome)
         case Ask(), Approved() | Rejected() if outcome.digest == phase.effect.digest:
             return Success(state.to(_decided(phase.batch, phase.effect, outcome)))
         case _:
             raise ValueError(
                 f"{type(outcome).__name__} does not answer the {type(phase.effect).__name__} that is awaited"
             )
+
+
+def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
+    ledger = _charged(state.ledger, outcome, state.sent.size)
+    if phase.summary:
+        return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
+    return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply))
+
+
+def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[State, Halt]:
+    fault = outcome.fault
+    if phase.summary:
+        return Success(unsummarized(state, f"it did not come: {fault.detail}"))
+    if fault.kind == "no_tools" and not state.ledger.fallback:
+        return Success(state.note(fallback=fault.detail).to(Ready()))
+    return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
 
 
 def _executed(state: State, batch: Batch, outcome: Results) -> State:

@@ -23,22 +23,22 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> Result[State, Halt]:
-        view = collapsed(state.history) if failed_attempts == "collapse" else state.history
-        shown = _thinking(view, reasoning)
+        history = state.history
+        view = collapsed(history) if failed_attempts == "collapse" else history
+        shown = view if reasoning == "none" else _thinking(view, reasoning)
         if order := phase.summary:
             shown = (*shown, User(text=order.text, kind=Kind.SUMMARY, turn=state.ledger.turn))
-        return Success(state.to(Folded(view=shown, summary=phase.summary)))
+        sizes = phase.sizes if shown is history else ()
+        return Success(replace(state, phase=Folded(view=shown, summary=phase.summary, sizes=sizes)))
 
     return stage
 
 
-def _thinking(history: History, policy: Reasoning) -> History:
+def _thinking(history: History, policy: Literal["keep-last", "full"]) -> History:
     """Reasoning in front of the text that followed it, as policy has it (seed; B48: the text stays).
 
     No wire sends the field `reasoning` by itself, so with `none` the history is the view as it is.
     """
-    if policy == "none":
-        return history
     thoughts = [i for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
     shown = frozenset(thoughts if policy == "full" else thoughts[-1:])
     return tuple(_aloud(m) if i in shown else m for i, m in enumerate(history))

@@ -9,7 +9,7 @@ walk through a long history (`gc=False`).
 """
 
 from enum import StrEnum
-from typing import Literal, assert_never
+from typing import Literal
 
 from msgspec import Struct
 
@@ -136,19 +136,13 @@ AROUND_RESULT = 20
 def size(message: Message) -> int:
     """What the message takes in the prompt, in characters as `tokens.length` counts: all that is sent (D17, B5)."""
     # The two that make up a long history come first: this is asked of every message.
-    match message:
-        case Tool():
-            return AROUND_MESSAGE + AROUND_RESULT + length(message.name + message.text)
-        case Assistant(calls=()):
-            return AROUND_MESSAGE + length(message.text)
-        case Assistant(calls=calls):
-            # Joined, for to count a long text takes hardly longer than to count a short one.
-            said = "".join([part for call in calls for part in (call.name, call.arguments)])
-            return AROUND_MESSAGE + AROUND_CALL * len(calls) + length(message.text + said)
-        case System() | User():
-            return AROUND_MESSAGE + length(message.text)
-        case _:
-            assert_never(message)
+    if isinstance(message, Tool):
+        return AROUND_MESSAGE + AROUND_RESULT + length(message.name + message.text)
+    if isinstance(message, Assistant) and message.calls:
+        # Joined, for to count a long text takes hardly longer than to count a short one.
+        said = [part for call in message.calls for part in (call.name, call.arguments)]
+        return AROUND_MESSAGE + AROUND_CALL * len(message.calls) + length("".join((message.text, *said)))
+    return AROUND_MESSAGE + length(message.text)
 
 
 def sound(text: str) -> str:

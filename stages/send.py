@@ -24,9 +24,10 @@ def send(rules: Rules) -> Stage:
             return Failure(BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left))
         if rules.order and not legal(rules, ledger):
             return Failure(DeadEnd(completed=completed(ledger), pending=pending(rules, ledger)))
-        turn = ledger.turn + 1
-        paid = state.note(turn=turn, budget=replace(ledger.budget, calls=ledger.budget.calls - 1))
-        return Success(paid.to(Awaiting(effect=Send(request=phase.request, turn=turn), summary=phase.summary)))
+        turn, budget = ledger.turn + 1, ledger.budget
+        paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
+        asked = Awaiting(effect=Send(request=phase.request, turn=turn), summary=phase.summary)
+        return Success(replace(state, ledger=paid, phase=asked))
 
     return stage
 

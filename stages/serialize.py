@@ -43,32 +43,36 @@ def serialize(
     tail, tail_of_summary = _tail(rules, mode, wire), _tail_of_summary(rules, mode, wire)
     show = _shown(rules, mode, form, alternating=alternating)
     fixed = overhead(rules, mode, wire, form)
-    written = (mode, f"{wire.name} {form.name}")
+    spoken = f"{wire.name} {form.name}"
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
-        extends = (state.sent.mode, state.sent.wire) == written and _extends(phase.view, state.sent.view)
-        before = state.sent if extends else Sent()
-        added = phase.view[len(before.view) :]
-        sizes = tuple(map(size, added))
+        view, history, before = phase.view, state.history, state.sent
+        extends = before.mode == mode and before.wire == spoken and _extends(view, before.view)
+        if not extends:
+            before = Sent()
+        added = view[len(before.view) :]
+        sizes = phase.sizes if len(phase.sizes) == len(added) else tuple(map(size, added))
+        shown = before.size + sum(sizes)
         request = Request(
-            head=before.request.head if extends else wire.head(model, options, show(phase.view)),
+            head=before.request.head if extends else wire.head(model, options, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
             tail=tail_of_summary if phase.summary else tail(state),
         )
         sent = Sent(
             mode=mode,
-            wire=written[1],
-            view=phase.view,
-            size=before.size + sum(sizes),
+            wire=spoken,
+            view=view,
+            size=shown,
             sizes=before.sizes + sizes,
             request=request,
-            length=len(state.history),
-            last=state.history[-1] if state.history else None,
+            length=len(history),
+            last=history[-1] if history else None,
             offered=() if phase.summary else _limits(rules, state, mode),
         )
+        ledger = replace(state.ledger, prompt_size=fixed + shown)
         prepared = Prepared(request=request, summary=phase.summary)
-        return Success(replace(state, sent=sent).note(prompt_size=fixed + sent.size).to(prepared))
+        return Success(replace(state, sent=sent, ledger=ledger, phase=prepared))
 
     return stage
 
@@ -111,11 +115,12 @@ def _extends(view: History, before: History) -> bool:
     a system prompt has its own place.
     """
     known = len(before)
-    if view[:known] != before or not known:
+    if not known or view[:known] != before:
         return False
-    added = view[known:]
-    begins = isinstance(added[0], Assistant) and not isinstance(before[-1], Assistant) if added else True
-    return begins and not any(isinstance(message, System) for message in added)
+    if len(view) == known:
+        return True
+    kinds = [*map(type, view[known:])]
+    return kinds[0] is Assistant and not isinstance(before[-1], Assistant) and System not in kinds
 
 
 def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:

@@ -182,16 +182,21 @@ class SummaryOrder(Struct, frozen=True, kw_only=True):
 
 
 class Ready(Struct, frozen=True, kw_only=True, tag="ready"):
-    """A turn begins; with `summary`, that is asked for first."""
+    """A turn begins; with `summary`, that is asked for first.
+
+    `sizes` are those of the messages that no request has shown yet, where they were measured already.
+    """
 
     summary: SummaryOrder | None = None
+    sizes: tuple[int, ...] = ()
 
 
 class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
-    """The view is chosen: what the model will be shown."""
+    """The view is chosen: what the model will be shown. `sizes`: see Ready; empty where the view is not the history."""
 
     view: History
     summary: SummaryOrder | None = None
+    sizes: tuple[int, ...] = ()
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
@@ -305,12 +310,17 @@ class State(Struct, frozen=True, kw_only=True):
         return replace(self, phase=phase)
 
     def measure(self, *, reasoning: bool = False) -> int:
-        """Characters of the prompt that the history makes: what the last request showed, and what came since (D17).
+        """Characters of the prompt that the history makes: what the last request showed, and what came since (D17)."""
+        return self.measured(reasoning=reasoning)[0]
+
+    def measured(self, *, reasoning: bool = False) -> tuple[int, tuple[int, ...]]:
+        """The same, and of these, those of each message that no request has shown yet.
 
         `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
         """
         known = self._known()
-        return (self.sent.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
+        since = _sizes(self.history[known:], reasoning=reasoning)
+        return (self.sent.size if known else 0) + sum(since), since
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
         """What each message of the history takes; None where the last request showed another history than that."""
@@ -321,9 +331,8 @@ class State(Struct, frozen=True, kw_only=True):
 
     def _known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
-        sent = self.sent
-        known = 0 < sent.length <= len(self.history) and self.history[sent.length - 1] is sent.last
-        return sent.length if known else 0
+        known, history = self.sent.length, self.history
+        return known if 0 < known <= len(history) and history[known - 1] is self.sent.last else 0
 
     def reshape(self, history: History) -> Self:
         """The same run with another history than the one that it had and messages after it: measured anew."""

@@ -65,17 +65,15 @@ class WireTool(Struct, frozen=True, kw_only=True):
 def encode_message(message: Message) -> WireMessage:
     """One message as the protocol has it; the kind and the turn stay here."""
     match message:
-        case System(text=text):
-            return WireMessage(role="system", content=text)
-        case User(text=text):
-            return WireMessage(role="user", content=text)
-        case Assistant(text=text, calls=calls):
-            functions = ((c.id, WireFunction(name=c.name, arguments=c.arguments)) for c in calls)
-            return WireMessage(
-                role="assistant", content=text, tool_calls=tuple(WireCall(id=i, function=f) for i, f in functions)
-            )
-        case Tool(call_id=call_id, text=text):
-            return WireMessage(role="tool", content=text, tool_call_id=call_id)
+        case Tool():
+            return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
+        case Assistant():
+            calls = [WireCall(id=c.id, function=WireFunction(name=c.name, arguments=c.arguments)) for c in message.calls]
+            return WireMessage(role="assistant", content=message.text, tool_calls=tuple(calls))
+        case User():
+            return WireMessage(role="user", content=message.text)
+        case System():
+            return WireMessage(role="system", content=message.text)
         case _:
             assert_never(message)
 

@@ -5,6 +5,7 @@ of a part that begins with a reply is the end of what they make of the whole.
 """
 
 import re
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
@@ -35,23 +36,22 @@ def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
     that is none, a call without answer) is told as text, with its answers; so is an answer to no call.
     """
     told: list[Message] = []
-    position = 0
-    while position < len(history):
+    position, whole = 0, len(history)
+    while position < whole:
         message = history[position]
         position += 1
         if isinstance(message, Assistant) and message.calls:
-            end = position
-            while end < len(history) and isinstance(history[end], Tool):
-                end += 1
-            answers = tuple(answer for answer in history[position:end] if isinstance(answer, Tool))
+            answers: list[Tool] = []
+            while position < whole and isinstance(after := history[position], Tool):
+                answers.append(after)
+                position += 1
             told += _exchange(message, answers, names)
-            position = end
         else:
             told.append(_answer_as_text(message) if isinstance(message, Tool) else message)
     return tuple(told)
 
 
-def _exchange(reply: Assistant, answers: tuple[Tool, ...], names: re.Pattern[str]) -> History:
+def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str]) -> History:
     if _is_sound(reply.calls, answers, names):
         return (reply, *answers)
     calls = tuple(mended(call) for call in reply.calls)
@@ -65,17 +65,16 @@ def _exchange(reply: Assistant, answers: tuple[Tool, ...], names: re.Pattern[str
     return (replace(reply, text=words, calls=()), *map(_answer_as_text, answers))
 
 
-def _is_sound(calls: tuple[ToolCall, ...], answers: tuple[Tool, ...], names: re.Pattern[str]) -> bool:
+def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pattern[str]) -> bool:
     """Whether nothing has to be done: what is asked of every exchange of every run."""
-    if len(answers) != len(calls) or len({call.id for call in calls}) != len(calls):
+    if len(answers) != len(calls) or (len(calls) > 1 and len({call.id for call in calls}) != len(calls)):
         return False
-    return all(
-        call.id == answer.call_id
-        and call.name == answer.name
-        and names.fullmatch(call.name) is not None
-        and is_object(call.arguments)
-        for call, answer in zip(calls, answers, strict=True)
-    )
+    for call, answer in zip(calls, answers, strict=True):
+        if call.id != answer.call_id or call.name != answer.name:
+            return False
+        if not names.fullmatch(call.name) or not is_object(call.arguments):
+            return False
+    return True
 
 
 def _answering(answer: Tool, call: ToolCall) -> Tool:
