@@ -74,10 +74,9 @@ async def drive(
         if not isinstance(moved, Success):
             return halted(moved.failure(), state, observer)
         before, state = state, moved.unwrap()
-        _tell(observer, before, state)
+        if observer is not None:
+            _tell(observer, before, state)
         match state.phase:
-            case Done(outcome=outcome):
-                return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
                 if cancel is not None and cancel.is_set():
                     return _stopped(interrupt(state, begun=False), observer)
@@ -88,9 +87,12 @@ async def drive(
                 if not isinstance(delivered, Success):
                     return halted(delivered.failure(), state, observer)
                 before, state = state, delivered.unwrap()
-                _tell(observer, before, state)
+                if observer is not None:
+                    _tell(observer, before, state)
             case Ready() if not isinstance(before.phase, Ready):
                 pass  # the turn is over, the next begins
+            case Done(outcome=outcome):
+                return Success(Finished(outcome=outcome, state=state))
             case stuck:
                 raise TypeError(f"the pipeline leaves the run in {type(stuck).__name__}: a stage is missing")
 
@@ -144,10 +146,9 @@ GRACE = 5.0
 """Seconds that what is cancelled has to end."""
 
 
-def _tell(observer: Observer | None, before: State, after: State) -> None:
-    if observer is not None:
-        for event in events.observe(before, after):
-            notify(observer, event)
+def _tell(observer: Observer, before: State, after: State) -> None:
+    for event in events.observe(before, after):
+        notify(observer, event)
 
 
 def notify(watcher: Callable[[T], None], what: T) -> None:

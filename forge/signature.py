@@ -82,24 +82,23 @@ def converter(function: Function) -> Convert:
         return function.convert
     parameters, _ = offered(function)
     hints, _ = types_of(function, parameters)
-    decoders: dict[str, msgspec.json.Decoder[object]] = {name: decoder_of(hint) for name, hint in hints.items()}
+    decode = {name: decoder_of(hint).decode for name, hint in hints.items()}
     split = msgspec.json.Decoder(dict[str, Raw])
 
     def convert(arguments: str) -> dict[str, object]:
         given = split.decode(arguments)
-        if strangers := given.keys() - decoders.keys():
+        if not given.keys() <= decode.keys():
             known = ", ".join(hints) or "none"
-            raise ValueError(f"{name_of(function)} has no parameter {min(strangers)}; it has: {known}")
-        return {name: _value(name, raw, decoders[name]) for name, raw in given.items()}
+            raise ValueError(f"{name_of(function)} has no parameter {min(given.keys() - decode)}; it has: {known}")
+        values: dict[str, object] = {}
+        for name, raw in given.items():
+            try:
+                values[name] = decode[name](raw)
+            except msgspec.ValidationError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return values
 
     return convert
-
-
-def _value(name: str, raw: Raw, decoder: msgspec.json.Decoder[object]) -> object:
-    try:
-        return decoder.decode(raw)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def _docstring(function: Function) -> "Docstring":

@@ -2,10 +2,11 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import nudges
@@ -34,16 +35,23 @@ def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     return tuple(call for call in batch.calls if call.id not in answered)
 
 
+def answers(batch: Batch) -> Sequence[tuple[ToolCall, CallResult]]:
+    """Each call that has a result, with it, in the order in which the model made them."""
+    if len(batch.calls) == 1 == len(batch.results):
+        return ((batch.calls[0], batch.results[0]),)
+    results = {result.call_id: result for result in batch.results}
+    return [(call, results[call.id]) for call in batch.calls if call.id in results]
+
+
 Specs = Mapping[str, ToolSpec]
 """The tools by their names."""
 
 
-def next_group(batch: Batch, specs: Specs, at_once: int = READS_AT_ONCE) -> tuple[ToolCall, ...]:
-    """The calls to run now: neighbouring reads together, a write alone, a terminal call last and alone (D12).
+def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = READS_AT_ONCE) -> tuple[ToolCall, ...]:
+    """Of the calls that are left, those to run now: neighbouring reads together, a write alone, what ends the run last.
 
-    At most `at_once` calls, and of a tool at most its own `max_parallel`.
+    At most `at_once` calls, and of a tool at most its own `max_parallel` (D12).
     """
-    left = waiting(batch)
     if len(left) == 1:
         return left
     first = [call for call in left if not _is(call, "terminal", specs)] or left
@@ -69,6 +77,8 @@ def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, .
 
 def capped(batch: Batch, most: int) -> Batch:
     """The batch with the calls beyond the first `most` answered unrun, those that a guard refused as they are."""
+    if len(batch.calls) <= most:
+        return batch
     refused = {result.call_id for result in batch.results}
     excess = (call for call in batch.calls[most:] if call.id not in refused)
     unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
@@ -77,6 +87,8 @@ def capped(batch: Batch, most: int) -> Batch:
 
 def without_terminal(batch: Batch, specs: Specs) -> Batch:
     """The batch with its terminal calls answered unrun, if a call before them failed or one of them succeeded."""
+    if not batch.results:
+        return batch
     left = waiting(batch)
     if not left or any(not _is(call, "terminal", specs) for call in left):
         return batch
@@ -89,50 +101,49 @@ def without_terminal(batch: Batch, specs: Specs) -> Batch:
 
 def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
     """The terminal tool of the batch that succeeded, and its result."""
-    calls = {call.id: call for call in batch.calls}
-    for result in batch.results:
-        if isinstance(result, Succeeded) and _is(calls[result.call_id], "terminal", specs):
-            return calls[result.call_id].name, result
+    for call, result in answers(batch):
+        if isinstance(result, Succeeded) and _is(call, "terminal", specs):
+            return call.name, result
     return None
 
 
-def successes(batch: Batch, turn: int) -> tuple[Success, ...]:
-    """What the ledger remembers of the calls that succeeded in that model call."""
-    calls = {call.id: call for call in batch.calls}
-    good = ((calls[result.call_id], result.text) for result in batch.results if isinstance(result, Succeeded))
-    return tuple(
-        Success(name=c.name, arguments=c.arguments, answer=answered(c.name, c.arguments, text), turn=turn)
-        for c, text in good
-    )
+class Written(Struct, frozen=True, kw_only=True):
+    """What is written down of a batch: the reply with its answers, the calls that succeeded, those in vain."""
+
+    messages: tuple[Message, ...]
+    successes: tuple[Success, ...]
+    attempts: tuple[Attempt, ...]
 
 
-def vain(batch: Batch, turn: int) -> tuple[Attempt, ...]:
-    """What it remembers of those that did not. What raised gave no answer: the next try may."""
-    wrong = [result for result in batch.results if isinstance(result, Failed | Unresolved | Refused)]
-    calls = {call.id: call for call in batch.calls} if wrong else {}
-    return tuple(_attempt(calls[result.call_id], result, turn) for result in wrong)
+def written(batch: Batch, turn: int) -> Written:
+    """The batch of that model call, each call answered, in the order of the calls whatever finished first."""
+    said: list[Message] = [
+        Assistant(text=batch.text, reasoning=batch.reasoning, sealed=batch.sealed, calls=batch.calls, turn=turn)
+    ]
+    done: list[Success] = []
+    vain: list[Attempt] = []
+    for call, result in answers(batch):
+        said.append(_answer(call, result, turn))
+        if isinstance(result, Succeeded):
+            answer = answered(call.name, call.arguments, result.text)
+            done.append(Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn))
+        elif isinstance(result, Failed | Unresolved | Refused):
+            vain.append(_attempt(call, result, turn))
+    if batch.notice:
+        said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
+    return Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
 def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
+    # What raised gave no answer: the next try may.
     unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
     answer = "" if unanswered else answered(call.name, call.arguments, shown(result))
     return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 
-def messages(batch: Batch, turn: int) -> tuple[Message, ...]:
-    """The reply and the answers to its calls, in the order of the calls whatever finished first; then the notice."""
-    results = {result.call_id: result for result in batch.results}
-    said = Assistant(text=batch.text, reasoning=batch.reasoning, sealed=batch.sealed, calls=batch.calls, turn=turn)
-    answers = (_answer(call, results[call.id], turn) for call in batch.calls)
-    return (said, *answers, *noticed(batch.notice, turn))
-
-
-def noticed(notice: str, turn: int) -> tuple[User, ...]:
-    """What follows the answers: nothing, or a notice."""
-    return (User(text=notice, kind=Kind.RETRY_NUDGE, turn=turn),) if notice else ()
-
-
 def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
+    if isinstance(result, Succeeded):
+        return Tool(call_id=call.id, name=call.name, text=result.text, turn=turn)
     if isinstance(result, Refused):
         return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
     return Tool(call_id=call.id, name=call.name, text=shown(result), status=_status(result), turn=turn)

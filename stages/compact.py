@@ -16,7 +16,6 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
 
     Halts with `CannotFit` when the history is beyond the budget and nothing may be cut any more.
     """
-
     trigger = budget.trigger
 
     @on(Ready)
@@ -26,9 +25,11 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
         ledger = state.ledger
         characters, sizes = state.measured(reasoning=budget.reasoning)
         rate = ledger.tokens_per_character
-        known = state if ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
+        known = state if budget.reasoning else state.to(Ready(sizes=sizes))
+        if ledger.context_tokens != budget.tokens:
+            known = known.note(context_tokens=budget.tokens)
         if tokens_of(budget.overhead + characters, rate, ledger.report) < trigger:
-            return Success(known if budget.reasoning else known.to(Ready(sizes=sizes)))
+            return Success(known)
         now = replace(budget, tokens_per_character=rate, report=ledger.report)
         match compactor(state.history, replace(now, sizes=state.sizes(reasoning=budget.reasoning))):
             case CannotFit() as halt:
@@ -54,5 +55,5 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_bef
         messages_after=len(compacted.history),
     )
     record = clear(state.cleared, state.history, compacted.history) if budget.recall or budget.record else state.cleared
-    shorter = replace(state.reshape(compacted.history), cleared=record)
+    shorter = replace(state.reshape(compacted.history), cleared=record, phase=Ready())
     return shorter.note(compactions=(*state.ledger.compactions, event), seen=b"")

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
-from stages.batch import messages, successes, waiting
+from stages.batch import waiting, written
 from stages.doubt import doubts
 from stages.effect import (
     Approved,
@@ -12,7 +12,6 @@ from stages.effect import (
     CallResult,
     Effect,
     Execute,
-    Fault,
     InDoubt,
     NotRun,
     Outcome,
@@ -38,9 +37,14 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
 
     An outcome that does not belong to what the state awaits is a mistake of the driver: ValueError.
     """
-    phase = state.phase
-    if not isinstance(phase, Awaiting):
-        raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
+    match state.phase:
+        case Awaiting() as phase:
+            return _answered(state, phase, outcome)
+        case phase:
+            raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
+
+
+def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
     match phase.effect, outcome:
         case Send(), Replied():
             return Success(_replied(state, phase, outcome))
@@ -73,17 +77,17 @@ def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[
 
 
 def _executed(state: State, batch: Batch, outcome: Results) -> State:
-    back = outcome.results
-    budget = _later(state.ledger.budget, outcome.seconds)
+    back, ledger, approved = outcome.results, state.ledger, batch.approved
+    budget = _later(ledger.budget, outcome.seconds)
     if budget.tool_calls is not None:
         budget = replace(budget, tool_calls=max(0, budget.tool_calls - len(back)))
-    spent = replace(state.ledger, budget=budget)
-    doubtful = doubts(spent.in_doubt, batch, back)
-    # A yes was for once: a call that is in doubt again is asked about again.
-    unsure = {result.call_id for result in back if isinstance(result, InDoubt)} if batch.approved else ()
-    approved = tuple(call_id for call_id in batch.approved if call_id not in unsure)
+    if approved:
+        # A yes was for once: a call that is in doubt again is asked about again.
+        unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
+        approved = tuple(call_id for call_id in approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved)
-    return replace(state, ledger=replace(spent, in_doubt=doubtful)).to(Executed(batch=came))
+    spent = replace(ledger, budget=budget, in_doubt=doubts(ledger.in_doubt, batch, back))
+    return replace(state, ledger=spent, phase=Executed(batch=came))
 
 
 NOT_READ = "the run was cancelled before its result came"
@@ -101,11 +105,11 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
     unrun = tuple(_cut_short(call, awaited) for call in waiting(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
-    done = successes(batch, state.ledger.turn)
     ledger = state.ledger
-    doubtful = doubts(ledger.in_doubt, batch, unrun)
+    new = written(batch, ledger.turn)
+    done, doubtful = new.successes, doubts(ledger.in_doubt, batch, unrun)
     remembered = state.note(successes=ledger.successes + done, seen=ledger.seen + digests(done), in_doubt=doubtful)
-    return remembered.say(*messages(batch, ledger.turn)).to(Ready())
+    return remembered.say(*new.messages).to(Ready())
 
 
 def reopened(state: State) -> State:
@@ -143,15 +147,16 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
     if outcome.reply.usage is None:
         return replace(ledger, budget=budget)
     usage = _positive(outcome.reply.usage)
-    used = usage.prompt + usage.completion
-    left = None if budget.tokens is None else max(0, budget.tokens - used)
-    cost = budget.price.of(usage)
-    money = None if budget.cost is None else max(0.0, budget.cost - cost)
+    used, cost = usage.prompt + usage.completion, budget.price.of(usage)
+    if budget.tokens is not None:
+        budget = replace(budget, tokens=max(0, budget.tokens - used))
+    if budget.cost is not None:
+        budget = replace(budget, cost=max(0.0, budget.cost - cost))
     new = Report(characters=ledger.prompt_size, tokens=usage.prompt)
     rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, shown)
     return replace(
         ledger,
-        budget=replace(budget, tokens=left, cost=money),
+        budget=budget,
         tokens_used=ledger.tokens_used + used,
         cost=ledger.cost + cost,
         tokens_per_character=rate,
@@ -161,7 +166,7 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
 
 def _positive(usage: Usage) -> Usage:
     """The usage, without what no server can mean: a budget only shrinks."""
-    if min(usage.prompt, usage.completion, usage.cached) >= 0:
+    if usage.prompt >= 0 and usage.completion >= 0 and usage.cached >= 0:
         return usage
     return Usage(prompt=max(0, usage.prompt), completion=max(0, usage.completion), cached=max(0, usage.cached))
 

@@ -27,8 +27,10 @@ def to_be_asked(batch: Batch) -> Batch:
 
 def doubts(before: tuple[str, ...], batch: Batch, results: tuple[CallResult, ...]) -> tuple[str, ...]:
     """The digests of all calls in doubt, after these results: a success ends the doubt about the same call before."""
-    calls = {call.id: digest(call) for call in batch.calls} if before or _any_in_doubt(results) else {}
-    for result in results if calls else ():
+    if not before and InDoubt not in map(type, results):
+        return ()
+    calls = {call.id: digest(call) for call in batch.calls}
+    for result in results:
         match result:
             case InDoubt(call_id=call_id):
                 before = (*before, calls[call_id])
@@ -37,7 +39,3 @@ def doubts(before: tuple[str, ...], batch: Batch, results: tuple[CallResult, ...
             case _:
                 pass
     return tuple(dict.fromkeys(before))
-
-
-def _any_in_doubt(results: tuple[CallResult, ...]) -> bool:
-    return any(isinstance(result, InDoubt) for result in results)

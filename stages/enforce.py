@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import messages
+from stages.batch import written
 from stages.edits import accepted, judged, objection, refused, told
 from stages.effect import Refused
 from stages.halt import Halt
@@ -13,7 +13,7 @@ from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
 from stages.progress import canonical, in_vain
 from stages.rules import OnViolation
-from stages.state import Attempt, Batch, Edited, Ready, State, Vetted
+from stages.state import Batch, Edited, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop
 
 Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
@@ -34,9 +34,9 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
             phase = _kept(phase, *keep(state, phase.calls))
         calls, refused = phase.calls, phase.refused
         for guard in guards:
-            if not calls:
-                break
             match guard(state, calls):
+                case Allow():
+                    continue
                 case Stop(halt=halt):
                     return Failure(halt)
                 case Block() as block:
@@ -46,10 +46,10 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
                     calls, refused = tuple(call for call in calls if call.id not in gone), refused + more
                     count: int = getattr(state.ledger, block.counter)
                     state = state.note(**{block.counter: count + 1})
-                case Allow():
-                    pass
                 case other:
                     raise TypeError(f"a guard answered {other!r}; it must return Allow(), Block(…) or Stop(…)")
+            if not calls:
+                break
         vetted = replace(phase, refused=refused) if refused else phase
         return Success(state.to(vetted) if calls else _refused(state, vetted))
 
@@ -100,6 +100,5 @@ def _refused(state: State, phase: Vetted) -> State:
         results=phase.refused,
         notice=phase.notice,
     )
-    attempts = tuple(Attempt(name=call.name, arguments=call.arguments, turn=turn) for call in phase.calls)
-    said = state.say(*messages(batch, turn))
-    return said.note(attempts=state.ledger.attempts + attempts).to(Ready())
+    new = written(batch, turn)
+    return state.say(*new.messages).note(attempts=state.ledger.attempts + new.attempts).to(Ready())

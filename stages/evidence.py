@@ -80,10 +80,15 @@ def leaves(text: str) -> Iterator[Json]:
 def fields(text: str) -> Iterator[tuple[str, Json]]:
     """The same, each with the name that it stands under: empty for none."""
     try:
-        stack: list[tuple[str, Json, int]] = [("", msgspec.json.decode(text), 0)]
+        value: Json = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        yield "", text
-        return
+        value = text
+    return within(value)
+
+
+def within(value: Json) -> Iterator[tuple[str, Json]]:
+    """The values in a JSON value, each with the name that it stands under."""
+    stack: list[tuple[str, Json, int]] = [("", value, 0)]
     while stack:
         name, value, depth = stack.pop()
         if isinstance(value, dict | list) and depth < DEEPEST:

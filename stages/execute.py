@@ -8,12 +8,10 @@ from stages.batch import (
     capped,
     digest,
     finished,
-    messages,
     next_group,
-    successes,
-    vain,
     waiting,
     without_terminal,
+    written,
 )
 from stages.doubt import to_be_asked
 from stages.effect import Ask, Execute, Failed
@@ -53,46 +51,47 @@ def execute(rules: Rules) -> Stage:
 
     def go_on(state: State, batch: Batch) -> Result[State, Halt]:
         batch = without_terminal(recalled(state, batch) if recalls else batch, specs)
-        if waiting(batch):
-            return Success(state.to(_awaiting(state, batch, next_group(batch, specs, rules.max_parallel), specs)))
+        if left := waiting(batch):
+            return Success(state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs)))
         turn = state.ledger.turn
-        ledger = advanced(state.ledger, successes(batch, turn), vain(batch, turn), repeatable)
-        return _settled(replace(state.say(*messages(batch, turn)), ledger=ledger), batch, specs, rules.max_tool_errors)
+        new = written(batch, turn)
+        ledger = advanced(state.ledger, new.successes, new.attempts, repeatable)
+        said = replace(state, history=state.history + new.messages, ledger=ledger)
+        return _settled(said, batch, specs, rules.max_tool_errors)
 
     return pipeline(begin, resume)
 
 
 def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Specs) -> Awaiting:
+    doubtful, retriable = state.ledger.in_doubt, True
     for call in group:
-        unsure = bool(state.ledger.in_doubt) and digest(call) in state.ledger.in_doubt
-        if (unsure or _wants_approval(call, specs)) and call.id not in batch.approved:
+        spec = specs.get(call.name)
+        unsure = bool(doubtful) and digest(call) in doubtful
+        if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
             return Awaiting(effect=Ask(call=call, digest=digest(call), in_doubt=unsure), batch=batch)
-    retriable = all((spec := specs.get(call.name)) is not None and spec.retriable for call in group)
+        retriable = retriable and spec is not None and spec.retriable
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable), batch=batch)
-
-
-def _wants_approval(call: ToolCall, specs: Specs) -> bool:
-    spec = specs.get(call.name)
-    return spec is not None and spec.approval
 
 
 def _end_in_doubt(state: State, batch: Batch, specs: Specs) -> ToolCall | None:
     """The terminal call of the batch that nobody knows the outcome of."""
     doubtful = state.ledger.in_doubt
     ends = (call for call in batch.calls if (spec := specs.get(call.name)) and spec.effect == "terminal")
-    return next((call for call in ends if digest(call) in doubtful), None) if doubtful else None
+    return next((call for call in ends if digest(call) in doubtful), None)
 
 
 def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Result[State, Halt]:
     """Count what went wrong, and end the run if a terminal tool succeeded."""
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
     errors = state.ledger.tool_errors + 1 if wrong else 0
-    clean = {} if wrong else {"premature": 0, "prerequisite_violations": 0}
-    state = state.note(tool_errors=errors, **clean)
+    if wrong:
+        state = state.note(tool_errors=errors)
+    else:
+        state = state.note(tool_errors=0, premature=0, prerequisite_violations=0)
     if ended := finished(batch, specs):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
-    if unsure := _end_in_doubt(state, batch, specs):
+    if state.ledger.in_doubt and (unsure := _end_in_doubt(state, batch, specs)):
         return Failure(EndInDoubt(tool=unsure.name, arguments=unsure.arguments))
     if errors > max_errors:
         last = wrong[-1]

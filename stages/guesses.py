@@ -7,10 +7,11 @@ import msgspec
 from msgspec import Raw
 
 from stages import nudges
-from stages.evidence import leaves, normal
+from stages.evidence import normal, within
 from stages.given import ungrounded
 from stages.message import Kind, ToolCall, User
 from stages.rules import BatchPolicy, Rules, missing, pending
+from stages.schema.value import Json
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -19,7 +20,10 @@ _PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
 _WORD = re.compile(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
-_raws = msgspec.json.Decoder(dict[str, Raw])
+_OPENS = "<{$[%"
+"""What a wrapped value begins with; a text of one character, or of none."""
+
+_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
 def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
@@ -27,12 +31,16 @@ def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) ->
 
     What the user said, and what the tool's schema lists, is a value whatever it looks like.
     """
-    found = []
-    for name, raw in _raws.decode(call.arguments).items():
-        inside = leaves(bytes(raw).decode()) if b'"' in bytes(raw) else ()  # else there is no text in it
-        texts = [leaf for leaf in inside if isinstance(leaf, str)]
-        found += [(name, text) for text in texts if _stands_for(text, name, tools)]
-    schema = _properties(tools[call.name]) if found else {}
+    found: list[tuple[str, str]] = []
+    for name, value in _members.decode(call.arguments).items():
+        if isinstance(value, str):
+            found += [(name, value)] if _stands_for(value, name, tools) else []
+        elif isinstance(value, list | dict):
+            texts = [leaf for _, leaf in within(value) if isinstance(leaf, str)]
+            found += [(name, text) for text in texts if _stands_for(text, name, tools)]
+    if not found:
+        return ()
+    schema = _properties(tools[call.name])
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
@@ -40,16 +48,21 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     plain = text.strip()
     if len(plain) > 120:
         return False
-    if wrapped := _WRAPPED.fullmatch(plain):
+    if plain[:1] in _OPENS and (wrapped := _WRAPPED.fullmatch(plain)):
         words = _words(next(group for group in wrapped.groups() if group is not None))
         return not words.isdisjoint(_SPEAKS_OF_RESULTS) or _names(words, name, tools)
-    words = _words(plain)
-    if words - _AROUND == _words(name):
+    # Most values are none of it, and to see that one is not takes less than to take it apart.
+    if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
         return True
-    if not any(tool in plain for tool in tools):
+    if not any(map(plain.__contains__, tools)):
         return False
     path = _PATH.fullmatch(plain)
-    return not words.isdisjoint(_SPEAKS_OF_RESULTS) or (path is not None and path[1] in tools)
+    return not _words(plain).isdisjoint(_SPEAKS_OF_RESULTS) or (path is not None and path[1] in tools)
+
+
+def _first_word(text: str) -> str:
+    word = _WORD.search(text.lower())
+    return word[0] if word else ""
 
 
 def _words(text: str) -> frozenset[str]:

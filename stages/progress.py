@@ -31,8 +31,8 @@ def advanced(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...
 
     All that succeeded is kept in `successes`; what steps are judged by does not depend on what is new.
     """
-    again = tuple(s for s in done if s.name not in free and bytes.fromhex(s.answer) in ledger.seen)
-    repeats = tuple(Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again)
+    again = [s for s in done if s.name not in free and bytes.fromhex(s.answer) in ledger.seen]
+    repeats = tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
     return replace(
         ledger,
         successes=ledger.successes + done,
@@ -44,7 +44,7 @@ def advanced(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...
 
 def digests(done: tuple[Success, ...]) -> bytes:
     """What `Ledger.seen` grows by: to look for 8 bytes in it costs next to nothing, however long the run is."""
-    return b"".join(bytes.fromhex(success.answer) for success in done)
+    return bytes.fromhex("".join([success.answer for success in done]))
 
 
 def in_vain(ledger: Ledger) -> tuple[Attempt, ...]:
@@ -97,4 +97,8 @@ def _forgotten(ledger: Ledger) -> int:
 
 def canonical(arguments: str) -> str:
     """The arguments with their names in order, so that the same arguments are the same text."""
-    return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, msgspec.Raw]), order="sorted").decode()
+    return _sorted.encode(_members.decode(arguments)).decode()
+
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_sorted = msgspec.json.Encoder(order="sorted")

@@ -79,19 +79,19 @@ def reader(
         reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
         cut = reply.finish == "length"
         if reply.calls:
-            calls = tuple(judge.given(call, "native", cut=cut) for call in reply.calls)
-            return Reading(text=text, reasoning=reasoning, calls=calls)
+            calls = [judge.given(call, "native", cut=cut) for call in reply.calls]
+            return Reading(text=text, reasoning=reasoning, calls=tuple(calls))
         if in_text and (asked := form.decode_calls(text)):
-            calls = tuple(judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked)
-            return Reading(text="", reasoning=reasoning, calls=calls)
+            calls = [judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked]
+            return Reading(text="", reasoning=reasoning, calls=tuple(calls))
         if found_in is None:
             return Reading(text=text, reasoning=reasoning)
         found = found_in(text, judge.parameters)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
-        calls, notice = judge.rescued(found, cut=cut)
-        return Reading(text=found.rest, reasoning=reasoning, calls=calls, notice=notice)
+        rescued, notice = judge.rescued(found, cut=cut)
+        return Reading(text=found.rest, reasoning=reasoning, calls=rescued, notice=notice)
 
     return read
 

@@ -46,8 +46,9 @@ def validate(
         reading = read(phase.reply)
         if not reading.calls:
             return _no_call(state, phase.reply, reading, rules)
-        calls = _numbered(reading.calls, state.ledger.ids)
-        ids = state.ledger.ids + len(calls)
+        ledger = state.ledger
+        calls = _numbered(reading.calls, ledger.ids)
+        ids = ledger.ids + len(calls)
         if [judged for judged in reading.calls if judged.fault]:
             return _bad_calls(state.note(ids=ids), reading, calls, rules)
         vetted = Vetted(
@@ -57,7 +58,7 @@ def validate(
             sealed=reading.sealed,
             notice=reading.notice,
         )
-        return Success(state.note(ids=ids, retries=0).to(vetted))
+        return Success(replace(state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted))
 
     @on(Edited)
     def edited(state: State, phase: Edited) -> Result[State, Halt]:
@@ -107,8 +108,10 @@ def call_id(number: int) -> str:
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
     """The calls under forge's own ids, counted up, so that equal runs give equal bytes (D22)."""
     return tuple(
-        ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
-        for number, c in enumerate(calls, start=used + 1)
+        [
+            ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
+            for number, c in enumerate(calls, start=used + 1)
+        ]
     )
 
 

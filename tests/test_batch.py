@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.batch import capped, finished, messages, next_group, waiting, without_terminal
+from stages.batch import capped, finished, next_group, waiting, without_terminal, written
 from stages.doubt import doubts, idempotency_key
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
 from stages.message import Tool, ToolCall
@@ -38,7 +38,7 @@ def plan(underway: Batch, at_once: int = 4, bad: frozenset[str] = frozenset()) -
     """The groups in which the calls run, one after the other; those named in `bad` fail."""
     groups = []
     while left := waiting(underway := without_terminal(underway, SPECS)):
-        group = next_group(underway, SPECS, at_once)
+        group = next_group(waiting(underway), SPECS, at_once)
         assert {*group} <= {*left}
         groups.append([call.name for call in group])
         came = tuple(broken(call) if call.name in bad else fine(call) for call in group)
@@ -92,7 +92,7 @@ def test_what_every_plan_keeps_to(calls: list[str], at_once: int, bad: set[str])
 def test_history_keeps_the_order_of_the_calls_whatever_comes_back_first(order: list[int]) -> None:
     made = batch("read", "write", "slow", "end")
     came = replace(made, results=tuple(fine(made.calls[n]) for n in order))
-    assert [m.name for m in messages(came, 1) if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
+    assert [m.name for m in written(came, 1).messages if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
     assert finished(came, SPECS) == ("end", fine(made.calls[3]))
 
 

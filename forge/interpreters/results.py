@@ -25,7 +25,9 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT) -> Succeed
     """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON (D13)."""
     ends = value if isinstance(value, NeedsInput | HandOff) else None
     encoded = _json(value)
-    return Succeeded(call_id=call_id, text=_cut(_text(encoded), limit), value=encoded, ends=ends)
+    # Plain text is what it says; any other has to be read back, for not all of it may have been JSON.
+    text = value if type(value) is str and value.isascii() else _text(encoded)
+    return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)
 
 
 def shown(value: object, limit: int) -> str:

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from types import CoroutineType
 from typing import Self
 
 from msgspec import Raw, Struct
@@ -48,18 +49,22 @@ class Tools:
 
     async def _run(self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None]) -> CallResult:
         tool = self._tools[call.name]
-        patience = _Patience(tool.spec)
+        patience = _Patience(tool.spec) if tool.limited else None
 
         def hear(value: object) -> None:
-            patience.renew()
+            if patience is not None:
+                patience.renew()
             heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, PROGRESS_LIMIT)))
 
         try:
-            async with patience.limit:
+            if patience is None:
                 value = await tool.call(call, run, hear)
+            else:
+                async with patience.limit:
+                    value = await tool.call(call, run, hear)
             return succeeded(call.id, value, tool.spec.result_limit)
         except TimeoutError as error:
-            if not patience.limit.expired():
+            if patience is None or not patience.limit.expired():
                 return failed(call.id, error, tool.spec.result_limit)
             return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {patience.why(tool.is_async)}")
         except asyncio.CancelledError:
@@ -112,26 +117,29 @@ class _Prepared(Struct, frozen=True):
     convert: Convert
     keyed: tuple[str, ...]
     is_async: bool
+    limited: bool
 
     @classmethod
     def of(cls, function: Function, spec: ToolSpec | None) -> Self:
         spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
-        return cls(function, spec, converter(function), keyed(function), _is_async(function))
+        limited = spec.timeout is not None or spec.idle_timeout is not None
+        return cls(function, spec, converter(function), keyed(function), _is_async(function), limited)
 
     async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
         """What the function returns; of a generator, what it yields last (D14), all of which is heard."""
-        values = self.convert(call.arguments) | self._keys(call, run)
+        values = self.convert(call.arguments)
+        if self.keyed:
+            values |= dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call)))
         if self.is_async:
             result = self.function(**values)
+            if isinstance(result, CoroutineType):
+                return await result
         else:
             result = await in_thread(functools.partial(self.function, **values), hear)
         # A wrapper around an async function looks like a sync one until it is called.
         if isinstance(result, AsyncGenerator):
             return await _last_of(result, hear)
         return await result if isinstance(result, Awaitable) else result
-
-    def _keys(self, call: ToolCall, run: str) -> dict[str, object]:
-        return dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call))) if self.keyed else {}
 
 
 async def _last_of(values: AsyncGenerator[object, None], hear: Hear) -> object:

@@ -13,12 +13,12 @@ def no_placeholders(rules: Rules) -> Guard:
     tools = {tool.name: tool for tool in rules.tools}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        found = {call.id: placeholders(call, tools, state) for call in calls if call.name in tools}
-        if not any(found.values()):
+        found = {c.id: names for c in calls if c.name in tools and (names := placeholders(c, tools, state))}
+        if not found:
             return Allow()
         corrections = (
             Correction(call_id=call.id, text=nudges.placeholder(call.name, found[call.id]))
-            if found.get(call.id)
+            if call.id in found
             else Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
             for call in calls
         )

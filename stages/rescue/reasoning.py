@@ -30,7 +30,7 @@ class Delta(Struct, frozen=True, kw_only=True):
 
 def split_reasoning(text: str) -> tuple[str, str]:
     """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
-    if not TAGGED.search(text):
+    if not text or not TAGGED.search(text):
         return "", text.strip()
     split, deltas = advance(Split(), text)
     return gather((*deltas, *finish(split)))

@@ -72,7 +72,7 @@ def checker(parameters: bytes | Raw) -> Check:
             repairs += coerced
             if not schema.whole.is_valid(value):
                 return Misfit(problems=problems(value, schema, len(text)))
-        return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs))
+        return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs) if repairs else ())
 
     return check
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from stages.effect import Fault, RawCall, Reply, Usage
-from stages.message import Assistant, History, Message, System, Tool, User
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire.faults import cut, reported
 from stages.wire.sampling import Sampling, options
@@ -68,14 +68,18 @@ def encode_message(message: Message) -> WireMessage:
         case Tool():
             return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
         case Assistant():
-            calls = [WireCall(id=c.id, function=WireFunction(name=c.name, arguments=c.arguments)) for c in message.calls]
-            return WireMessage(role="assistant", content=message.text, tool_calls=tuple(calls))
+            calls = tuple(map(_wire_call, message.calls))
+            return WireMessage(role="assistant", content=message.text, tool_calls=calls)
         case User():
             return WireMessage(role="user", content=message.text)
         case System():
             return WireMessage(role="system", content=message.text)
         case _:
             assert_never(message)
+
+
+def _wire_call(call: ToolCall) -> WireCall:
+    return WireCall(id=call.id, function=WireFunction(name=call.name, arguments=call.arguments))
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:
