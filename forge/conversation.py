@@ -8,7 +8,8 @@ from returns.result import Failure, Result
 from forge.connection import Backend
 from forge.errors import ForgeError
 from forge.loop import Finished, Halted
-from forge.run import Watching, follow, run, synchronously
+from forge.run import follow, run, synchronously
+from forge.watching import Watching
 from forge.workflow import Workflow
 from stages.state import State
 

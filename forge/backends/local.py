@@ -12,7 +12,7 @@ from typing import Literal, Self
 from msgspec import Struct
 
 from forge.backends import models
-from forge.backends.download import Watch, ensure_model
+from forge.backends.download import Watch, fetched
 from forge.backends.launch import CacheType, Launch
 from forge.backends.ready import is_free
 from forge.backends.server import Server
@@ -93,7 +93,7 @@ class Local:
     async def connect(self) -> AsyncIterator[Connection]:
         """Fetch the model if need be, load it, serve it for as long as the connection lasts."""
         model = self._model
-        path = model if isinstance(model, Path) else await asyncio.to_thread(self._fetch, model)
+        path = model if isinstance(model, Path) else await fetched(model, self._progress)
         settings = Settings(
             path=path, context_tokens=self._context_tokens, port=self._port, chat_template=self._chat_template
         )
@@ -110,9 +110,6 @@ class Local:
                 yield connection
         finally:
             await asyncio.to_thread(server.stop)
-
-    def _fetch(self, model: models.KnownModel) -> Path:
-        return ensure_model(model, self._progress)
 
 
 class LlamaCpp:

@@ -12,7 +12,7 @@ import httpx
 from msgspec import Struct
 
 from forge.backends import models
-from forge.backends.download import Watch, ensure_model
+from forge.backends.download import Watch, fetched
 from forge.backends.launch import HOST, Launch, Source, command
 from forge.backends.local import LlamaCpp, Settings
 from forge.backends.occupant import Occupant, occupant, serves
@@ -71,7 +71,7 @@ class Starter:
     async def _model(self) -> Path | str:
         found = self._source
         if isinstance(found, models.KnownModel):
-            return await asyncio.to_thread(ensure_model, found, self._download)
+            return await fetched(found, self._download)
         return found
 
     async def _attached(self, launch: Launch, port: int, model: Path | str) -> Running:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import UNSET
@@ -21,7 +22,7 @@ from forge.backends.download import Progress
 from forge.backends.process import state_folder
 from forge.backends.ready import Loading
 from forge.cli import demo
-from forge.cli.interrupt import Begin, Running, interruptible
+from forge.cli.interrupt import Running, interruptible
 from forge.cli.load import load_workflow
 from forge.cli.progress import downloading
 from forge.cli.view import View, printable
@@ -31,7 +32,8 @@ from forge.interpreters.recorded import read_journal
 from forge.interpreters.threads import in_thread, unheard
 from forge.interpreters.write_ahead import refuse_taken
 from forge.recovery import resume_journal
-from forge.run import Watching, run
+from forge.run import run
+from forge.watching import Watching
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, Rejected
 from stages.halt import BackendFailed, Cancelled
@@ -80,6 +82,9 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
     )
 
 
+Begin = Callable[[Backend, Watching], Running]
+
+
 def _show(title: Text, begin: Begin, journal: Path, options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     view = View(console)
@@ -92,7 +97,7 @@ def _show(title: Text, begin: Begin, journal: Path, options: argparse.Namespace)
         # A download and a server that starts say themselves how far they are.
         asks = options.backend != "local" and not startable(options.backend)
         with view.connecting(options.backend) if asks else nullcontext():
-            result = asyncio.run(interruptible(begin, backend, watching))
+            result = asyncio.run(interruptible(partial(begin, backend), watching))
     where = f" Journal: {journal}" if journal.exists() else ""
     calls = "1 model call" if view.turns == 1 else f"{view.turns} model calls"
     console.print(Text(f"{calls}.{where}", style="dim"), soft_wrap=True)

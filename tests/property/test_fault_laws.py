@@ -12,8 +12,8 @@ from forge import resume, run
 from forge.connection import Connection
 from forge.interpreters.http import Http
 from forge.loop import Finished, Halted
-from forge.run import Watching
 from forge.watcher import OnChunk
+from forge.watching import Watching
 from stages.delta import Delta, Ended, Retry
 from stages.halt import BackendFailed
 from stages.retry import Backoff
