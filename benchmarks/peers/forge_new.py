@@ -54,7 +54,8 @@ def in_process(turns: int) -> Fixed:
 class Peer:
     """What stays from run to run: the client, the workflow."""
 
-    client = httpx.AsyncClient(timeout=120)
+    transport = httpx.AsyncHTTPTransport()
+    client = httpx.AsyncClient(timeout=120, transport=transport)
     url = ""
     workflow: forge.Workflow
 
@@ -86,6 +87,8 @@ def setup(base_url: str) -> None:
 
 
 def run(turns: int, model: str, mode: str) -> None:
-    backend = Fixed(Http(Peer.client, Peer.url), model) if mode == "http" else in_process(turns)
+    backend = (
+        Fixed(Http(Peer.client, Peer.url, transport=Peer.transport), model) if mode == "http" else in_process(turns)
+    )
     result = wait(forge.run(Peer.workflow, workload.USER, backend=backend))
     assert result.unwrap().value == workload.FINAL_TEXT

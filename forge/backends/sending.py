@@ -23,6 +23,7 @@ def sender(
     hidden: tuple[str, ...],
     refusals: tuple[str, ...] = (),
     total: float | None = TOTAL,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> Http:
     """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
 
@@ -33,7 +34,7 @@ def sender(
         log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
         return replace(shown, kind="no_tools")
 
-    return Http(client, base, retry, spoken, total=total, translate=translate)
+    return Http(client, base, retry, spoken, total=total, translate=translate, transport=transport)
 
 
 def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:

@@ -108,12 +108,15 @@ class Server:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Ask the server what it is. BackendError if nothing answers there; ForgeError for what it cannot do."""
+        # The environment may name a proxy for what is elsewhere: there the client finds the way.
+        direct = httpx.AsyncHTTPTransport(verify=self._verify, proxy=self._proxy) if is_here(self._base) else None
         async with httpx.AsyncClient(
             headers=self._headers,
             timeout=self._timeout,
-            proxy=self._proxy,
+            proxy=None if direct else self._proxy,
             verify=self._verify,
-            trust_env=not is_here(self._base),
+            transport=direct,
+            trust_env=direct is None,
         ) as client:
             about = await self._about(client)
             profile, because = await self._recognised(client, about)
@@ -135,7 +138,16 @@ class Server:
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             template = about.props.chat_template if about.props else ""
             root = self._root(profile)
-            http = sender(client, root, self._retry, spoken, hidden=self._hidden, refusals=refusals, total=self._total)
+            http = sender(
+                client,
+                root,
+                self._retry,
+                spoken,
+                hidden=self._hidden,
+                refusals=refusals,
+                total=self._total,
+                transport=direct,
+            )
             yield Connection(
                 send=http,
                 stream=http,
