@@ -118,6 +118,8 @@ class Fault(Struct, frozen=True, kw_only=True):
     body: str = ""
     retry_after: float | None = None
     """Seconds that the server asked to wait."""
+    retriable: bool | None = None
+    """What the server says itself of trying again; None: nothing."""
 
 
 class Undelivered(Struct, frozen=True, kw_only=True, tag="undelivered"):

@@ -34,7 +34,8 @@ _NUMBERED = re.compile(r'"code"\s{0,9}:\s{0,9}500\b')
 class Backoff(Struct, frozen=True, kw_only=True):
     """Wait `first` seconds, then twice as long each time up to `longest`, shortened by chance to no less than half.
 
-    A server's own Retry-After goes before, up to `patience` seconds; one that asks for more is given up at once.
+    A server's own Retry-After goes before, up to `patience` seconds; one that asks for more is given up at once. Where
+    it says itself whether to try again, it is believed.
     After `attempts` attempts, or `total` seconds of waiting, it is over. A llama.cpp that is still loading its model
     is asked again without that counting as an attempt, for `loading` seconds more.
     """
@@ -74,6 +75,8 @@ def _worth(faults: tuple[Fault, ...]) -> float:
     match fault.kind:
         case "unreachable" | "interrupted":
             return float("inf")
+        case "status" if fault.retriable is not None:
+            return float("inf") if fault.retriable else 1
         case "status" | "reported" if fault.status is not None:
             if fault.status not in TRANSIENT or _repeats(faults):
                 return 1

@@ -129,6 +129,13 @@ class Handler(socketserver.StreamRequestHandler):
         busy = answer("503 Service Unavailable", b"{}", "retry-after-ms: 1.5", "Retry-After: 3600")
         self.wfile.write(busy if count < 2 else answer("200 OK", GOOD))
 
+    def how_hopeless(self, count: int) -> None:
+        self.wfile.write(answer("429 Too Many Requests", b'{"error":"quota"}', "x-should-retry: false"))
+
+    def how_hopeful(self, count: int) -> None:
+        busy = answer("400 Bad Request", b"{}", "x-should-retry: true")
+        self.wfile.write(busy if count < 2 else answer("200 OK", GOOD))
+
     def how_headless(self, count: int) -> None:
         """Closes before the head, or in it, then answers."""
         if count > 2:

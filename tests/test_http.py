@@ -58,6 +58,7 @@ WITH_PATIENCE = [
     ("milliseconds", 2),
     ("headless", 3),
     ("truncated", 2),
+    ("hopeful", 2),
 ]
 TRANSIENT = [(f"flaky/{status}", 3) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)]
 
@@ -93,6 +94,7 @@ FAULTS = [
     ("bomb", "malformed", 2, "asked not to pack"),
     ("reported", "reported", 2, "no memory left"),
     ("stuck", "status", 2, "parse tool call arguments"),
+    ("hopeless", "status", 1, "quota"),
     ("moved", "status", 1, "it points to https://elsewhere.example/v1"),
     ("huge", "too_large", 1, "bytes"),
     ("headers", "interrupted", 4, "broke"),

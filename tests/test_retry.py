@@ -43,6 +43,9 @@ def waits(*faults: Fault, policy: Backoff | None = None, chance: float = 1.0) ->
         (Fault(kind="too_large", detail=""), [None]),
         (Fault(kind="status", detail="", status=429, retry_after=7.0), [7.5, 7.5, 7.5, None]),
         (Fault(kind="status", detail="", status=429, retry_after=61.0), [None]),
+        (Fault(kind="status", detail="", status=429, retriable=False), [None]),
+        (Fault(kind="status", detail="", status=400, retriable=True), [0.5, 1.0, 2.0, None]),
+        (Fault(kind="no_tools", detail="", status=400, retriable=True), [None]),
     ],
 )
 def test_the_same_fault_again_and_again(fault: Fault, expected: list[float | None]) -> None:

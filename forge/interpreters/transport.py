@@ -70,6 +70,8 @@ def refused(response: httpx.Response, content: bytes, where: str) -> Fault:
         status=response.status_code,
         body=body,
         retry_after=retry_after(response.headers, time.time()),
+        # OpenAI's servers say it so, and its SDK goes by it.
+        retriable={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
     )
 
 

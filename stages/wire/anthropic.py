@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.tool import ToolSpec
-from stages.wire.faults import cut, reported
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
 from stages.wire.openai import arguments_text, encode_messages
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import repaired
@@ -230,11 +230,14 @@ def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
         return reported(answer.error)
     if answer.content is None:
         return Fault(kind="malformed", detail="the server's answer has no content", body=cut(body))
+    calls = [block for block in answer.content if block.type == "tool_use"]
+    if len(calls) > CALLS_LIMIT:
+        return too_many_calls()
     return Reply(
         text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
         reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
         sealed=_sealed(body) if any(block.type in THINKING for block in answer.content) else "",
-        calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
+        calls=tuple(map(_raw_call, calls)),
         finish=finish_of(answer.stop_reason),
         usage=usage_of(answer.usage),
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from stages.delta import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
 from stages.effect import Fault
 from stages.wire.anthropic import AnswerBlock, WireUsage, finish_of, sealed_blocks, usage_of
-from stages.wire.faults import cut, reported
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
 from stages.wire.lines import Lines, grown, payloads
 from stages.wire.openai import arguments_text
 from stages.wire.streaming import Read, read_all
@@ -135,6 +135,8 @@ def _started(stream: S, index: int, given: Raw) -> tuple[S, Read]:
         return replace(stream, sealed=(*stream.sealed, bytes(given))), ()
     if block.type != "tool_use":
         return _said(stream, index, block.text or "", block.thinking or "")
+    if stream.calls == CALLS_LIMIT:
+        return stream, (too_many_calls(),)
     after = replace(stream, calls=stream.calls + 1, input=arguments_text(block.input))
     return after, (CallStarted(index=stream.calls, name=block.name or "", id=block.id or ""),)
 

@@ -8,6 +8,9 @@ from stages.effect import Fault
 KEPT = 2000
 """Bytes of a body that are kept with a fault."""
 
+CALLS_LIMIT = 256
+"""Calls of one reply that are read, whole or streamed."""
+
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -35,6 +38,11 @@ _text = msgspec.json.Decoder(str)
 def cut(body: bytes) -> str:
     """The beginning of a body, as text."""
     return body[:KEPT].decode(errors="replace")
+
+
+def too_many_calls() -> Fault:
+    """The fault of a reply with more calls than are read."""
+    return Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
 
 
 def reported(error: Raw) -> Fault:

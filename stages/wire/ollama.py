@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.faults import cut, reported
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
 from stages.wire.openai import arguments_text, encode_messages, encode_tools
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import repaired
@@ -119,6 +119,8 @@ def _reply(answer: Answer, body: bytes) -> Reply | Fault:
     if answer.message is None:
         return Fault(kind="malformed", detail="the server's answer has no message", body=cut(body))
     message = answer.message
+    if len(message.tool_calls or ()) > CALLS_LIMIT:
+        return too_many_calls()
     return Reply(
         text=message.content or "",
         reasoning=message.thinking or "",

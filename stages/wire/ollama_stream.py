@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages.delta import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.effect import Fault
-from stages.wire.faults import cut, reported
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
 from stages.wire.lines import Lines
 from stages.wire.ollama import Answer, AnswerMessage, raw_call, usage_of
 from stages.wire.streaming import Read, read_all
@@ -53,6 +53,8 @@ def _read(stream: S, line: _Line) -> tuple[S, Read]:
     if bytes(line.error) != b"null":
         return stream, (reported(line.error),)
     message = line.message or AnswerMessage()
+    if stream.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
+        return stream, (too_many_calls(),)
     calls = tuple(map(raw_call, message.tool_calls or ()))
     pieces: list[Piece | Fault] = []
     if message.thinking:

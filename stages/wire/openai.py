@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire.faults import cut, reported
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
 from stages.wire.sampling import Sampling, options
 
 __all__ = [
@@ -169,6 +169,8 @@ def _reply(completion: _Completion, body: bytes) -> Reply | Fault:
         return Fault(kind="malformed", detail="the server's answer has no choices", body=cut(body))
     choice = completion.choices[0]
     message = choice.message
+    if len(message.tool_calls or ()) > CALLS_LIMIT:
+        return too_many_calls()
     return Reply(
         text=message.content or "",
         reasoning=message.reasoning_content or message.reasoning or "",

@@ -8,13 +8,10 @@ from msgspec.structs import replace
 
 from stages.delta import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.effect import Fault, Usage
-from stages.wire.faults import cut, reported
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
 from stages.wire.lines import Lines, payloads
 from stages.wire.openai import WireUsage, arguments_text, usage_of
 from stages.wire.streaming import Read, read_all
-
-CALLS_LIMIT = 256
-"""Calls of one reply that are read."""
 
 NAME_LIMIT = 1024
 """Characters of a name that are read: it is told anew whenever it grows."""
@@ -125,7 +122,7 @@ def _called(stream: S, call: _Call) -> tuple[S, Read]:
     function = call.function or _Function()
     at = _place(stream.calls, call)
     if at == CALLS_LIMIT:
-        return stream, (Fault(kind="too_large", detail=f"the stream has more than {CALLS_LIMIT} tool calls"),)
+        return stream, (too_many_calls(),)
     known = stream.calls[at] if at < len(stream.calls) else None
     opened = _opened(known, call, function.name or "")
     if len(opened.name) > NAME_LIMIT:

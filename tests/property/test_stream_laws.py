@@ -25,9 +25,10 @@ from stages.delta import (
     shown,
     whole,
 )
-from stages.effect import Fault, Reply
+from stages.effect import Fault, RawCall, Reply
 from stages.rescue import split_reasoning
 from stages.rescue.pieces import Split
+from stages.wire.faults import CALLS_LIMIT
 from stages.wire.lines import Lines
 from stages.wire.streaming import Decoder
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
@@ -91,6 +92,25 @@ def test_a_stream_makes_the_reply_that_comes_whole(
     stream = server.stream(reply, lambda text: cut(text, texts))
     expected = server.wire.decode(server.whole(reply))
     assert gather(read(server.wire.stream, cut_bytes(stream, chunks))) == expected
+
+
+@each
+@pytest.mark.parametrize("made", [CALLS_LIMIT, CALLS_LIMIT + 1])
+def test_a_reply_has_the_same_number_of_calls_at_most_whole_and_streamed(server: Server, made: int) -> None:
+    reply = Reply(calls=tuple(RawCall(id=f"c{n}", name="look", arguments="{}") for n in range(made)))
+    for read_as in (
+        server.wire.decode(server.whole(reply)),
+        gather(read(server.wire.stream, [_streamed(server, reply)])),
+    ):
+        if made <= CALLS_LIMIT:
+            assert isinstance(read_as, Reply)
+            assert len(read_as.calls) == made
+        else:
+            assert read_as == Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
+
+
+def _streamed(server: Server, reply: Reply) -> bytes:
+    return server.stream(reply, lambda text: [text] if text else [])
 
 
 @each
