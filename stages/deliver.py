@@ -45,19 +45,22 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
 
 
 def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
-    match phase.effect, outcome:
-        case Send(), Replied():
+    effect = phase.effect
+    match outcome:
+        case Replied() if isinstance(effect, Send):
             return Success(_replied(state, phase, outcome))
-        case Execute(calls=calls), Results(results=results) if [c.id for c in calls] == [r.call_id for r in results]:
+        case Results(results=back) if isinstance(effect, Execute) and _are_of(back, effect.calls):
             return Success(_executed(state, phase.batch, outcome))
-        case Send(), Undelivered():
+        case Undelivered() if isinstance(effect, Send):
             return _undelivered(state, phase, outcome)
-        case Ask(), Approved() | Rejected() if outcome.digest == phase.effect.digest:
-            return Success(state.to(_decided(phase.batch, phase.effect, outcome)))
+        case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
+            return Success(state.to(_decided(phase.batch, effect, outcome)))
         case _:
-            raise ValueError(
-                f"{type(outcome).__name__} does not answer the {type(phase.effect).__name__} that is awaited"
-            )
+            raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
+
+
+def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> bool:
+    return [result.call_id for result in results] == [call.id for call in calls]
 
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:

@@ -22,6 +22,8 @@ def rung(rules: Rules, ledger: Ledger) -> Rung:
 
     Two replies in a row without a call that could be read are one way (D6).
     """
+    if ledger.progress >= ledger.turn and ledger.retries < PATIENCE:
+        return "open"  # the last reply brought something new: nothing else has to be looked at
     count = circles(ledger) or max(stalled(ledger) - PATIENCE, ledger.retries - 1)
     rungs = rules.ladder.rungs
     return rungs[(count - 1) % len(rungs)] if count > 0 and rungs else "open"

@@ -48,6 +48,8 @@ class RepairLimits(Struct, frozen=True, kw_only=True):
 TextMode = Literal["constrained", "prompted"]
 """The modes that a ladder may change to."""
 
+TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
+
 Rung = Literal["open", "narrow", "pin", "call", "simple", "constrained", "prompted"]
 """`open`: every tool that is legal. `narrow`: other steps, or other ways. `pin`: the pending steps, or the end.
 
@@ -78,8 +80,7 @@ class Ladder(Struct, frozen=True, kw_only=True):
     @property
     def modes(self) -> tuple[TextMode, ...]:
         """The modes that it may change to, in their order."""
-        known: tuple[TextMode, ...] = get_args(TextMode)
-        return tuple(mode for rung in self.rungs for mode in known if mode == rung)
+        return tuple(mode for rung in self.rungs for mode in TEXT_MODES if mode == rung)
 
 
 class Rules(Struct, frozen=True, kw_only=True):

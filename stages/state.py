@@ -39,9 +39,14 @@ class Price(Struct, frozen=True, kw_only=True):
 
     def of(self, usage: Usage) -> float:
         """The cost of one reply."""
+        if self == FREE:
+            return 0.0
         kept = min(usage.cached, usage.prompt)
         cached = self.prompt if self.cached is None else self.cached
         return ((usage.prompt - kept) * self.prompt + kept * cached + usage.completion * self.completion) / 1e6
+
+
+FREE = Price()
 
 
 class Budget(Struct, frozen=True, kw_only=True):
@@ -55,7 +60,7 @@ class Budget(Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
-    price: Price = Price()
+    price: Price = FREE
 
 
 class Success(Struct, frozen=True, kw_only=True):

@@ -151,6 +151,7 @@ class _Completion(Struct):
     error: Raw = Raw(b"null")
 
 
+_string = msgspec.json.Decoder(str)
 _completion = msgspec.json.Decoder(_Completion)
 
 
@@ -187,15 +188,16 @@ def _raw_call(call: _Call) -> RawCall:
 
 def arguments_text(raw: Raw) -> str:
     """JSON text. Some servers give an object where the protocol has a string: its own text serves as well."""
-    text = bytes(raw).decode()
-    if text.startswith('"'):
-        return msgspec.json.decode(raw, type=str)
-    return "" if text == "null" else text
+    given = bytes(raw)
+    if given.startswith(b'"'):
+        return _string.decode(given)
+    return "" if given == b"null" else given.decode()
 
 
 def usage_of(usage: WireUsage | None) -> Usage | None:
     """Tokens; None where the server says nothing of them."""
     if usage is None:
         return None
-    details = usage.prompt_tokens_details or _Details()
-    return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=details.cached_tokens or 0)
+    details = usage.prompt_tokens_details
+    cached = (details.cached_tokens or 0) if details else 0
+    return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=cached)
