@@ -38,7 +38,7 @@ def offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     allowed = legal(rules, ledger)
     match rung(rules, ledger):
         case "open" | "constrained" | "prompted":
-            return allowed
+            return _looking_first(rules, state, allowed)
         case "narrow" | "call":
             return _other_ways(rules, state, allowed)
         case "pin":
@@ -47,6 +47,32 @@ def offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
             return tuple(map(simpler, _next_step(rules, state, allowed)))
         case other:
             assert_never(other)
+
+
+def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """Without tools that write and that nothing needs, while a required step that only reads may be taken.
+
+    A look-up too early does no harm, a write may. As soon as a reply brought nothing new, all that is legal is offered.
+    """
+    left = pending(rules, state.ledger)
+    if not left or not rules.ladder.look_first or stalled(state.ledger):
+        return allowed
+    if not any(tool.effect == "read" and tool.name in left for tool in allowed):
+        return allowed
+    return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
+
+
+def _needed(rules: Rules) -> frozenset[str]:
+    """What the run has to call, what it may have to call first, and what it could not call later."""
+    before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
+    for use in rules.order:
+        before[use.tool].update(use.after)
+    bound = (use.tool for use in rules.order if use.at_least or use.at_step or use.before)
+    needed, new = set[str](), {*rules.required, *rules.terminal, *bound}
+    while new:
+        needed |= new
+        new = {name for tool in new for name in before.get(tool, ())} - needed
+    return frozenset(needed)
 
 
 def demanded(rules: Rules, state: State) -> tuple[str, ...]:

@@ -73,9 +73,13 @@ class Ladder(Struct, frozen=True, kw_only=True):
     """What each reply in a row that brought nothing new leads to; after the last it begins again (D25).
 
     Without any rung, every reply may be any legal call. `stages.ladder` reads it.
+
+    `look_first`: as long as all goes well, no tool that writes is offered before the required steps that only read,
+    unless something required needs it. A model that a constraint forces to call a tool is not tempted by it then.
     """
 
     rungs: tuple[Rung, ...] = ("narrow", "pin", "open")
+    look_first: bool = True
 
     @property
     def modes(self) -> tuple[TextMode, ...]:

@@ -14,8 +14,9 @@ from stages.fresh import fresh
 from stages.guards import repetition
 from stages.ladder import offered
 from stages.message import History, Tool, ToolCall, User
+from stages.order import Use
 from stages.progress import advanced, answered, circling, stalled, times
-from stages.rules import Ladder
+from stages.rules import Ladder, Rules
 from stages.state import Attempt, Ledger, State, Success
 from stages.verdict import Allow, Block
 from tests.flows import Desk
@@ -79,7 +80,8 @@ PAIR = (attempt("look", turn=3), attempt("write", turn=4))
 BOTH = (attempt("look"), attempt("fail"), attempt("look", turn=2), attempt("fail", turn=2))
 ALL = {"look", "write", "fail", "finish"}
 CASES: list[tuple[str, Ledger, set[str]]] = [
-    ("at the start", Ledger(), {"look", "fail"}),
+    ("at the start: what is required and only reads", Ledger(), {"look"}),
+    ("a reply was in vain: all that is legal", Ledger(turn=1), {"look", "fail"}),
     ("under way", Ledger(turn=1, progress=1, successes=FOUND), ALL),
     (
         "one answer in vain: other arguments may help",
@@ -131,6 +133,22 @@ def test_a_ladder_of_one_s_own_and_none_at_all() -> None:
     assert len(offered(replace(RULES, ladder=Ladder(rungs=())), State(history=(), ledger=circles))) == 4
     pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
     assert [spec.name for spec in offered(pinned, State(history=(), ledger=circles))] == ["finish"]
+
+
+def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_once() -> None:
+    start = State(history=())
+
+    def first(rules: Rules) -> set[str]:
+        return {spec.name for spec in offered(rules, start)}
+
+    assert first(replace(RULES, ladder=Ladder(look_first=False))) == {"look", "fail"}
+    assert first(replace(RULES, required=("look", "fail"))) == {"look", "fail"}
+    assert first(replace(RULES, required=("fail",))) == {"look", "fail"}, "nothing is to be looked up first"
+    after = replace(RULES, tools=tuple(replace(t, effect="read") if t.name == "write" else t for t in RULES.tools))
+    needs = replace(after, required=("look", "write"), order=(Use(tool="write", after=("fail",)),))
+    assert first(needs) == {"look", "fail"}
+    assert first(replace(RULES, order=(Use(tool="fail", before=("look",)),))) == {"look", "fail"}
+    assert first(replace(RULES, order=(Use(tool="fail", at_most=1),))) == {"look"}
 
 
 @tool(effect="read")
