@@ -1,7 +1,7 @@
 """Replay: a recorded run again, offline, state by state: neither a model nor a tool is asked."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from os import PathLike
 
 import msgspec
 from msgspec import Struct
@@ -50,7 +50,7 @@ class DivergenceError(JournalError):
         self.found = found
 
 
-def states(journal: str | Path | Journal, workflow: Workflow) -> Iterator[Step]:
+def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterator[Step]:
     """The states of a recorded run, one after the other, made anew by the workflow from what was recorded.
 
     Ends where the run ended or was cut short. Raises DivergenceError at the first effect that is not the recorded
@@ -77,7 +77,7 @@ def _trusting(check: Check) -> Check:
     return judge
 
 
-def replay(journal: str | Path | Journal, workflow: Workflow) -> Result[Finished, Halted]:
+def replay(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Result[Finished, Halted]:
     """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short.
 
     That of a redacted run has its value as JSON alone: with marks in it, it is no instance of the workflow's `result`.

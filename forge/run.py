@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar, Unpack
 
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
-from forge.connection import Backend
+from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
+from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Header
-from forge.interpreters.redact import Redactor
-from forge.interpreters.write_ahead import recording
 from forge.loop import Finished, Halted, drive, halted
 from forge.reaching import Stopped, connected, counted, stopped, unless
 from forge.setup import Setup
@@ -84,11 +84,7 @@ async def resume(
             async with unless(watching.get("cancel")):
                 state = await counted(workflow, state, connection)
             interpret = interpreting(workflow, connection, watching)
-            redact = watching.get("redact")
-            hidden = redact.kinds() if redact else ()
-            header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection), redacted=hidden)
-            redactor = Redactor(redact, reading(workflow, connection), tuple(workflow.functions)) if redact else None
-            with recording(interpret, watching.get("journal"), header, redactor) as recorded:
+            with _recorded(interpret, workflow, state, connection, watching) as recorded:
                 turn = turn_of(workflow, connection)
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
                 return ended.map(workflow.typed)
@@ -96,6 +92,23 @@ async def resume(
         return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
     except Stopped:
         return stopped(state, tell)
+
+
+def _recorded(
+    interpret: Interpreter, workflow: Workflow, state: State, connection: Connection, watching: Watching
+) -> AbstractContextManager[Interpreter]:
+    """The interpreter, with all that passes through it written to the run's journal if it has one."""
+    journal, redact = watching.get("journal"), watching.get("redact")
+    if journal is None:
+        return nullcontext(interpret)
+    # Most runs have no journal, and start faster without.
+    from forge.interpreters.redact import Redactor  # noqa: PLC0415
+    from forge.interpreters.write_ahead import recording  # noqa: PLC0415
+
+    hidden = redact.kinds() if redact else ()
+    header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection), redacted=hidden)
+    redactor = Redactor(redact, reading(workflow, connection), tuple(workflow.functions)) if redact else None
+    return recording(interpret, journal, header, redactor)
 
 
 def run_sync(

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from forge.callbacks import awaited
 from forge.connection import Connection
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
-from forge.interpreters.redact import Redact
 from forge.interpreters.threads import unheard
 from forge.loop import Observer, notify
 from forge.watcher import OnChunk
@@ -17,6 +16,9 @@ from stages import events
 from stages.message import History, Message
 from stages.state import Compaction
 from stages.wire.sampling import Sampling
+
+if TYPE_CHECKING:  # what only a journal needs
+    from forge.interpreters.redact import Redact
 
 
 class Watching(TypedDict, total=False):
@@ -38,7 +40,7 @@ class Watching(TypedDict, total=False):
     cancel: asyncio.Event
     ask: Asker
     journal: str
-    redact: Redact
+    redact: "Redact"
     sampling: Sampling
 
 

@@ -8,7 +8,7 @@ not with its square.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
+from os import PathLike
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -117,7 +117,7 @@ def whole(sent: SentPart, before: Request) -> Request:
     )
 
 
-def read_journal(path: str | Path) -> Journal:
+def read_journal(path: str | PathLike[str]) -> Journal:
     """The journal in that file; JournalError names a wrong line. A last line that a crash cut off is left out."""
     lines = _lines(path)
     first = next(lines, None)
@@ -151,18 +151,19 @@ def read_journal(path: str | Path) -> Journal:
 _STRANGE = "it does not follow from the line before"
 
 
-def _send(path: str | Path, number: int, sent: SentPart, before: Request) -> Send:
+def _send(path: str | PathLike[str], number: int, sent: SentPart, before: Request) -> Send:
     try:
         return Send(request=whole(sent, before), turn=sent.turn)
     except ValueError as error:
         raise JournalError(f"{path}, line {number}: it {error}") from None
 
 
-def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """The complete lines with their numbers, from 1 on."""
     number = 0
     try:
-        with Path(path).open("rb") as file:
+        # Without pathlib, for whoever imports forge imports this, and pathlib takes longer to load than all of it.
+        with open(path, "rb") as file:  # noqa: PTH123
             while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
                 number += 1
                 yield number, line
@@ -178,7 +179,7 @@ class _Versions(Struct):
     version: int
 
 
-def _header(path: str | Path, line: bytes) -> Header:
+def _header(path: str | PathLike[str], line: bytes) -> Header:
     try:
         found = msgspec.json.decode(line, type=_Versions).version
         if found != VERSION:
@@ -191,7 +192,7 @@ def _header(path: str | Path, line: bytes) -> Header:
     return header
 
 
-def _decoded(path: str | Path, number: int, line: bytes) -> Started | Done:
+def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Done:
     try:
         return msgspec.json.decode(line, type=Started | Done)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -23,17 +23,14 @@ if sys.platform != "win32":
 
 @contextmanager
 def recording(
-    interpret: Interpreter, path: str | Path | None, header: Header, redactor: Redactor | None = None
+    interpret: Interpreter, path: str | Path, header: Header, redactor: Redactor | None = None
 ) -> Iterator[Interpreter]:
-    """The interpreter, with all that passes through it written to a new file at `path`; None: not written.
+    """The interpreter, with all that passes through it written to a new file at `path`.
 
     `redactor` hides what must not be in it.
 
     JournalError if there is a file of that name already, or the disk is full.
     """
-    if path is None:
-        yield interpret
-        return
     from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only a journal names the version
 
     with _opened(Path(path), os.O_CREAT | os.O_EXCL) as file:
