@@ -77,6 +77,8 @@ async def resume(
         state = state.note(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
         )
+    if redact := watching.get("redact"):
+        redact.refuse_wrong(tuple(workflow.functions))  # before a model is loaded, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own.
     state = replace(state, sent=Sent())
     try:

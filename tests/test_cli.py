@@ -93,6 +93,17 @@ def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, s
     assert says in refused("run", str(path), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x")
 
 
+@pytest.mark.parametrize("name", ["json", "email", "rich", "typing", "two words"])
+def test_a_file_named_like_another_module_hides_nothing(server: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text("import json, tone_of_ours\n" + FLOW)
+    (tmp_path / "tone_of_ours.py").write_text("import email.message, rich.text, json\njson.dumps(1)\n")
+    done = forge(
+        *("run", str(tmp_path / f"{name}.py"), "Go.", "--backend", f"{server}/empty", "--no-probe", "--var", "tone=x"),
+        *("--journal", str(tmp_path / "j")),
+    )
+    assert "the server's answer has no choices" in done.stdout, done
+
+
 def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
     assert "has no workflow named 'other'; it has: workflow" in refused(
         "run", f"{flow}:other", "Go.", "--backend", "local"

@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a tool, then `forge resume`: the command line as a process, against a real server."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -99,3 +100,44 @@ def test_a_journal_that_is_none_is_said(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot read the journal none" in done.stderr
+
+
+SHOP = FLOW.replace("threading.Event().wait()\n    return", "return 'receipt 1234-5678 of the Golden Goose' or")
+
+
+def test_what_is_redacted_is_not_in_the_journal(tmp_path: Path, model: str) -> None:
+    flow, journal = tmp_path / "flow.py", tmp_path / "run.jsonl"
+    flow.write_text(SHOP)
+    command = [sys.executable, "-m", "forge", "run", str(flow), "Pay: open-sesame", "--backend", model, "--no-probe"]
+    hide = ["--redact", "pay", "--redact", "*.amount", "--redact-env", "SHOP_TOKEN", "--redact-pattern", r"\d{4}-\d{4}"]
+    done = subprocess.run(
+        [*command, "--mode", "native", "--journal", str(journal), *hide],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SHOP_TOKEN": "open-sesame"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    written = journal.read_text()
+    assert not [secret for secret in ("1234-5678", "Golden Goose", "open-sesame") if secret in written]
+    assert "Golden Goose" in done.stdout, "whoever runs it sees it"
+    assert read_journal(journal).header.redacted == ("argument *.amount", "result pay", "1 value", "1 pattern")
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--redact", "nope"), "there is no tool 'nope' whose results could be hidden; tools: pay, finish"),
+        (("--redact-pattern", "("), "'(' is no RE2 pattern"),
+        (("--redact-env", "NO_SUCH"), "--redact-env NO_SUCH: that environment variable is not set"),
+    ],
+)
+def test_a_wrong_redaction_is_refused_before_the_model_is_reached(
+    tmp_path: Path, option: tuple[str, str], says: str
+) -> None:
+    flow, nobody = tmp_path / "flow.py", "http://127.0.0.1:1"
+    flow.write_text(FLOW)
+    command = [sys.executable, "-m", "forge", "run", str(flow), "Go.", "--backend", nobody, *option]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr

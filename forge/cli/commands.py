@@ -69,6 +69,16 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=run_workflow)
     _backend_options(parser)
     _journal_option(parser)
+    add = parser.add_argument
+    add(
+        "--redact",
+        action="append",
+        default=[],
+        metavar="TOOL.ARGUMENT",
+        help="hide that argument in the journal (*.ARGUMENT: of every tool), or the results of TOOL",
+    )
+    add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of that environment variable")
+    add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide what the pattern finds")
 
 
 def _resume(parser: argparse.ArgumentParser) -> None:

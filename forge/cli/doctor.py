@@ -18,7 +18,7 @@ from forge.backends.doctor.facts import Verdict
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognise import addressed
 from forge.backends.wished import is_here
-from forge.cli.execute import key_of
+from forge.cli.options import key_of
 from forge.cli.view import printable
 from forge.errors import ForgeError
 

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import os
 import random
 import shlex
 import sys
@@ -12,18 +11,16 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from msgspec import UNSET
 from returns.result import Failure
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends import Backend, Local, named, startable, started
-from forge.backends.download import Progress
+from forge.backends import Backend, startable
 from forge.backends.process import state_folder
-from forge.backends.ready import Loading
 from forge.cli import demo
 from forge.cli.interrupt import Running, interruptible
 from forge.cli.load import load_workflow
+from forge.cli.options import backend_of, redact_of
 from forge.cli.progress import downloading
 from forge.cli.view import View, printable
 from forge.errors import ForgeError
@@ -37,7 +34,6 @@ from forge.watching import Watching
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, Rejected
 from stages.halt import BackendFailed, Cancelled
-from stages.wire.sampling import Sampling
 
 
 def run_demo(options: argparse.Namespace) -> int:
@@ -72,9 +68,12 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
     workflow.start(message, values)  # what is wrong with the definition is said before a model is loaded
     journal = options.journal or _journal()
     refuse_taken(journal)  # before a model is loaded, which may take minutes
+    hidden = redact_of(options)
 
     def begin(backend: Backend, watching: Watching) -> Running:
         recorded: Watching = {**watching, "journal": str(journal)}
+        if hidden.kinds():
+            recorded["redact"] = hidden
         return run(workflow, message, backend=backend, prompt_vars=values, **recorded)
 
     return _show(
@@ -89,7 +88,7 @@ def _show(title: Text, begin: Begin, journal: Path, options: argparse.Namespace)
     console = Console(highlight=False)
     view = View(console)
     with downloading(console) as progress:
-        backend = _backend(options, progress)
+        backend = backend_of(options, progress)
         console.print(title, soft_wrap=True)
         watching: Watching = {"observer": view, "ask": ask_person if sys.stdin.isatty() else nobody}
         if console.is_terminal:
@@ -101,7 +100,8 @@ def _show(title: Text, begin: Begin, journal: Path, options: argparse.Namespace)
     where = f" Journal: {journal}" if journal.exists() else ""
     calls = "1 model call" if view.turns == 1 else f"{view.turns} model calls"
     console.print(Text(f"{calls}.{where}", style="dim"), soft_wrap=True)
-    if isinstance(result, Failure) and isinstance(result.failure().halt, Cancelled | BackendFailed) and where:
+    resumable = where and not redact_of(options).kinds()
+    if isinstance(result, Failure) and isinstance(result.failure().halt, Cancelled | BackendFailed) and resumable:
         console.print(Text(f"To go on with it: {_again(options, journal)}", style="dim"), soft_wrap=True)
     return 1 if isinstance(result, Failure) else 0
 
@@ -125,60 +125,6 @@ async def ask_person(effect: Ask) -> Approved | Rejected:
     if str(answer).strip().lower() in {"y", "yes"}:
         return Approved(digest=effect.digest)
     return Rejected(digest=effect.digest, reason="the user said no")
-
-
-def _backend(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
-    sampling = Sampling(
-        temperature=UNSET if options.temperature is None else options.temperature,
-        seed=UNSET if options.seed is None else options.seed,
-        max_tokens=options.max_tokens,
-    )
-    if options.backend == "local":
-        return Local(
-            options.model,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            port=options.port,
-            progress=progress,
-        )
-    if startable(options.backend) and not options.profile:
-        return started(
-            options.backend,
-            options.model,
-            port=options.port,
-            progress=_tell_loading,
-            download=progress,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            api_key=key_of(options.api_key_env),
-        )
-    return named(
-        options.backend,
-        options.model,
-        profile=options.profile,
-        mode=options.mode,
-        context_tokens=options.context,
-        sampling=sampling,
-        model_sampling=options.model_sampling,
-        api_key=key_of(options.api_key_env),
-        probe=options.probe,
-    )
-
-
-def _tell_loading(loading: Loading) -> None:
-    print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
-
-
-def key_of(variable: str | None) -> str:
-    """The key in that environment variable; ForgeError if it is not set."""
-    if variable is None:
-        return ""
-    if not os.environ.get(variable):
-        raise ForgeError(f"--api-key-env {variable}: that environment variable is not set")
-    return os.environ[variable]
 
 
 def _journal() -> Path:

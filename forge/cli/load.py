@@ -33,12 +33,13 @@ def load_workflow(reference: str) -> Workflow:
 
 
 def _imported(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    spec = importlib.util.spec_from_file_location(_free_name(path.stem), path.resolve())
     if spec is None or spec.loader is None:
         raise ForgeError(f"{path} is not a Python file; a workflow file ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
+    # Last: what stands beside the file can be imported, and hides no module of Python's, forge's or its packages'.
+    sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
     except DefinitionError as error:
@@ -51,6 +52,12 @@ def _imported(path: Path) -> ModuleType:
     except Exception as error:
         raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error
     return module
+
+
+def _free_name(stem: str) -> str:
+    """A name for the file as a module: its own, unless that is another's, `json` say."""
+    taken = not stem.isidentifier() or importlib.util.find_spec(stem) is not None
+    return f"forge_workflow_{stem}" if taken else stem
 
 
 def _where(error: BaseException, path: Path) -> str:

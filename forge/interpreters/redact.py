@@ -58,13 +58,19 @@ class Redact(Struct, frozen=True, kw_only=True):
             *own,
         )
 
+    def refuse_wrong(self, tools: tuple[str, ...]) -> None:
+        """DefinitionError for rules about what these tools have not, and for patterns that are none."""
+        if wrong := [*_mistakes(self, tools)]:
+            raise DefinitionError(tuple(wrong))
+        for pattern in self.patterns:
+            _finder(pattern)
+
 
 class Redactor:
     """Hides what the rules name, line by line of one journal. `read` finds the calls that a reply makes in its text."""
 
     def __init__(self, rules: Redact, read: Read, tools: tuple[str, ...]) -> None:
-        if wrong := [*_mistakes(rules, tools)]:
-            raise DefinitionError(tuple(wrong))
+        rules.refuse_wrong(tools)
         self._rules = rules
         self._read = read
         self._named = {*rules.arguments}

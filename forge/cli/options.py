@@ -1,0 +1,84 @@
+"""What the options of a command stand for: a backend, a key, what a journal must not hold."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from msgspec import UNSET
+
+from forge.backends import Backend, Local, named, startable, started
+from forge.backends.download import Progress
+from forge.backends.ready import Loading
+from forge.errors import ForgeError
+from forge.interpreters.redact import Redact
+from stages.wire.sampling import Sampling
+
+
+def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
+    """The backend that they name, loaded or started when it is connected to. ForgeError for what makes no sense."""
+    sampling = Sampling(
+        temperature=UNSET if options.temperature is None else options.temperature,
+        seed=UNSET if options.seed is None else options.seed,
+        max_tokens=options.max_tokens,
+    )
+    if options.backend == "local":
+        return Local(
+            options.model,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            port=options.port,
+            progress=progress,
+        )
+    if startable(options.backend) and not options.profile:
+        return started(
+            options.backend,
+            options.model,
+            port=options.port,
+            progress=_tell_loading,
+            download=progress,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            model_sampling=options.model_sampling,
+            api_key=key_of(options.api_key_env),
+        )
+    return named(
+        options.backend,
+        options.model,
+        profile=options.profile,
+        mode=options.mode,
+        context_tokens=options.context,
+        sampling=sampling,
+        model_sampling=options.model_sampling,
+        api_key=key_of(options.api_key_env),
+        probe=options.probe,
+    )
+
+
+def _tell_loading(loading: Loading) -> None:
+    print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
+
+
+def key_of(variable: str | None) -> str:
+    """The key in that environment variable; ForgeError if it is not set."""
+    if variable is None:
+        return ""
+    if not os.environ.get(variable):
+        raise ForgeError(f"--api-key-env {variable}: that environment variable is not set")
+    return os.environ[variable]
+
+
+def redact_of(options: argparse.Namespace) -> Redact:
+    """What the options of `forge run` have hidden in its journal. ForgeError for a variable that is not set."""
+    named: list[str] = getattr(options, "redact", [])
+    variables: list[str] = getattr(options, "redact_env", [])
+    if lacking := [name for name in variables if not os.environ.get(name)]:
+        raise ForgeError(f"--redact-env {lacking[0]}: that environment variable is not set")
+    return Redact(
+        arguments=tuple(name for name in named if "." in name),
+        results=tuple(name for name in named if "." not in name),
+        values=tuple(os.environ[name] for name in variables),
+        patterns=tuple(getattr(options, "redact_pattern", [])),
+    )
