@@ -1,0 +1,120 @@
+"""The ledger: what is enforced over a run, whatever the model remembers: its budget, what was done, what failed."""
+
+from msgspec import Struct
+
+from stages.effect import Usage
+from stages.tokens import START, Report
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """What a million tokens cost, in any one currency; `cached`: those that the server kept, None: as the rest."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+    cached: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """The cost of one reply."""
+        if self == FREE:
+            return 0.0
+        kept = min(usage.cached, usage.prompt)
+        cached = self.prompt if self.cached is None else self.cached
+        return ((usage.prompt - kept) * self.prompt + kept * cached + usage.completion * self.completion) / 1e6
+
+
+FREE = Price()
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """What the run may still spend (D2); it only shrinks. None: no limit.
+
+    Model calls, tool calls, tokens of prompts and replies, seconds, and `cost`, counted by `price`.
+    """
+
+    calls: int = 10
+    tool_calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    price: Price = FREE
+
+
+class Success(Struct, frozen=True, kw_only=True):
+    """A call that succeeded: what steps and prerequisites are judged by.
+
+    `answer` is the digest of what the model was told of it, `turn` the model call that made it.
+    """
+
+    name: str
+    arguments: str
+    answer: str = ""
+    turn: int = 0
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """A call that brought nothing new. `answer` is the digest of what it was answered; empty: refused, or it raised."""
+
+    name: str
+    arguments: str
+    answer: str = ""
+    turn: int = 0
+
+
+class Compaction(Struct, frozen=True, kw_only=True):
+    """One compaction of the history. Seed: `CompactEvent`. `phase` is how far the compactor had to go."""
+
+    turn: int
+    phase: int
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    messages_before: int
+    messages_after: int
+
+
+class Ledger(Struct, frozen=True, kw_only=True):
+    """What is enforced, whatever the model remembers."""
+
+    budget: Budget = Budget()
+    turn: int = 0
+    """Model calls made so far."""
+    ids: int = 0
+    """Call ids given out so far."""
+    successes: tuple[Success, ...] = ()
+    retries: int = 0
+    tool_errors: int = 0
+    premature: int = 0
+    prerequisite_violations: int = 0
+    repetitions: int = 0
+    """Batches refused because they repeat what was answered, over the whole run."""
+    refusals: int = 0
+    """Batches refused by guards that count nowhere else, over the whole run."""
+    progress: int = 0
+    """The last model call that brought something new (`stages.progress`)."""
+    attempts: tuple[Attempt, ...] = ()
+    """The calls that were in vain, over the whole run."""
+    seen: bytes = b""
+    """The digests of the answers that the model was given since the last compaction, 8 bytes each."""
+    prompt_size: int = 0
+    """Characters of the last prompt, by `message.size`."""
+    fallback: str = ""
+    """Why the tools stand in the prompt where they should be in the request: what the server refused them with."""
+    model: str = ""
+    """The model that the rate and the report are of."""
+    tokens_per_character: float = START
+    report: Report = Report()
+    """What the server said of the last prompt; the rate is of what came since, and learns from each reply (D17)."""
+    tokens_used: int = 0
+    cost: float = 0.0
+    """Spent on model calls so far, by the budget's price."""
+    context_tokens: int = 0
+    """What the prompt may take, as `compact` was told; 0: nobody said."""
+    summary_turn: int = -1
+    """The last model call that was for a summary; -1: none was."""
+    summary_failures: tuple[str, ...] = ()
+    """Why the last summaries in a row could not be used."""
+    context_warned: float = 0.0
+    """The highest context threshold that the prompt is over, and that the model was warned of."""
+    compactions: tuple[Compaction, ...] = ()
+    in_doubt: tuple[str, ...] = ()
+    """Digests of calls that were begun and may have taken effect: nobody makes them again unasked (D9)."""

@@ -1,0 +1,131 @@
+"""Phases: where in its turn a run is; each is a value that holds what the stage to come works on."""
+
+from msgspec import Raw, Struct
+
+from stages.compaction.budget import ContextBudget
+from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request
+from stages.message import History, ToolCall
+
+
+class SummaryOrder(Struct, frozen=True, kw_only=True):
+    """What the model is asked for instead of its next turn: a summary, the last tier of compaction (D21).
+
+    `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
+    least `shortest` characters and is shorter. `budget` is what the history has to fit.
+    """
+
+    text: str
+    messages: int
+    shortest: int
+    budget: ContextBudget
+
+
+class Ready(Struct, frozen=True, kw_only=True, tag="ready"):
+    """A turn begins; with `summary`, that is asked for first.
+
+    `sizes` are those of the messages that no request has shown yet, where they were measured already.
+    """
+
+    summary: SummaryOrder | None = None
+    sizes: tuple[int, ...] = ()
+
+
+class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
+    """The view is chosen: what the model will be shown. `sizes`: see Ready; empty where the view is not the history."""
+
+    view: History
+    summary: SummaryOrder | None = None
+    sizes: tuple[int, ...] = ()
+
+
+class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
+    """The request is written, ready for the wire."""
+
+    request: Request
+    summary: SummaryOrder | None = None
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """Calls that are being executed, and what came back so far. `approved`: ids that a person said yes to.
+
+    `notice`: what the model is told after the results of a call that its reply was cut off in.
+    """
+
+    calls: tuple[ToolCall, ...] = ()
+    text: str = ""
+    reasoning: str = ""
+    sealed: str = ""
+    results: tuple[CallResult, ...] = ()
+    approved: tuple[str, ...] = ()
+    notice: str = ""
+
+
+class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
+    """The world must do something. `batch` is what an `Execute` or `Ask` belongs to, `summary` what a `Send` is for.
+
+    Without `summary`, a `Send` is for the run's next turn.
+    """
+
+    effect: Effect
+    batch: Batch = Batch()
+    summary: SummaryOrder | None = None
+
+
+class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
+    """The model replied."""
+
+    reply: Reply
+
+
+class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
+    """Calls whose names and arguments are right; `text` and `reasoning` came with them. `notice`: see Batch.
+
+    `refused` are the answers to those of the calls that must not run.
+    """
+
+    calls: tuple[ToolCall, ...]
+    text: str = ""
+    reasoning: str = ""
+    sealed: str = ""
+    notice: str = ""
+    refused: tuple[Refused, ...] = ()
+
+
+class Edited(Struct, frozen=True, kw_only=True, tag="edited"):
+    """A person approved the call of `ask` with arguments of their own; `fit`: they fit the tool's schema."""
+
+    batch: Batch
+    ask: Ask
+    arguments: str
+    fit: bool = False
+
+
+class Executed(Struct, frozen=True, kw_only=True, tag="executed"):
+    """Part of the batch, or all of it, has come back."""
+
+    batch: Batch
+
+
+class Completed(Struct, frozen=True, kw_only=True, tag="completed"):
+    """A terminal tool succeeded; `value` is what it returned, as JSON."""
+
+    tool: str
+    value: Raw
+
+
+class Said(Struct, frozen=True, kw_only=True, tag="said"):
+    """The model answered in plain text, and text was welcome."""
+
+    text: str
+
+
+Ending = Completed | Said | NeedsInput | HandOff
+
+
+class Done(Struct, frozen=True, kw_only=True, tag="done"):
+    """The run reached its goal."""
+
+    outcome: Ending
+
+
+Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Executed | Done
