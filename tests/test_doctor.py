@@ -204,7 +204,7 @@ def test_no_answer_is_too_strange_to_be_read(answer: Answer, probe: Probe, befor
 
 @given(st.binary(max_size=300))
 def test_no_stream_is_too_strange_to_be_read(body: bytes) -> None:
-    assert read_stream(body).argument_pieces >= 0
+    assert read_stream(Facts(), body).argument_pieces >= 0
 
 
 @pytest.mark.parametrize(

@@ -42,38 +42,50 @@ class Answer(Struct, frozen=True, kw_only=True):
             return None
 
 
-async def ask(client: httpx.AsyncClient, url: str, question: bytes | None = None) -> Answer:
-    """The answer to a GET, or to a POST of that question. BackendError if nobody answers."""
-    deadline = time.monotonic() + LOADING
-    answer = await _once(client, url, question)
+async def ask(
+    client: httpx.AsyncClient,
+    url: str,
+    question: bytes | None = None,
+    *,
+    seconds: float = KNOCK,
+    loading: float = LOADING,
+) -> Answer:
+    """The answer to a GET, or to a POST of that question, within so many `seconds`. BackendError if nobody answers.
+
+    A server that is loading its model is asked again, for `loading` seconds; 0: what it says is the answer.
+    """
+    deadline = time.monotonic() + loading
+    answer = await _once(client, url, question, seconds)
+    if not loading:
+        return answer
     while answer.status == httpx.codes.SERVICE_UNAVAILABLE and b"Loading model" in answer.content:
         if time.monotonic() > deadline:
-            sentence = f"the server at {url} has been loading its model for {LOADING:.0f} seconds; look at its log"
+            sentence = f"the server at {url} has been loading its model for {loading:.0f} seconds; look at its log"
             raise BackendError(sentence, fault=Fault(kind="timeout", detail=sentence))
         await asyncio.sleep(POLL)
-        answer = await _once(client, url, question)
+        answer = await _once(client, url, question, seconds)
     return answer
 
 
-async def _once(client: httpx.AsyncClient, url: str, question: bytes | None) -> Answer:
+async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, seconds: float) -> Answer:
     method = "GET" if question is None else "POST"
     kind = {"content-type": "application/json"}
     try:
-        async with asyncio.timeout(KNOCK), client.stream(method, url, content=question, headers=kind) as response:
+        async with asyncio.timeout(seconds), client.stream(method, url, content=question, headers=kind) as response:
             content = bytearray()
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > MOST:
                     return Answer(status=response.status_code, content=b"")
     except (httpx.HTTPError, TimeoutError) as error:
-        raise _nobody(error, url) from None
+        raise _nobody(error, url, seconds) from error
     return Answer(status=response.status_code, content=bytes(content))
 
 
-def _nobody(error: httpx.HTTPError | TimeoutError, url: str) -> BackendError:
+def _nobody(error: httpx.HTTPError | TimeoutError, url: str, seconds: float) -> BackendError:
     """The error of a question that nobody answered: in no time, or not at all."""
     why = f"{error}. Is the server running there?"
     if isinstance(error, TimeoutError | httpx.TimeoutException):
-        why = f"no answer within {KNOCK:.0f} seconds. Is it stuck, or no model server?"
+        why = f"no answer within {seconds:.0f} seconds. Is it stuck, or no model server?"
     sentence = f"cannot connect to {url}: {why}"
     return BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence))

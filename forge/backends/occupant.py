@@ -1,37 +1,16 @@
 """Occupant: what answers at an address, whatever it is: a model server and its models, or something else."""
 
 from pathlib import Path
-from typing import TypeVar
 
 import httpx
-import msgspec
 from msgspec import Struct
+
+from forge.backends.ask import ask
+from forge.backends.recognise import About, ask_about
+from forge.errors import BackendError
 
 SECONDS = 2.0
 """How long a server may take to say what it is."""
-
-BYTES = 4_000_000
-
-
-class _Settings(Struct):
-    n_ctx: int
-
-
-class _Props(Struct):
-    default_generation_settings: _Settings
-    model_path: str = ""
-    model_alias: str = ""
-    total_slots: int = 1
-
-
-class _Model(Struct):
-    id: str
-    root: str | None = None
-    max_model_len: int | None = None
-
-
-class _Models(Struct):
-    data: list[_Model] | None = None
 
 
 class _Version(Struct):
@@ -52,29 +31,27 @@ class Occupant(Struct, frozen=True, kw_only=True):
         return f"{self.kind}, serving {', '.join(self.models[:5])}" if self.models else self.kind
 
 
-T = TypeVar("T", _Props, _Models, _Version)
-
-
 async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
     """What answers at this address (without `/v1`); None if nothing does."""
     try:
-        props = await _ask(client, f"{url}/props", _Props)
-        models = await _ask(client, f"{url}/v1/models", _Models)
-        version = None if props else await _ask(client, f"{url}/api/version", _Version)
-    except httpx.ConnectError:
-        return None
-    except httpx.HTTPError as error:
-        return Occupant(kind=f"something that is no model server ({type(error).__name__})")
-    data = (models.data if models else None) or []
+        about = await ask_about(client, f"{url}/v1", props=True, seconds=SECONDS, loading=0)
+        asked = None if about.props else await ask(client, f"{url}/api/version", seconds=SECONDS, loading=0)
+    except BackendError as error:
+        if isinstance(error.__cause__, httpx.ConnectError):
+            return None
+        return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
+    return _told(about, asked.read(_Version) if asked else None)
+
+
+def _told(about: About, version: _Version | None) -> Occupant:
+    data = about.models.data if about.models else []
     names = tuple(model.id for model in data)
-    if props:
-        names = tuple(dict.fromkeys([*names, *filter(None, [props.model_alias])]))
-        context = props.default_generation_settings.n_ctx
+    if props := about.props:
         return Occupant(
             kind="a llama.cpp server",
-            models=names,
+            models=tuple(dict.fromkeys([*names, *filter(None, [props.model_alias])])),
             path=props.model_path,
-            context_tokens=context,
+            context_tokens=props.default_generation_settings.n_ctx,
             slots=props.total_slots,
         )
     if version:
@@ -87,21 +64,6 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
         models=tuple(dict.fromkeys([*names, *roots])),
         context_tokens=data[0].max_model_len or 0,
     )
-
-
-async def _ask(client: httpx.AsyncClient, url: str, form: type[T]) -> T | None:
-    async with client.stream("GET", url, timeout=SECONDS) as response:
-        if not response.is_success:
-            return None
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > BYTES:
-                return None
-    try:
-        return msgspec.json.decode(body, type=form)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def serves(found: Occupant, model: Path | str) -> bool:

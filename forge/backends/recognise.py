@@ -3,7 +3,7 @@
 import httpx
 from msgspec import Struct
 
-from forge.backends.ask import ask
+from forge.backends.ask import KNOCK, LOADING, Answer, ask
 from forge.backends.credentials import origin
 from forge.backends.profile import Profile, named_profile, names
 
@@ -18,12 +18,16 @@ class Props(Struct):
     default_generation_settings: Settings
     chat_template: str = ""
     chat_template_caps: dict[str, bool] = {}
+    model_path: str = ""
+    model_alias: str = ""
+    total_slots: int = 1
 
 
 class Model(Struct):
     id: str
     owned_by: str = ""
     max_model_len: int | None = None
+    root: str | None = None
 
 
 class Models(Struct):
@@ -60,7 +64,16 @@ def recognised(about: About) -> Profile:
     return named_profile("openai-compatible")
 
 
-async def ask_about(client: httpx.AsyncClient, base: str, *, props: bool) -> About:
-    """Ask a server of the chat completions protocol, `base` being its address with `/v1`; for `/props` too."""
-    said = (await ask(client, base.removesuffix("/v1") + "/props")).read(Props) if props else None
-    return About(props=said, models=(await ask(client, base + "/models")).read(Models))
+async def ask_about(
+    client: httpx.AsyncClient, base: str, *, props: bool, seconds: float = KNOCK, loading: float = LOADING
+) -> About:
+    """Ask a server of the chat completions protocol, `base` being its address with `/v1`; for `/props` too.
+
+    `seconds` and `loading` as in `ask`, which raises the same.
+    """
+
+    async def answer(url: str) -> Answer:
+        return await ask(client, url, seconds=seconds, loading=loading)
+
+    said = (await answer(base.removesuffix("/v1") + "/props")).read(Props) if props else None
+    return About(props=said, models=(await answer(base + "/models")).read(Models))

@@ -1,45 +1,16 @@
 """The probe of streaming: do pieces come, does a call come in pieces, is its usage said."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.chat import TOOLS, question
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, decoded, shown, told
-
-
-class _Function(Struct):
-    name: str | None = None
-    arguments: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Call(Struct):
-    function: _Function | None = None
-
-
-class _Delta(Struct):
-    content: str | None = None
-    tool_calls: list[_Call] | None = None
-
-
-class _Choice(Struct):
-    delta: _Delta = msgspec.field(default_factory=_Delta)
-
-
-class _Usage(Struct):
-    prompt_tokens: int = 0
-
-
-class _Event(Struct):
-    """A piece of a stream: chat completions have `choices`, Ollama a `message`, both their usage at the end."""
-
-    choices: list[_Choice] = []
-    message: _Delta | None = None
-    usage: _Usage | None = None
-    prompt_eval_count: int = 0
-    error: msgspec.Raw | None = None
+from forge.backends.doctor.chat import TOOLS, question, spoken
+from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, shown, told
+from stages.delta import CallDelta, CallStarted, Ended, Piece, TextDelta
+from stages.effect import Fault
+from stages.wire.streaming import Read
 
 
 class Stream(Struct, frozen=True, kw_only=True):
@@ -53,35 +24,26 @@ class Stream(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def read_stream(body: bytes) -> Stream:
-    """What the lines of a stream hold; lines that are no event are passed over."""
-    deltas = Stream()
-    for line in body.splitlines():
-        data = line.removeprefix(b"data:").strip()
-        if data == b"[DONE]":
-            deltas = replace(deltas, ended=True)
-        elif (event := decoded(data, _Event)) is not None:
-            deltas = _with(deltas, event)
-    return deltas
-
-
-def _with(stream: Stream, event: _Event) -> Stream:
-    pieces = tuple(_pieces(event))
-    calls = [call.function for piece in pieces for call in piece.tool_calls or () if call.function]
+def read_stream(facts: Facts, body: bytes) -> Stream:
+    """What a stream holds, as a run would read it: by the protocol's decoder, up to the end or to what is wrong."""
+    decoder, read = spoken(facts).stream.advance(body)
+    pieces = [*_counting((*read, *decoder.finish()))]
+    last, kinds = pieces[-1] if pieces else None, Counter(map(type, pieces))
     return Stream(
-        texts=stream.texts + sum(bool(piece.content) for piece in pieces),
-        argument_pieces=stream.argument_pieces + sum(bytes(f.arguments) not in {b"null", b'""'} for f in calls),
-        names=stream.names + sum(bool(f.name) for f in calls),
-        usage=stream.usage or bool(event.usage and event.usage.prompt_tokens) or event.prompt_eval_count > 0,
-        ended=stream.ended or event.prompt_eval_count > 0,
-        error=shown(bytes(event.error).decode(errors="replace")) if event.error else stream.error,
+        texts=kinds[TextDelta],
+        argument_pieces=kinds[CallDelta],
+        names=kinds[CallStarted],
+        usage=isinstance(last, Ended) and last.usage is not None and last.usage.prompt > 0,
+        ended=isinstance(last, Ended),
+        error=shown(last.detail) if isinstance(last, Fault) else "",
     )
 
 
-def _pieces(event: _Event) -> Iterator[_Delta]:
-    yield from (choice.delta for choice in event.choices)
-    if event.message:
-        yield event.message
+def _counting(pieces: Read) -> Iterator[Piece | Fault]:
+    for piece in pieces:
+        yield piece
+        if isinstance(piece, Ended | Fault):
+            return
 
 
 def _ask_stream(facts: Facts) -> Question | str:
@@ -94,7 +56,7 @@ def _ask_stream(facts: Facts) -> Question | str:
 
 def _read_stream(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     topic = "stream"
-    found = read_stream(answer.body) if answer.good else Stream()
+    found = read_stream(facts, answer.body) if answer.good else Stream()
     if not (found.texts or found.names or found.argument_pieces):
         came = (
             told(answer)
