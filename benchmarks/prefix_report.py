@@ -15,11 +15,10 @@ from stages.compaction import Compactor, ContextBudget, SlidingWindowCompact, Ti
 
 BUDGET = ContextBudget(tokens=CONTEXT)
 STRATEGIES: dict[str, tuple[Compactor, float]] = {
-    "(a) tiered to the threshold": (TieredCompact(), BUDGET.threshold),
+    "(a) whole tiers, to the threshold": (TieredCompact(phase_thresholds=(BUDGET.threshold,) * 3), BUDGET.threshold),
     "(b) sliding window": (SlidingWindowCompact(), BUDGET.low),
-    "(c) tiered to the low mark": (TieredCompact(), BUDGET.low),
-    "(d) tiered to half of it": (TieredCompact(), BUDGET.low / 2),
-    "(e) as d, with `drop_early`": (TieredCompact(drop_early=True), BUDGET.low / 2),
+    "(c) the default": (TieredCompact(), BUDGET.low),
+    "(d) the default, to a half": (TieredCompact(), 0.5),
 }
 """A compactor, and what it goes down to: `compact_to`."""
 
@@ -36,9 +35,10 @@ own timings (`prompt_n`, `cache_n`), not estimates: tokens, so the machine does 
 
 The workflow reads {pages} pages of 300 to 1,500 characters, one a turn, and writes a report; the replies come from a \
 script, so that all strategies are asked the same. {model}, context {context:,} tokens; \
-compaction begins at {threshold} of it, the low mark is {low}. *Again*: evaluated beyond the {new:,} tokens of the \
-whole run, each of which is new once. *Off*: how far `stages.prefix` was from the server, where it told of a loss: \
-tokens kept, on average.
+compaction begins at {threshold} of the part for the prompt; the default comes down to {low} of it, and leaves a list \
+of the calls that went. (a) is how the seeds have it: each tier whole, as long as the threshold is exceeded. \
+*Again*: evaluated beyond the {new:,} tokens of the whole run, each of which is new once. *Off*: how far \
+`stages.prefix` was from the server, where it told of a loss: tokens kept, on average.
 
 | | compactions | tokens of all prompts | evaluated | of these again | ÷ (a) | off |
 |---|---:|---:|---:|---:|---:|---:|
@@ -47,9 +47,11 @@ tokens kept, on average.
 VERDICT = """
 
 The aim is a third of (a) at the most: {reached}. What a compaction costs is all that stands behind the first message \
-that it changes; the recent turns always do. So what counts is how rare it is: how much room it makes, against what a \
-turn adds, and whether the same messages are cut again later (truncated first, emptied next time). Of the prompt, a \
-sliding window keeps least and so evaluates least; the tiers keep what was called, and pay for that.
+that it changes; the newest turns always do. So what counts is how rare it is, and whether the same messages are cut \
+again later: a result that is truncated first, emptied the next time and dropped at last costs three times. The \
+default goes so deep that old calls become lines of a list at once, and a list only grows at its end. To a half, most \
+of what old results took is kept, and paid for: the next compaction is near, and begins where the last one began to \
+keep.
 """
 
 DECIDED = """

@@ -116,7 +116,7 @@ class Workflow:
 
     compactor: Compactor | None = None
     compact_at: float = 0.75
-    compact_to: float = 0.5
+    compact_to: float = 0.25
     recall: bool = False
     summarize: bool | Summarize = False
     reasoning_replay: Reasoning = "none"

@@ -293,3 +293,22 @@ def summary(text: str, recallable: Sequence[str]) -> str:
     """For the place of what a summary replaces; `recallable` are the results that can be read again."""
     more = f"\n[These results can be read again with recall: {listed(recallable)}]" if recallable else ""
     return f"[Summary of the earlier part of this conversation, in your own words]\n{text}{more}"
+
+
+CALLED = "[Calls that you made earlier"
+"""How the list of calls begins that went from the history, with what came of them."""
+
+
+def called_before(*, recall: bool, all_of_them: bool) -> str:
+    """The first line of that list."""
+    hint = "; recall an id to read what came of its call" if recall else ""
+    return (
+        f"{CALLED}{'' if all_of_them else ' (the last of them)'}; what came of them was removed to save context{hint}]"
+    )
+
+
+def called(call_id: str, name: str, arguments: str, failed: str) -> str:
+    """A line on a call that went from the history; with the id where it can be recalled, and with how it failed."""
+    one_line = " ".join(quote(arguments, 100).split())
+    words = (call_id, name, one_line, f"({failed})" if failed else "")
+    return f"- {' '.join(filter(None, words))}"

@@ -32,9 +32,16 @@ def finish() -> None:
     """Finish."""
 
 
-def workflow(compactor: Compactor | None = None) -> Workflow:
-    cut = compactor or TieredCompact(keep_recent=1)
-    return Workflow("long", tools=[look, finish], terminal_tool="finish", compactor=cut, recall=True, max_iterations=20)
+def workflow(compactor: Compactor | None = None, compact_to: float = 0.5) -> Workflow:
+    return Workflow(
+        "long",
+        tools=[look, finish],
+        terminal_tool="finish",
+        compactor=compactor or TieredCompact(keep_recent=1),
+        compact_to=compact_to,
+        recall=True,
+        max_iterations=20,
+    )
 
 
 LOOKS: list[Line] = [call("look", what=name) for name in "abcdefghi"]
@@ -74,13 +81,23 @@ def test_a_truncated_result_says_how_to_read_it_and_is_read(tmp_path: Path) -> N
 
 
 def test_what_was_cut_twice_is_given_back_as_it_first_was() -> None:
+    whole_tiers = TieredCompact(keep_recent=1, phase_thresholds=(0.75, 0.75, 0.75))
     model = Scripted(
         [*LOOKS, *LOOKS, call("recall", call_id="call_000000001"), call("finish")], context_tokens=SMALL + 600
     )
-    result = run_sync(workflow(), "Go.", backend=model).unwrap()
+    result = run_sync(workflow(whole_tiers), "Go.", backend=model).unwrap()
     assert max(c.phase for c in result.state.ledger.compactions) >= 2
     assert b"[Result removed to save context; recall call_000000001 to read it]" in model.requests[-1]
     assert msgspec.json.decode(model.requests[-1])["messages"][-1]["content"] == look("a")
+
+
+def test_where_whole_exchanges_went_the_list_of_calls_says_how_to_read_them_again() -> None:
+    model = Scripted([*LOOKS, call("recall", call_id="call_000000002"), call("finish")], context_tokens=SMALL)
+    run_sync(workflow(compact_to=0.25), "Go.", backend=model).unwrap()
+    listed = msgspec.json.decode(model.requests[-2])["messages"][1]["content"]
+    assert "recall an id to read what came of its call" in listed
+    assert '\n- call_000000002 look {"what":"b"}\n' in listed
+    assert msgspec.json.decode(model.requests[-1])["messages"][-1]["content"] == look("b")
 
 
 def test_where_whole_exchanges_went_a_wrong_id_is_answered_with_the_right_ones() -> None:

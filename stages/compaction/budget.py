@@ -25,7 +25,7 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
 
     tokens: int
     threshold: float = 0.75
-    low: float = 0.5
+    low: float = 0.25
     overhead: int = 0
     tokens_per_character: float = START
     report: Report = Report()
@@ -47,15 +47,6 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
         """
         fixed = int((self.overhead + opening) * self.tokens_per_character)
         return min(self.trigger, fixed + int(max(0, self.tokens - fixed) * self.low))
-
-    def crowded(self, opening: int = 0) -> int:
-        """Tokens from which on a compaction that ends there would soon be followed by the next.
-
-        To cut at the beginning costs the server the whole prompt, however little is cut: so rarely, and then deep
-        (measured: benchmarks/PREFIX.md).
-        """
-        target = self.target(opening)
-        return target + (self.trigger - target) * 3 // 10
 
     def tokens_of(self, characters: int) -> int:
         """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts (D17)."""
@@ -80,11 +71,13 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
         """What these messages take in the prompt, in characters."""
         return sum(map(self.weigh if self.reasoning else size, messages))
 
+    def room(self, tokens: int) -> int:
+        """Characters that the history may have for the prompt to take no more than so many tokens."""
+        return characters_of(tokens, self.tokens_per_character, self.report) - self.overhead
+
     def excess(self, characters: int, tokens: int) -> int:
         """Characters that a history of this size has too many for a prompt of so many tokens; 0 where it fits."""
-        if self.tokens_of(characters) <= tokens:
-            return 0
-        return characters + self.overhead - characters_of(tokens, self.tokens_per_character, self.report)
+        return 0 if self.tokens_of(characters) <= tokens else characters - self.room(tokens)
 
 
 def estimate(history: History, budget: ContextBudget) -> int:

@@ -5,7 +5,7 @@ from itertools import compress
 from msgspec import Struct
 
 from stages.compaction.exchange import Span, outside
-from stages.message import History
+from stages.message import History, Message
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -32,3 +32,8 @@ class Part(Struct, frozen=True, kw_only=True):
         kept = outside(len(self.messages), spans)
         sizes = tuple(compress(self.sizes, kept))
         return Part(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))
+
+    def inserted(self, index: int, message: Message, size: int) -> "Part":
+        """With one message more, and what it takes."""
+        messages = (*self.messages[:index], message, *self.messages[index:])
+        return Part(messages=messages, sizes=(*self.sizes[:index], size, *self.sizes[index:]), size=self.size + size)

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from stages.compaction.exchange import Span, exchange_around, failed, protected
 from stages.compaction.part import Part
-from stages.message import CUT_PHASE, Assistant, History, Kind, System, Tool
+from stages.message import AROUND_CALL, AROUND_MESSAGE, AROUND_RESULT, CUT_PHASE, Assistant, History, Kind, System, Tool
 
 WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
 """Kinds of messages that say nothing any more once the model did right: corrections and warnings."""
@@ -50,7 +50,7 @@ def least(old: Part, each: int) -> int:
     return old.size - sum(long) + each * len(long)
 
 
-def calls(old: Part) -> int:
-    """At least what is left of replies, whatever tier: those with calls stay, and without thoughts they stay whole."""
-    pairs = zip(old.messages, old.sizes, strict=True)
-    return sum([size for m, size in pairs if type(m) is Assistant and m.calls and not m.reasoning])
+def answered(old: Part) -> int:
+    """At least what is left by all tiers: each answer, however little of it, and the call that it answers."""
+    types = list(map(type, old.messages))
+    return types.count(Tool) * (AROUND_MESSAGE + AROUND_RESULT + AROUND_CALL)

@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import strategies as st
 
-from forge.testing import assert_compactor_laws
-from stages.compaction import Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
+from forge.testing import assert_compactor_laws, budgets, histories
+from stages.compaction import Compacted, Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.compaction.exchange import exchanges
+from stages.message import History
 
 COMPACTORS: list[Compactor] = [
     NoCompact(),
@@ -12,7 +14,7 @@ COMPACTORS: list[Compactor] = [
     SlidingWindowCompact(keep_recent=0),
     TieredCompact(keep_recent=2),
     TieredCompact(keep_recent=0),
-    TieredCompact(keep_recent=1, drop_early=True),
+    TieredCompact(keep_recent=1),
     TieredCompact(keep_recent=1, phase_thresholds=(0.5, 0.7, 0.9)),
 ]
 each = pytest.mark.parametrize("compactor", COMPACTORS, ids=repr)
@@ -30,3 +32,22 @@ def test_it_keeps_them_whatever_the_budget(compactor: Compactor) -> None:
         ContextBudget, tokens=st.integers(1, 3000), overhead=st.integers(0, 500), reasoning=st.booleans()
     )
     assert_compactor_laws(compactor, budgets=budgets, max_examples=30)
+
+
+@st.composite
+def gone_on(draw: st.DrawFn) -> History:
+    """A run that was compacted in its middle, perhaps more than once, and went on."""
+    history: History = draw(histories(max_turns=14))
+    shorter: History = ()
+    starts = [start for start, _ in exchanges(history)]
+    cuts = sorted(draw(st.sets(st.sampled_from(starts), min_size=1, max_size=3)))
+    for start, end in zip([0, *cuts], [*cuts, len(history)], strict=True):
+        shorter += history[start:end]
+        result = draw(st.sampled_from((TieredCompact(), TieredCompact(keep_recent=0))))(shorter, draw(budgets(shorter)))
+        shorter = result.history if isinstance(result, Compacted) and end < len(history) else shorter
+    return shorter
+
+
+@each
+def test_it_keeps_them_with_what_earlier_compactions_have_left(compactor: Compactor) -> None:
+    assert_compactor_laws(compactor, histories=gone_on(), max_examples=60)
