@@ -7,11 +7,10 @@ the request, so it is the same each time.
 import json
 import random
 import socket
-import socketserver
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from tests.serving import RawHandler, process, serve
 
 MARK = "FAULT-OF-THE-TRANSPORT"
 """Stands in all that a fault says: it must never come back in a request."""
@@ -84,25 +83,19 @@ BREAKS: tuple[Break, ...] = (
 )
 
 
-class Handler(socketserver.StreamRequestHandler):
+class Handler(RawHandler):
     """Answers one request; `asked` counts them by run."""
 
     asked: dict[str, int] = {}  # noqa: RUF012 - one server a process
     faults = 0
     leaks = 0
 
-    def handle(self) -> None:
-        path = self.rfile.readline().split()[1].decode()
-        length = 0
-        while (header := self.rfile.readline().strip().lower()) != b"":
-            if header.startswith(b"content-length:"):
-                length = int(header.partition(b":")[2])
-        if path == "/counts":
+    def answer(self, body: bytes) -> None:
+        if self.path == "/counts":
             self.wfile.write(answer("200 OK", json.dumps([Handler.faults, Handler.leaks]).encode()))
             return
-        body = self.rfile.read(length)
         Handler.leaks += MARK.encode() in body
-        run = path.split("/")[1]
+        run = self.path.split("/")[1]
         Handler.asked[run] = number = Handler.asked.get(run, 0) + 1
         self._answer(json.loads(body), random.Random(f"{run} {number}"))  # noqa: S311 - the same each time
 
@@ -122,23 +115,12 @@ class Handler(socketserver.StreamRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
 @contextmanager
 def faulty() -> Iterator[str]:
     """The address of a fresh server process."""
-    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.terminate()
+    with process(__file__) as address:
+        yield address
 
 
 if __name__ == "__main__":
-    with Server(("127.0.0.1", 0), Handler) as server:
-        print(server.server_address[1], flush=True)
-        server.serve_forever()
+    serve(Handler)

@@ -5,15 +5,14 @@ were recorded from a real one; all others come from the documentation of the ser
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
 import jsonschema_rs
+
+from tests.serving import JsonHandler, process, serve
 
 STEPS: tuple[tuple[str, dict[str, object]], ...] = (
     ("look", {"what": "a"}),
@@ -300,14 +299,14 @@ PATHS: dict[str, Callable[[dict[str, str], Any], object]] = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(JsonHandler):
     """Answers 400 with the reason to a request that breaks the protocol, and 404 to any other path."""
 
-    def do_POST(self) -> None:
+    def post(self, body: object) -> None:
         """One request, of a client or through this process as a proxy."""
-        self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        self._answer(body)
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         """One question."""
         self._answer({})
 
@@ -319,30 +318,15 @@ class Handler(BaseHTTPRequestHandler):
             status, answer = refused.status, refused.body
         except (KeyError, TypeError, IndexError) as error:
             status, answer = 400, {"error": {"message": f"{type(error).__name__}: {error}"}}
-        encoded = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(encoded)))
-        self.end_headers()
-        self.wfile.write(encoded)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the standard library's
-        """Nothing: the test says what is wrong."""
+        self.tell(status, answer)
 
 
 @contextmanager
 def serving() -> Iterator[str]:
     """The address of a fresh process of this file."""
-    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.terminate()
+    with process(__file__) as address:
+        yield address
 
 
 if __name__ == "__main__":
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        print(server.server_address[1], flush=True)
-        sys.stdout.close()
-        server.serve_forever()
+    serve(Handler)

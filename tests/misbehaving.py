@@ -1,17 +1,16 @@
 """A real server process that misbehaves on demand: the path of the base URL says how.
 
-Run as a script it prints its port. It is a process of its own, so that a broken connection is a real one.
+It is a process of its own, so that a broken connection is a real one.
 """
 
 import gzip
 import json
 import socket
-import socketserver
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
+
+from tests.serving import RawHandler, process, serve
 
 GOOD = json.dumps(
     {
@@ -26,20 +25,13 @@ def answer(status: str, body: bytes, *headers: str, length: int | None = None) -
     return "\r\n".join((*head, "Content-Type: application/json", *headers)).encode() + b"\r\n\r\n" + body
 
 
-class Handler(socketserver.StreamRequestHandler):
+class Handler(RawHandler):
     """Answers one request as its first path segment says; `counts` are requests by that segment."""
 
     counts: dict[str, int] = {}  # noqa: RUF012 - one server a process
 
-    def handle(self) -> None:
-        line = self.rfile.readline().decode()
-        headers = {}
-        while (header := self.rfile.readline().decode().strip()) != "":
-            key, _, value = header.partition(":")
-            headers[key.lower()] = value.strip()
-        self.rfile.read(int(headers.get("content-length", 0)))
-        path = line.split()[1].strip("/")
-        self.path = path
+    def answer(self, body: bytes) -> None:
+        path = self.path = self.path.strip("/")
         how = path.split("/")[0]
         if path.endswith(("props", "models")):
             self.wfile.write(self._about(how, path))
@@ -195,23 +187,12 @@ class Handler(socketserver.StreamRequestHandler):
             pass
 
 
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
 @contextmanager
 def misbehaving() -> Iterator[str]:
     """The address of a fresh server process."""
-    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.terminate()
+    with process(__file__) as address:
+        yield address
 
 
 if __name__ == "__main__":
-    with Server(("127.0.0.1", 0), Handler) as server:
-        print(server.server_address[1], flush=True)
-        server.serve_forever()
+    serve(Handler)

@@ -4,12 +4,11 @@ What llama.cpp says is from recordings; the others' shapes come from their docum
 """
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.serving import JsonHandler, process, serve
 
 Json = dict[str, object]
 Told = tuple[int, str, bytes]
@@ -277,15 +276,17 @@ PATIENTS: dict[str, Callable[[str, Json], Told]] = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(JsonHandler):
     """Answers as the patient does that the path names; `loading` is one that is not ready at once."""
 
     asked: dict[str, int] = {}  # noqa: RUF012 - one server a process
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
+        self.post({})
+
+    def post(self, body: Json) -> None:
         _, name, rest = self.path.split("/", 2)
         Handler.asked[name] = count = Handler.asked.get(name, 0) + 1
-        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         if rest == "count":
             self._tell(told(count - 1))
         elif name == "loading" and count == 1:
@@ -295,36 +296,17 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._tell(PATIENTS[{"loading": "deaf"}.get(name, name)](f"/{rest}", body))
 
-    def do_POST(self) -> None:
-        self.do_GET()
-
     def _tell(self, answer: Told) -> None:
         status, kind, body = answer
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
-        if status == 308:
-            self.send_header("location", "https://elsewhere.example/v1")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the standard library's
-        """Nothing: the test says what is wrong."""
+        self.tell(status, body, kind, "https://elsewhere.example/v1" if status == 308 else "")
 
 
 @contextmanager
 def patients() -> Iterator[str]:
     """The address of a fresh server process."""
-    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.terminate()
+    with process(__file__) as address:
+        yield address
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer.daemon_threads = True
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        print(server.server_address[1], flush=True)
-        server.serve_forever()
+    serve(Handler)

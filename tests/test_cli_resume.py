@@ -1,19 +1,19 @@
 """Ctrl-C in the middle of a tool, then `forge resume`: the command line as a process, against a real server."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from forge.interpreters.recorded import read_journal
 from stages.effect import Execute
+from tests.serving import JsonHandler
 
 FLOW = '''
 import threading
@@ -38,27 +38,15 @@ workflow = Workflow("till", tools=[pay, finish], terminal_tool="finish")
 '''
 
 
-class Model(BaseHTTPRequestHandler):
+class Model(JsonHandler):
     """Pays first, and finishes once it was answered."""
 
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def post(self, asked: dict[str, list[dict[str, object]]]) -> None:
         answered = any(message["role"] == "tool" for message in asked["messages"])
         name, arguments = ("finish", "{}") if answered else ("pay", '{"amount": 5}')
         made = {"id": "x", "type": "function", "function": {"name": name, "arguments": arguments}}
         said = {"role": "assistant", "content": None, "tool_calls": [made]}
-        body = json.dumps({"choices": [{"message": said, "finish_reason": "tool_calls"}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self) -> None:
-        self.send_error(404)
-
-    def log_request(self, *arguments: object) -> None:
-        """Say nothing."""
+        self.tell(200, {"choices": [{"message": said, "finish_reason": "tool_calls"}]})
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,11 @@
 """ServerManager against a program that misbehaves: how it starts, what is said when it does not, that it ends."""
 
 import asyncio
-import json
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from forge.backends.setup import AttachedOllama
 from forge.errors import BackendError, DefinitionError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk
+from tests.serving import JsonHandler
 
 FAKE = Path(__file__).with_name("fake_server.py")
 KEY = "sk-very-secret-key"
@@ -443,28 +443,17 @@ def test_the_command_line_starts_one_and_stops_it(tmp_path: Path, monkeypatch: p
     assert f"loading {tmp_path}/model.gguf" in log.read_text()
 
 
-class Ollama(BaseHTTPRequestHandler):
+class Ollama(JsonHandler):
     """What Ollama's documentation says of these two questions."""
 
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def post(self, asked: dict[str, str]) -> None:
         if self.path != "/api/show" or asked["model"] != "qwen3:8b":
-            return self.reply(404, {"error": f"model '{asked['model']}' not found"})
-        return self.reply(200, {"parameters": "num_ctx    8192", "model_info": {"qwen3.context_length": 40960}})
+            return self.tell(404, {"error": f"model '{asked['model']}' not found"})
+        return self.tell(200, {"parameters": "num_ctx    8192", "model_info": {"qwen3.context_length": 40960}})
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         loaded = {"models": [{"name": "qwen3:8b", "context_length": 16384}]}
-        self.reply(200, loaded if self.path == "/api/ps" else {})
-
-    def reply(self, status: int, body: object) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *words: object) -> None:
-        """Quietly."""
+        self.tell(200, loaded if self.path == "/api/ps" else {})
 
 
 @pytest.fixture
