@@ -7,6 +7,7 @@ from typing import Generic, ParamSpec, TypeVar, get_args, overload
 
 from msgspec import Raw, structs
 
+from forge.calculated import Calculations, calculations
 from forge.kinds import foreign
 from forge.signature import Signature, describe
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
@@ -74,6 +75,7 @@ def tool(
     max_parallel: int | None = None,
     result_limit: int = RESULT_LIMIT,
     grounded: Grounds = (),
+    calculated: Calculations = (),
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -93,6 +95,7 @@ def tool(
     max_parallel: int | None = None,
     result_limit: int = RESULT_LIMIT,
     grounded: Grounds = (),
+    calculated: Calculations = (),
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
@@ -103,11 +106,14 @@ def tool(
     characters of a result that the model is shown. `repeatable`: the same call may be answered differently the next
     time, so that repeating it is no mistake.
     `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; as a mapping,
-    an argument and the tool, or tools, whose result has to have it.
+    an argument and the tool, or tools, whose result has to have it. `calculated`: numbers that the model writes as
+    calculations, of numbers that were seen; the function is given the results.
     """
-    wrong = foreign({"prerequisites": prerequisites, "grounded": grounded}, tool.__annotations__)
+    named = {"prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
+    wrong = foreign(named, tool.__annotations__)
     needed = () if "prerequisites" in wrong else _several(prerequisites)
     seen = () if "grounded" in wrong else grounds(grounded)
+    worked_out = () if "calculated" in wrong else calculations(calculated)
 
     def make(function: Callable[P, R]) -> Tool[P, R]:
         described = describe(function)
@@ -127,6 +133,7 @@ def tool(
             max_parallel=max_parallel,
             result_limit=result_limit,
             grounded=seen,
+            calculated=worked_out,
         )
         problems = () if isinstance(described, Signature) else described
         return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))

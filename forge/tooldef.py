@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from forge.annotations import unread
+from forge.calculated import Calculations
 from forge.errors import DefinitionError
 from forge.parameters import keyed
 from forge.schemas import decoder_of, formless, object_schema
@@ -33,6 +34,7 @@ class ToolOptions(TypedDict, total=False):
     max_parallel: int | None
     result_limit: int
     grounded: Grounds
+    calculated: Calculations
 
 
 def ToolDef(  # noqa: N802 - the seeds' name

@@ -105,7 +105,7 @@ def _context(workflow: Workflow, connection: Connection, mode: Mode) -> ContextB
         overhead=overhead(rules, mode, connection.wire, connection.form),
         reasoning=workflow.reasoning_replay != "none",
         recall=RECALL in rules.tools,
-        record=any(spec.grounded for spec in rules.tools),
+        record=any(spec.grounded or spec.calculated for spec in rules.tools),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from forge.calculated import Calculations, calculated_mistakes, calculated_specs
 from forge.callbacks import placed
 from forge.definition import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
 from forge.errors import DefinitionError
@@ -22,6 +23,7 @@ from forge.opening import following, opening
 from forge.result import RESULT, Decode, result_of, result_tool
 from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage
+from stages.calculated import check_of
 from stages.compaction import Compactor
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, completion, guards_of, tool_calls
@@ -31,9 +33,10 @@ from stages.recall import RECALL
 from stages.rescue import Family
 from stages.rescue.template import Markers
 from stages.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
-from stages.schema import Check, checker
+from stages.schema import Check
 from stages.state import Budget, Completed, Price, State
 from stages.summary import Summarize
+from stages.tool import ToolSpec
 from stages.verdict import Allow, Block, Guard, Stop
 from stages.warnings import ContextWarning
 from stages.wire.prompted import Form
@@ -58,7 +61,8 @@ class Workflow:
     `max_seconds` and `max_cost` what it takes; the latter by `price`, of a million tokens (D2).
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
-    `grounded` names, for a tool, the arguments whose values must have been seen (see `tool`).
+    `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
+    model writes as calculations (see `tool`).
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
     arguments: what it says is wrong with them, the model is told, and the call is not run.
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
@@ -105,6 +109,7 @@ class Workflow:
 
     guards: Sequence[Guard] = ()
     grounded: Mapping[str, Grounds] | None = None
+    calculated: Mapping[str, Calculations] | None = None
     order: Sequence[Use] = ()
     completion_checks: Mapping[str, CompletionCheck] | None = None
 
@@ -154,6 +159,7 @@ class Workflow:
             *compaction_mistakes(self.compact_at, self.compact_to),
             *view_mistakes(self.reasoning_replay, self.failed_attempts),
             *nudge_mistakes(self.nudges or {}),
+            *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
         )
 
@@ -168,11 +174,15 @@ class Workflow:
     def _ends(self) -> set[str]:
         return {self.terminal_tool} if isinstance(self.terminal_tool, str) else {*self.terminal_tool}
 
+    @property
+    def _grounded(self) -> tuple[ToolSpec, ...]:
+        named = (replace(t.spec, effect="terminal") if t.name in self._ends else t.spec for t in self._tools)
+        return grounded_specs(named, self.grounded or {})
+
     @cached_property
     def rules(self) -> Rules:
         """The workflow as the core's stages and guards read it."""
-        named = (replace(t.spec, effect="terminal") if t.name in self._ends else t.spec for t in self._tools)
-        specs = grounded_specs(named, self.grounded or {})
+        specs = calculated_specs(self._grounded, self.calculated or {})
         return Rules(
             tools=(*specs, RECALL) if self.recall else specs,
             required=(self.required_steps,) if isinstance(self.required_steps, str) else tuple(self.required_steps),
@@ -216,7 +226,7 @@ class Workflow:
     @cached_property
     def checks(self) -> dict[str, Check]:
         """What judges the arguments of a call, by the tool's name."""
-        return {spec.name: checker(spec.parameters) for spec in self.rules.tools}
+        return {spec.name: check_of(spec) for spec in self.rules.tools}
 
     @property
     def named_guards(self) -> dict[str, Guard]:
@@ -224,7 +234,7 @@ class Workflow:
         checks = self.completion_checks or {}
         limit = () if self.budget.tool_calls is None else (tool_calls(self.rules),)
         checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
-        ends = (completion(checked),) if checked else ()
+        ends = (completion(checked, self.rules.tools),) if checked else ()
         own = (placed(guard, f"guards[{i}]", Allow, Block, Stop) for i, guard in enumerate(self.guards))
         all_of_them = (*guards_of(self.rules), *limit, *ends, *own)
         names = [_name(guard) for guard in all_of_them]

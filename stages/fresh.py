@@ -57,7 +57,9 @@ def limited(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
 
 
 def one_text(tool: ToolSpec) -> str | None:
-    """The argument of a tool that takes one text and nothing else."""
+    """The argument of a tool that takes one text and nothing else; a calculation is none."""
+    if tool.calculated:
+        return None
     try:
         properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
     except msgspec.ValidationError:  # a property that is `true`, any value at all

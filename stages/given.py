@@ -27,21 +27,22 @@ def ungrounded(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grou
     """The arguments of a call that must have been seen and were not, with their values."""
     values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
     wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
-    return tuple((bound, value) for bound, value in wanted if not _shown(value, bound, state))
+    return tuple((bound, value) for bound, value in wanted if unseen([*leaves(_encoded(value))], bound, state))
+
+
+def unseen(values: list[Json], bound: Grounded, state: State) -> list[Json]:
+    """Those of the values, none of them a list or an object, that stand nowhere where the bound wants them."""
+    left = _unseen(values, ())
+    for given in _likeliest(state):
+        if not left:
+            break
+        left = _unseen(left, relevant(bound, given))
+    return left
 
 
 def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
     """What the argument's value may come from."""
     return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
-
-
-def _shown(value: Json, bound: Grounded, state: State) -> bool:
-    left = _unseen([*leaves(_encoded(value))], ())
-    for given in _likeliest(state):
-        if not left:
-            return True
-        left = _unseen(left, relevant(bound, given))
-    return not left
 
 
 def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:

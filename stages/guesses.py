@@ -10,6 +10,7 @@ from stages import nudges
 from stages.evidence import normal, within
 from stages.given import ungrounded
 from stages.message import Kind, ToolCall, User
+from stages.miscalculated import miscalculated
 from stages.rules import BatchPolicy, Rules, missing, pending
 from stages.schema.value import Json
 from stages.state import State
@@ -129,4 +130,6 @@ def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rule
         return True
     if missing(tool, call.arguments, state.ledger) or placeholders(call, tools, state):
         return True
-    return bool(tool.grounded) and bool(ungrounded(tool, call.arguments, state))
+    if tool.grounded and ungrounded(tool, call.arguments, state):
+        return True
+    return bool(tool.calculated) and bool(miscalculated(tool, call.arguments, state))

@@ -132,6 +132,37 @@ def ungrounded(name: str, problems: Sequence[str], source: str) -> str:
     return f"[UngroundedArgument] {name} was not run: {'; '.join(problems)}. {source}"
 
 
+def miscalculated(name: str, problems: Sequence[str], source: str) -> str:
+    """For a call with a calculation that is none, or with numbers that nobody gave; `source` says which there are."""
+    return f"[Miscalculated] {name} was not run: {'; '.join(problems)}. {source}"
+
+
+def no_calculation(argument: str, text: str, problem: str) -> str:
+    """What is wrong with an argument that cannot be worked out."""
+    return f"{argument} is {quote(text, 80)!r}, which cannot be calculated: {problem}"
+
+
+def nothing_calculated(argument: str, text: str) -> str:
+    """What is wrong with one that is a number alone."""
+    return f"{argument} is {quote(text, 80)!r}, a number alone; write the whole calculation that it comes from"
+
+
+def numbers_not_seen(argument: str, text: str, numbers: Sequence[str]) -> str:
+    """What is wrong with one that has numbers from nowhere."""
+    return f"{argument} is {quote(text, 80)!r}, but neither a result nor the user gave {listed(numbers)}"
+
+
+def wrong_result(argument: str, text: str, expected: str, found: str) -> str:
+    """What is wrong with one whose result does not fit the tool's schema."""
+    return f"{argument} is {quote(text, 80)!r}, which comes to {found}; expected {expected}"
+
+
+def numbers_seen(name: str, seen: Sequence[tuple[str, str, str]]) -> str:
+    """What there is to calculate with: a name, its number, the tool that gave it."""
+    listing = ", ".join(f"{label} = {value} (from {tool})" for label, value, tool in seen)
+    return f"Call {name} again and calculate with numbers that were given: {listing}."
+
+
 def placeholder(name: str, found: Sequence[tuple[str, str]]) -> str:
     """For a call with arguments that only stand for a value."""
     what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)

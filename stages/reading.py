@@ -8,12 +8,13 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages import nudges, rescue
+from stages.calculated import check_of
 from stages.effect import RawCall, Reply
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.jsontext import Json, json_at
 from stages.rescue.reasoning import split_reasoning
 from stages.rules import RepairLimits, Rules
-from stages.schema import Check, Fits, Misfit, Problem, checker
+from stages.schema import Check, Fits, Misfit, Problem
 from stages.tool import ToolSpec
 from stages.wire import prompted
 
@@ -64,7 +65,7 @@ def reader(
     """
     judge = _Judge(
         tools={tool.name: tool for tool in rules.tools},
-        checks=checks or {tool.name: checker(tool.parameters) for tool in rules.tools},
+        checks=checks or {tool.name: check_of(tool) for tool in rules.tools},
         parameters={tool.name: _parameters(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )

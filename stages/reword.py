@@ -22,13 +22,15 @@ NudgeKind = Literal[
     "prerequisite",
     "repeated",
     "ungrounded",
+    "miscalculated",
     "placeholder",
     "order",
     "incomplete",
 ]
 """`retry`: a reply without a call that can be used. The others answer a call: of no tool, with arguments that do not
 fit, before its steps, before its prerequisites, made before with the same answer, with a value that nobody gave, with
-a placeholder for a value, against a rule of order, and one whose arguments the user's own check refuses."""
+a calculation that cannot be used, with a placeholder for a value, against a rule of order, and one whose arguments
+the user's own check refuses."""
 
 PREFIXES: Mapping[str, NudgeKind] = {
     "UnknownTool": "unknown_tool",
@@ -37,6 +39,7 @@ PREFIXES: Mapping[str, NudgeKind] = {
     "PrereqError": "prerequisite",
     "Repeated": "repeated",
     "UngroundedArgument": "ungrounded",
+    "Miscalculated": "miscalculated",
     "Placeholder": "placeholder",
     "OrderError": "order",
     "Incomplete": "incomplete",
@@ -140,7 +143,7 @@ def _attempt(kind: NudgeKind, ledger: Ledger) -> int:
             return ledger.prerequisite_violations
         case "repeated":
             return ledger.repetitions
-        case "ungrounded" | "placeholder" | "order" | "incomplete":
+        case "ungrounded" | "miscalculated" | "placeholder" | "order" | "incomplete":
             return ledger.refusals
         case _:
             assert_never(kind)

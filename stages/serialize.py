@@ -7,6 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Result, Success
 
+from stages.calculated import constraint_of
 from stages.effect import Request
 from stages.halt import Halt
 from stages.ladder import demanded, offered, rung
@@ -146,7 +147,7 @@ def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
     target: Target = "openai-strict" if strict else "llama.cpp"
 
     def branch(tool: ToolSpec) -> tuple[bytes, dict[str, object]]:
-        return constrained.branch(tool, project(tool.parameters, target).schema)
+        return constrained.branch(tool, project(constraint_of(tool), target).schema)
 
     branches = {tool.name: branch(tool) for tool in rules.tools}
 

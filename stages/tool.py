@@ -28,6 +28,16 @@ class Grounded(Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
 
 
+class Calculated(Struct, frozen=True, kw_only=True):
+    """The model writes the argument, a number, as a calculation; the function is given the result.
+
+    `number` is the JSON Schema that the result must fit: what the argument's own was.
+    """
+
+    argument: str
+    number: Raw = Raw(b'{"type":"number"}')
+
+
 class ToolSpec(Struct, frozen=True, kw_only=True):
     """A tool without its function. `parameters` is a JSON Schema of type object, as JSON text."""
 
@@ -51,6 +61,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     idempotent: bool = False
     """Doing it twice is doing it once: a call that a crash left in doubt is simply made again (D9)."""
     grounded: tuple[Grounded, ...] = ()
+    calculated: tuple[Calculated, ...] = ()
 
     @property
     def retriable(self) -> bool:

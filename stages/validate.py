@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges, rescue
+from stages.calculated import check_of
 from stages.edits import refused
 from stages.effect import Reply
 from stages.halt import BadReplies, Halt, ToolsFailing
@@ -15,7 +16,7 @@ from stages.pipeline import Stage, on, pipeline
 from stages.reading import Judged, Reading, in_a_sentence, reader
 from stages.rescue import Family
 from stages.rules import Rules, legal, pending
-from stages.schema import Check, Fits, Misfit, checker
+from stages.schema import Check, Fits, Misfit
 from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
 from stages.wire import prompted, valid
 
@@ -38,7 +39,7 @@ def validate(
     asked for.
     """
     known = rescue.FAMILIES if families is None else families
-    compiled = checks or {tool.name: checker(tool.parameters) for tool in rules.tools}
+    compiled = checks or {tool.name: check_of(tool) for tool in rules.tools}
     read = reader(rules, in_text=in_text, families=known, checks=compiled, form=form)
 
     @on(Answered)

@@ -12,7 +12,7 @@ from stages.order import Use
 from stages.rules import Ladder
 from stages.serialize import Mode
 
-ABLATED = ("required steps", "grounding", "the ladder", "rescue")
+ABLATED = ("required steps", "grounding", "calculated", "the ladder", "rescue")
 """The guardrails that are taken away, one at a time."""
 
 
@@ -25,6 +25,7 @@ def run(task: Task, url: str, mode: Mode | None, without: str = "") -> str:
         required_steps=() if without == "required steps" else task.required,
         order=[Use(tool=name, at_least=times) for name, times in task.at_least.items()],
         grounded={} if without == "grounding" else task.grounded,
+        calculated={} if without == "calculated" else task.calculated,
         system_prompt=task.system,
         max_iterations=task.iterations,
         rescue_enabled=without != "rescue",

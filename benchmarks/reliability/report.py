@@ -20,7 +20,8 @@ says of them are in `benchmarks/reliability/tasks.py`; a seed chooses a task's d
 
 Each peer gets the same tools, the same words, temperature 0.7 and at most 256 tokens a reply: a gate before the \
 server sees to that, and counts model calls. Models use their own chat templates. Peers are told what they can be \
-told: required steps and prerequisites all but the plain loop, grounding and how often a tool is needed forge only.
+told: required steps and prerequisites all but the plain loop, grounding, which \
+numbers are calculated, and how often a tool is needed forge only.
 
 *Right*: the terminal tool was called with the right values, and nothing was done that nobody asked for. *Wrong*: it \
 was called with others, or harm was done. *Unfinished*: it was not called. The interval is Wilson's, at 95 %. \

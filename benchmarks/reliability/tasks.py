@@ -40,7 +40,8 @@ class Task:
     """One task with its own data. `sent` is what the terminal tool was first called with, `harm` what never should be.
 
     `required`, `after` (a tool: what must have succeeded before it), `grounded` (a tool: arguments that must have been
-    seen) and `at_least` (a tool: how often) are what a user would say of the task; a peer takes what it knows of them.
+    seen), `calculated` (a tool: numbers that are worked out from others) and `at_least` (a tool: how often) are what a
+    user would say of the task; a peer takes what it knows of them.
     """
 
     message: str
@@ -51,6 +52,7 @@ class Task:
     required: tuple[str, ...] = ()
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     grounded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    calculated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     at_least: Mapping[str, int] = field(default_factory=dict)
     iterations: int = 10
     context: int = 4096
@@ -304,6 +306,7 @@ def computed(seed: int) -> Task:
         right={"order_id": order_id, "amount": goods + shipping},
         required=("get_goods", "get_shipping"),
         grounded={"send_invoice": ("order_id",)},
+        calculated={"send_invoice": ("amount",)},
     )
     number = {"order_id": ("string", "The order's number.")}
     task.tools = [

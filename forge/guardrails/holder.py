@@ -6,7 +6,7 @@ from typing import TypedDict, TypeVar, Unpack
 import msgspec
 
 from forge.definition import OnText
-from forge.errors import ForgeError
+from forge.errors import DefinitionError, ForgeError
 from forge.guardrails.actions import Action, RunCalls, plain
 from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, judge_of, next_action, replied
 from forge.guardrails.replies import reply_of
@@ -25,6 +25,10 @@ from stages.wire import anthropic, openai
 UNBOUNDED = 2**31
 """Model calls that a task may take where your own loop counts them."""
 
+NO_CALCULATION = (
+    "arguments are calculated in forge's own loop only, which gives the model their schemas and runs the tools; leave "
+    "`calculated` out, or use forge.run"
+)
 
 E = TypeVar("E", Send, Execute, Ask)
 
@@ -68,6 +72,8 @@ class Guardrails:
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
         limits.setdefault("max_iterations", UNBOUNDED)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), **limits)
+        if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
+            raise DefinitionError((f"{', '.join(calculating)}: {NO_CALCULATION}",))
         self._turn = judge_of(self._workflow)
         self.reset(message)
 

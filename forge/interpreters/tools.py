@@ -16,6 +16,7 @@ from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.parameters import IdempotencyKey, keyed
 from forge.signature import Convert, converter
+from stages.calculated import worked_out
 from stages.doubt import idempotency_key
 from stages.effect import CallResult, Execute, Failed, Results
 from stages.events import ToolProgressed
@@ -127,7 +128,8 @@ class _Prepared(Struct, frozen=True):
 
     async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
         """What the function returns; of a generator, what it yields last (D14), all of which is heard."""
-        values = self.convert(call.arguments)
+        calculating = self.spec.calculated
+        values = self.convert(worked_out(call.arguments, self.spec) if calculating else call.arguments)
         if self.keyed:
             values |= dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call)))
         if self.is_async:

@@ -1,5 +1,6 @@
 """Guards: pure functions of the state before a batch and of the batch, that allow, block or stop."""
 
+from stages.guards.calculated import calculated
 from stages.guards.completion import CompletionCheck, completion
 from stages.guards.grounding import grounding
 from stages.guards.order import order
@@ -13,6 +14,7 @@ from stages.verdict import Guard
 
 __all__ = [
     "CompletionCheck",
+    "calculated",
     "completion",
     "grounding",
     "guards_of",
@@ -28,6 +30,7 @@ __all__ = [
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
     """The guards that hold what the rules say, in the order in which they are asked; none that has nothing to say."""
     grounded = any(tool.grounded for tool in rules.tools)
+    calculating = any(tool.calculated for tool in rules.tools)
     dependent = any(tool.prerequisites for tool in rules.tools)
     return (
         *((required_steps(rules),) if rules.required or rules.order else ()),
@@ -35,5 +38,6 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
         *((order(rules),) if rules.order else ()),
         no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
+        *((calculated(rules),) if calculating else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
     )

@@ -1,0 +1,188 @@
+"""Calculation: arithmetic that a model wrote down as text, worked out exactly; nothing of it is ever run as code.
+
+Numbers may have thousands separators (1,299.00 and 1.299,00; 1,299 is a thousand) and a currency sign, and `%` makes a
+hundredth of them. A result that the model wrote behind `=` is not looked at. Words are refused, and so is what could
+be read in two ways. Linear in the length of the text, which is limited.
+"""
+
+import re
+from fractions import Fraction
+
+from msgspec import Struct
+
+LONGEST = 200
+"""Characters of a calculation."""
+
+DEEPEST = 20
+"""Parentheses within one another."""
+
+LARGEST = 10**15
+"""What no result may reach; below it a float has every cent."""
+
+
+class Operand(Struct, frozen=True, kw_only=True):
+    """A number of a calculation, without its sign; of `19%` it is 0.19. `factor`: it multiplies or divides."""
+
+    value: Fraction
+    factor: bool
+    nested: bool
+    """It stands in parentheses."""
+
+
+class Calculation(Struct, frozen=True, kw_only=True):
+    """What a text comes to, the numbers in it, and how many operations there are between them."""
+
+    result: Fraction
+    operands: tuple[Operand, ...]
+    operations: int
+
+
+class Incalculable(Struct, frozen=True, kw_only=True):
+    """Why a text cannot be worked out: a sentence about it, without its end."""
+
+    problem: str
+
+
+def calculate(text: str) -> Calculation | Incalculable:
+    """Work the text out. Never raises, whatever the text."""
+    if len(text) > LONGEST:
+        return Incalculable(problem=f"it is longer than {LONGEST} characters")
+    plain = text.translate(_PLAIN).strip().rstrip(".").removeprefix("=")
+    written, equals, said = plain.partition("=")
+    if equals and not _RESULT.fullmatch(said):
+        return Incalculable(problem='behind "=" stands more than a result')
+    try:
+        return _Reader(_tokens(written)).read()
+    except _UnreadableError as error:
+        return Incalculable(problem=str(error))
+
+
+def number(value: Fraction) -> int | float:
+    """The number as JSON has it: an integer where it is whole, else the nearest float."""
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+_PLAIN = str.maketrans(
+    dict.fromkeys("\u00d7\u2715\u00b7\u22c5\u2219\u2217", "*")
+    | dict.fromkeys("\u00f7\u2215", "/")
+    | dict.fromkeys("\u2212\u2010\u2011\u2013\u2014", "-")
+    | dict.fromkeys("$€£¥₹", " ")
+)
+"""Signs as a keyboard has them, and no currencies."""
+
+_RESULT = re.compile(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
+_TOKEN = re.compile(r"\s*(?:(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S))")
+_DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
+_GROUPED = re.compile(r"[0-9]{1,3}([.,'_])[0-9]{3}(?:\1[0-9]{3}){0,5}(?:(?!\1)[.,][0-9]{1,20})?")
+_COMMA = re.compile(r"[0-9]{1,20},[0-9]{1,20}")
+
+
+class _UnreadableError(Exception):
+    """Why reading went no further."""
+
+
+def _tokens(text: str) -> list[str]:
+    tokens = []
+    for found in _TOKEN.finditer(text.rstrip()):
+        if found[4]:
+            raise _UnreadableError(f'"{found[4]}" is neither a number nor one of + - * / % ( )')
+        tokens.append("*" if found[3] else found[0].strip())
+    return tokens
+
+
+def _value(token: str) -> Fraction:
+    """The number: 1.299 is a decimal number as in JSON, 1,299 a thousand as in English, 99,5 what it must be."""
+    plain = token.rstrip(",.")
+    if _DECIMAL.fullmatch(plain):
+        return Fraction(plain)
+    if grouped := _GROUPED.fullmatch(plain):
+        return Fraction(plain.replace(grouped[1], "").replace(",", "."))
+    if _COMMA.fullmatch(plain):
+        return Fraction(plain.replace(",", "."))
+    raise _UnreadableError(f'"{token}" cannot be read as a number')
+
+
+class _Reader:
+    """Reads a sum from its tokens, the first that is left first."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self._operations = 0
+        self._operands: list[Operand] = []
+
+    def read(self) -> Calculation:
+        result = self._sum()
+        if self._next:
+            raise _UnreadableError(
+                'there is a ")" too many' if self._next == ")" else f'no operator stands before "{self._next}"'
+            )
+        if abs(result) >= LARGEST:
+            raise _UnreadableError("its result is too large")
+        return Calculation(result=result, operands=tuple(self._operands), operations=self._operations)
+
+    @property
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self, *wanted: str) -> str:
+        """The next token, if it is one of these; else nothing."""
+        found = self._next if self._next in wanted else ""
+        self._at += bool(found)
+        return found
+
+    def _sum(self) -> Fraction:
+        total = self._product()
+        while sign := self._take("+", "-"):
+            self._operations += 1
+            start = self._at
+            term = self._product()
+            if total != 1 and self._tokens[start + 1 : self._at] == ["%"]:
+                raise _UnreadableError(f'of what "{sign} {self._tokens[start]}%" is, it does not say')
+            total = total + term if sign == "+" else total - term
+        return total
+
+    def _product(self) -> Fraction:
+        product = self._signed()
+        while sign := self._take("*", "/"):
+            self._operations += 1
+            factor = self._signed()
+            if sign == "/" and not factor:
+                raise _UnreadableError("it divides by zero")
+            product = product * factor if sign == "*" else product / factor
+        return product
+
+    def _signed(self) -> Fraction:
+        negative = False
+        while sign := self._take("-", "+"):
+            negative ^= sign == "-"
+        value = self._group() if self._take("(") else self._number()
+        return -value if negative else value
+
+    def _group(self) -> Fraction:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise _UnreadableError(f"it has more than {DEEPEST} parentheses within one another")
+        value = self._sum()
+        if not self._take(")"):
+            raise _UnreadableError(
+                'a "(" is not closed' if not self._next else f'no operator stands before "{self._next}"'
+            )
+        self._depth -= 1
+        return value / 100 if self._take("%") else value
+
+    def _number(self) -> Fraction:
+        token = self._next
+        if not token:
+            raise _UnreadableError("a number is missing at its end")
+        if token[0] in "*/)%":
+            raise _UnreadableError(f'no number stands before "{token}"')
+        before = self._tokens[self._at - 1] if self._at else ""
+        self._at += 1
+        value = _value(token)
+        if self._take("%"):
+            value /= 100
+        factor = before in ("*", "/") or self._next in ("*", "/")
+        self._operands.append(Operand(value=value, factor=factor, nested=self._depth > 0))
+        return value
