@@ -13,7 +13,7 @@ test: .venv/dev.ready
 	@.venv/bin/ruff format --check --quiet
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --config pyproject.toml > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
-	@.venv/bin/pytest
+	@.venv/bin/pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder
 
 # The laws on examples that nobody has tried yet, ten times as many.
 search: .venv/dev.ready

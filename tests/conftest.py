@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 REAL = Path(__file__).parent / "real"
+MODELS = frozenset({"smol", "qwen", "fitting"})
+"""The fixtures that load one."""
 
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
@@ -17,6 +19,17 @@ st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False
 settings.register_profile("forge", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=1_000)
 settings.load_profile("forge")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run side by side (`make test`), those on models in this process are one row, from the start on.
+
+    A model is loaded once then, and never two asked at a time; of the others, each file is a row.
+    """
+    for item in items:
+        on_a_model = not MODELS.isdisjoint(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group("models" if on_a_model else item.path.name))
+    items.sort(key=lambda item: REAL not in item.path.parents)
 
 
 @pytest.fixture(scope="session")

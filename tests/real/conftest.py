@@ -23,13 +23,13 @@ def smol_path() -> Path:
     return ensure_model(KNOWN["smollm2-135m"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def smol() -> Iterator[str]:
     """SmolLM2: quick, and never right: for the ways in which a run fails."""
     yield from served("smollm2-135m")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def qwen() -> Iterator[str]:
     """Qwen2.5-Coder 0.5B: the smallest that finishes a workflow."""
     yield from served("qwen2.5-coder-0.5b")

@@ -106,9 +106,13 @@ def test_its_own_last_words_are_understood(make: Make) -> None:
 def test_a_damaged_model_is_named(make: Make, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.gguf"
     damaged.write_bytes(b"GGUF" + b"\0" * 100)
-    with pytest.raises(Died, match="failed to load model") as caught:
-        asyncio.run(make(model=str(damaged)).start())
-    assert caught.value.exit_code > 0, "mostly 1; another was seen once, on a busy machine"
+    for _ in range(5):
+        with pytest.raises(Died) as caught:
+            asyncio.run(make(model=str(damaged)).start())
+        assert caught.value.exit_code > 0, "mostly 1; another was seen once, on a busy machine"
+        if "(nothing)" not in str(caught.value):  # it may end before its own log was written, on a busy machine
+            break
+    assert "failed to load model" in str(caught.value)
 
 
 def test_a_call_that_makes_room_frees_the_server_s_only_slot(make: Make) -> None:

@@ -20,7 +20,10 @@ from forge.interpreters.redact import Field, Redact
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.recovery import resume_journal
 from stages.effect import Approved, Ask, RawCall, Reply
+from stages.guesses import placeholders
+from stages.message import ToolCall
 from stages.serialize import Mode
+from stages.state import State
 from tests.flows import Desk
 
 
@@ -215,7 +218,16 @@ def secretive(secret: str, around: str, mode: Mode, **watching: object) -> tuple
 
 OWN_WORDS = MARKED + b"".join(body for mode in MODES for body in secretive("?", "", mode)).decode()
 """What forge itself says in such a run: no secret."""
-secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(lambda text: len(text) >= 4 and text not in OWN_WORDS)
+DESK = {spec.name: spec for spec in Desk().workflow.rules.tools}
+
+
+def can_be_secret(text: str) -> bool:
+    """Long enough, none of forge's own words, and a value: a call with `<RESPONSE>` is refused, and never made."""
+    made = ToolCall(id="call_000000001", name="look", arguments=json.dumps({"what": text}))
+    return len(text) >= 4 and text not in OWN_WORDS and not placeholders(made, DESK, State(history=()))
+
+
+secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(can_be_secret)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
