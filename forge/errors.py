@@ -76,6 +76,13 @@ class CallbackError(ForgeError):
         self.place = place
 
 
+class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
+    """The slot worker was stopped before the job was done."""
+
+    def __init__(self) -> None:
+        super().__init__("the slot worker was stopped before this job was done; nobody will run it")
+
+
 class WorkflowCancelledError(ForgeError):
     """The user cancelled."""
 

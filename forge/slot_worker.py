@@ -2,30 +2,21 @@
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from itertools import count
+from collections.abc import Awaitable, Callable
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.connection import Backend, Connection
-from forge.errors import ForgeError
-from forge.watcher import OnChunk, Watcher
-from stages.effect import Fault, Replied, Send, Undelivered
+from forge.connection import Backend
+from forge.errors import WorkerStopped
+from forge.shared import Shared
+
+__all__ = ["SlotWorker", "Statistics", "WorkerStopped"]
 
 T = TypeVar("T")
-PREEMPTED = "a job of higher priority wanted the slot"
-STOPPED = "the slot worker was stopped before this job was done; nobody will run it"
-
-
-class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
-    """The worker was stopped before the job was done."""
-
-    def __init__(self) -> None:
-        super().__init__(STOPPED)
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
@@ -182,51 +173,10 @@ class SlotWorker:
 
         A model call changes nothing, so it may make room: its request is closed, and sent again later.
         """
-        return _Shared(self, backend, priority, preemptible=preemptible)
+        return Shared(backend, partial(self.submit, priority=priority, preemptible=preemptible))
 
     def _count(self, **more: int) -> None:
         self._counts = replace(self._counts, **{name: getattr(self._counts, name) + by for name, by in more.items()})
-
-
-class _Shared:
-    """A backend whose model calls are jobs of a worker."""
-
-    def __init__(self, worker: SlotWorker, backend: Backend, priority: int, *, preemptible: bool) -> None:
-        self._worker = worker
-        self._backend = backend
-        self._priority = priority
-        self._preemptible = preemptible
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        """The connection of the backend that is shared; being connected takes no turn."""
-        async with self._backend.connect() as connection:
-            yield replace(
-                connection,
-                send=lambda effect: self._send(lambda: connection.send(effect)),
-                stream=lambda effect, on_chunk: self._send(_streaming(connection, effect, on_chunk)),
-            )
-
-    async def _send(self, send: Callable[[], Awaitable[Replied | Undelivered]]) -> Replied | Undelivered:
-        try:
-            return await self._worker.submit(send, priority=self._priority, preemptible=self._preemptible)
-        except WorkerStopped:
-            return Undelivered(fault=Fault(kind="unreachable", detail=STOPPED), attempts=0)
-
-
-def _streaming(
-    connection: Connection, effect: Send, on_chunk: OnChunk
-) -> Callable[[], Awaitable[Replied | Undelivered]]:
-    """The job of a streamed reply; where it had to make room, the watcher is told that the reply begins anew."""
-    started = count(1)
-    send = connection.told(on_chunk)
-
-    async def job() -> Replied | Undelivered:
-        if (attempt := next(started)) > 1:
-            await Watcher(on_chunk).forget(Fault(kind="interrupted", detail=PREEMPTED), attempt - 1, 0.0)
-        return await send(effect)
-
-    return job
 
 
 async def _run(job: Callable[[], Awaitable[T]]) -> T:

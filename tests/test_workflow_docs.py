@@ -8,7 +8,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("name", "count"), [("workflow", 9), ("guardrails", 3)])
+@pytest.mark.parametrize(("name", "count"), [("workflow", 10), ("guardrails", 3)])
 def test_the_examples_hold(name: str, count: int) -> None:
     page = DOCS / f"{name}.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
