@@ -68,6 +68,16 @@ def test_a_pinned_call_stays_where_old_exchanges_go_and_its_long_result_is_cut()
     assert len(answers(result.history)) < 39
 
 
+def test_what_is_pinned_is_cut_as_far_as_it_may_be_even_where_the_target_is_out_of_reach() -> None:
+    exchanges = [turn(n, "a" * 400) for n in range(1, 9)]
+    pinned = sum(
+        ((replace(said, pinned=True), answer) for said, answer in exchanges if isinstance(said, Assistant)), ()
+    )
+    result = TieredCompact()(ASKED + pinned + turn(9, "b") + turn(10, "c"), ContextBudget(tokens=700))
+    assert isinstance(result, Compacted)
+    assert answers(result.history) == ["[Result removed to save context]"] * 8 + ["b", "c"]
+
+
 def test_phase_2_leaves_a_stub_for_a_result() -> None:
     history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 1000) + turn(3, "c")
     result = compacted(TieredCompact(keep_recent=1), history, 340)

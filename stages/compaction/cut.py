@@ -106,10 +106,10 @@ def thoughtless(old: Part, excess: int) -> Part:
     return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
-def oldest(old: Part, excess: int) -> list[Span]:
-    """Where the oldest exchanges stand that take so many characters together."""
+def oldest(old: Part, marks: list[int], excess: int) -> list[Span]:
+    """Where the oldest exchanges stand that take so many characters together; `marks` as `exchange.marked` has them."""
     found: list[Span] = []
-    for start, end in unprotected(old.messages):
+    for start, end in unprotected(old.messages, marks):
         if excess <= 0:
             break
         last = _reaching(old.sizes, start, end, excess)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.cut import failures
-from stages.compaction.exchange import recent_from, unprotected
+from stages.compaction.exchange import marked, recent_from, unprotected
 from stages.halt import CannotFit
 from stages.message import History
 
@@ -22,7 +22,7 @@ class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
         if budget.tokens_of(whole.size) < budget.trigger:
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
-        kept = old.without(unprotected(old.messages)).then(recent)
+        kept = old.without(unprotected(old.messages, marked(old.messages))).then(recent)
         kept = kept.without(failures(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)

@@ -1,13 +1,10 @@
-"""Survey: what a compactor wants to know of a history before it cuts. All that looks at every message is here.
-
-The type of a message is compared, not asked for with `isinstance`: on a msgspec Struct that takes five times as long.
-"""
+"""Survey: what a compactor wants to know of a history before it cuts."""
 
 from itertools import takewhile
 
 from stages.compaction.exchange import Span, exchange_around, failed, protected
 from stages.compaction.part import Part
-from stages.message import AROUND_CALL, AROUND_MESSAGE, AROUND_RESULT, CUT_PHASE, Assistant, History, Kind, System, Tool
+from stages.message import CUT_PHASE, Assistant, History, Message, System
 
 WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
 """Kinds of messages that say nothing any more once the model did right: corrections and warnings."""
@@ -20,13 +17,16 @@ def opening(part: Part) -> int:
     )
 
 
-def attempts(messages: History) -> list[Span]:
-    """Where corrections and warnings stand alone, and where replies stand that had no other answer."""
+def attempts(messages: History, marks: list[int]) -> list[Span]:
+    """Where corrections and warnings stand alone, and where replies stand that had no other answer.
+
+    They are looked for among the `marks` that `exchange.marked` has made.
+    """
     found: list[Span] = []
     end = 0
-    for index in _worthless(messages):
-        if index < end:
-            continue  # it stands in the exchange that was looked at last
+    for index in marks:
+        if index < end or not _worthless(messages[index]):
+            continue  # it says something, or stands in the exchange that was looked at last
         start, end = exchange_around(messages, index)
         exchange = messages[start:end]
         if not any(map(protected, exchange)) and (len(exchange) == 1 or failed(exchange)):
@@ -34,14 +34,8 @@ def attempts(messages: History) -> list[Span]:
     return found
 
 
-def _worthless(messages: History) -> list[int]:
-    """Where corrections and warnings stand."""
-    results = Kind.TOOL_RESULT
-    # By type first: next to nothing of a long run is left for the look into a set, which is dear.
-    others = [
-        i for i, m in enumerate(messages) if type(m) is not Assistant and (type(m) is not Tool or m.kind is not results)
-    ]
-    return [i for i in others if not isinstance(m := messages[i], System) and m.kind in WORTHLESS]
+def _worthless(message: Message) -> bool:
+    return not isinstance(message, System) and message.kind in WORTHLESS
 
 
 def least(old: Part, each: int) -> int:
@@ -50,7 +44,11 @@ def least(old: Part, each: int) -> int:
     return old.size - sum(long) + each * len(long)
 
 
-def answered(old: Part) -> int:
-    """At least what is left by all tiers: each answer, however little of it, and the call that it answers."""
-    types = list(map(type, old.messages))
-    return types.count(Tool) * (AROUND_MESSAGE + AROUND_RESULT + AROUND_CALL)
+def least_with_calls(old: Part, each: int) -> int:
+    """At least what is left when no more than so much is left of a message, but all of the calls.
+
+    A reply without calls may go; so may what was thought before one.
+    """
+    pairs = zip(old.messages, old.sizes, strict=True)
+    more = [size - each if m.calls and not m.reasoning else -each for m, size in pairs if type(m) is Assistant]
+    return least(old, each) + sum(more)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from stages.compaction import cut, survey
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
-from stages.compaction.exchange import recent_from
+from stages.compaction.exchange import Span, marked, recent_from
 from stages.compaction.listing import LONGEST, listed, unlisted
 from stages.compaction.part import Part
 from stages.halt import CannotFit
@@ -45,11 +45,14 @@ class Aim(Struct, frozen=True, kw_only=True):
         enough = self.target if self.thresholds is None else self.budget.tokens
         return self.budget.tokens_of(size + self.rest) > enough
 
-    def drop(self, size: int) -> tuple[int, int]:
-        """Characters of exchanges that have to go from an old part of this size, and of the list that they leave."""
-        room = self.budget.room(self.budget.tokens) - self.opening
-        limit = max(0, min(LONGEST, room // LIST))
-        return self.budget.excess(size + self.rest, self.target) + limit, limit
+    @property
+    def limit(self) -> int:
+        """Characters that the list of calls may have."""
+        return max(0, min(LONGEST, (self.budget.room(self.budget.tokens) - self.opening) // LIST))
+
+    def drop(self, size: int) -> int:
+        """Characters of exchanges that have to go from an old part of this size, and to make room for the list."""
+        return self.budget.excess(size + self.rest, self.target) + self.limit
 
 
 class TieredCompact(Struct, frozen=True, kw_only=True):
@@ -76,11 +79,14 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
         aim = Aim(budget=budget, opening=survey.opening(old), rest=recent.size, thresholds=self.phase_thresholds)
-        first = old.without(survey.attempts(old.messages))
-        now, phase = _tiers(first, aim)
+        marks = marked(old.messages)
+        first = old.without(survey.attempts(old.messages, marks))
+        now, phase = (first, 0) if _hopeless(first, aim) else _tiers(first, aim)
         phase = phase or int(first.size < old.size)
         if aim.missed(now.size):
-            now, recent, phase = _last_resort(first, recent, aim, phase)
+            marks = marks if first is old else marked(first.messages)
+            spans = cut.oldest(first, marks, aim.drop(first.size))
+            now, recent, phase = _last_resort(first, spans, recent, aim, phase)
         shorter = now.then(recent)
         if (tokens := budget.tokens_of(shorter.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
@@ -91,16 +97,11 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
 
 
 def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
-    """The old part after as many of the seeds' phases as are due, and the last of them that cut anything.
-
-    What a phase can save at the most is known before. To truncate what will be emptied is work for nothing, as is all
-    of it where too much is left even so: then the part is returned as it is.
-    """
+    """The old part after as many of the seeds' phases as are due, and the last of them that cut anything."""
     first, recall = old, aim.budget.recall
+    # To truncate what will be emptied is work for nothing: it is tried only where it can be enough.
     if not aim.excess(2, survey.least(old, cut.TRUNCATE_AT)):
         first = cut.truncated(old, aim.excess(1, old.size), recall=recall)
-    elif aim.missed(survey.least(old, cut.SMALLEST)) and aim.missed(survey.answered(old)):
-        return old, 0
     phase = 1 if first.size < old.size else 0
     if not (excess := aim.excess(2, first.size)):
         return first, phase
@@ -114,14 +115,20 @@ def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
     return third, 3 if third.size < second.size else phase
 
 
-def _last_resort(old: Part, recent: Part, aim: Aim, phase: int) -> tuple[Part, Part, int]:
-    """Both parts without the oldest exchanges; where none is left that may go, with less of what is recent."""
+def _hopeless(old: Part, aim: Aim) -> bool:
+    """Whether more has to go even where all of the seeds' phases are done; what is quickest to ask is asked first."""
+    if not aim.missed(cut.SMALLEST * len(old.sizes)):
+        return False
+    return aim.missed(survey.least_with_calls(old, cut.SMALLEST))
+
+
+def _last_resort(old: Part, spans: list[Span], recent: Part, aim: Aim, phase: int) -> tuple[Part, Part, int]:
+    """Both parts without the exchanges in these spans; where that is not enough, with less of what is recent."""
     budget = aim.budget
-    excess, limit = aim.drop(old.size)
-    kept = listed(old, cut.oldest(old, excess), limit, recall=budget.recall)
-    now, _ = _tiers(kept, aim)
+    kept = listed(old, spans, aim.limit, recall=budget.recall)
+    now, reached = _tiers(kept, aim)
     left = recent.without(cut.failures(recent, budget.excess(now.size + recent.size, budget.tokens)))
     left = cut.fitted(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
     bare = unlisted(now) if budget.excess(now.size + left.size, budget.tokens) else now
     dropped = kept.size < old.size or left.size < recent.size or bare.size < now.size
-    return bare, left, LAST_RESORT if dropped else phase
+    return bare, left, LAST_RESORT if dropped else max(phase, reached)
