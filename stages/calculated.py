@@ -1,11 +1,13 @@
-"""Calculated arguments of a call: what the model wrote, the results in its place, and the check of such arguments."""
+"""Calculated arguments of a call: what the model wrote, the results in its place, and what may stand there at all."""
 
 from collections.abc import Collection
+from decimal import Decimal
 
 import msgspec
 from msgspec import Raw
 
 from stages.calculation import Calculation, Incalculable, calculate, number
+from stages.evidence import Evidence, evidence
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
 from stages.tool import Calculated, ToolSpec
@@ -33,22 +35,59 @@ def worked_out(arguments: str, tool: ToolSpec) -> str:
     return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, Raw]) | results).decode()
 
 
-_NUMBER = r"-?[0-9]{1,12}(\.[0-9]{1,6})?%?"
-PATTERN = rf"^[(]?{_NUMBER}( [-+*/] [(]?{_NUMBER}[)]?){{1,9}}$"
-"""What a grammar asks for, where a server goes by one: at least one operation. Other readings need none (measured)."""
+CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
+"""Factors that nobody has to name: one, halves, and those between units of time, of money, of weight, of length."""
+
+MOST = 64
+"""Numbers that a grammar is limited to; where more were given, any may be written."""
+
+LONGEST_NUMBER = 15
+"""Digits of a number that a grammar spells out."""
+
+_ANY = "[0-9]{1,9}([.][0-9]{1,4})?"
 
 
-def constraint_of(tool: ToolSpec) -> Raw:
-    """The tool's parameters for a grammar, by which calculated arguments can be nothing but calculations."""
+def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
+    """The tool's parameters for a grammar, by which calculated arguments can be nothing but calculations.
+
+    Of the numbers that were given, if there are any: measured, a small model left to itself adds others.
+    """
     if not tool.calculated:
         return tool.parameters
     schema: dict[str, Json] = msgspec.json.decode(tool.parameters, type=dict)
     properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return tool.parameters
-    bound = {c.argument: kind for c in tool.calculated if isinstance(kind := properties.get(c.argument), dict)}
-    asked: Json = {**properties, **{name: {**kind, "pattern": PATTERN} for name, kind in bound.items()}}
-    return Raw(msgspec.json.encode({**schema, "properties": asked}))
+    kinds = properties if isinstance(properties, dict) else {}
+    asked = {c.argument: _limited(kinds[c.argument], tool, c, given) for c in tool.calculated if c.argument in kinds}
+    return Raw(msgspec.json.encode({**schema, "properties": {**kinds, **asked}}))
+
+
+def _limited(kind: Json, tool: ToolSpec, bound: Calculated, given: Collection[Decimal]) -> Json:
+    numbers = {abs(n) for n in (*given, *said_of(tool, bound).numbers)} if given else set()
+    return {**kind, "pattern": pattern(numbers)} if isinstance(kind, dict) else kind
+
+
+def pattern(numbers: Collection[Decimal]) -> str:
+    """Two to ten of these numbers, of any without one, and operators; constants and counts may multiply or divide."""
+    spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < LONGEST_NUMBER]
+    own = [_spelt(n) for n in spelt] or [_ANY]
+    constants = (str(c) for c in sorted(CONSTANTS.union(range(3, 11))))
+    factors = [*own, *(c for c in constants if c not in own)] if spelt else own
+    first, other = "|".join(own), "|".join(factors)
+    return f"^[(]?({first})( [+-] [(]?({first})[)]?| [*/] [(]?({other})[)]?){{1,9}}$"
+
+
+def _spelt(number: Decimal) -> str:
+    whole, _, rest = f"{number:f}".partition(".")
+    return f"{whole}[.]{rest}" if (rest := rest.rstrip("0")) else whole
+
+
+def said_of(tool: ToolSpec, bound: Calculated) -> Evidence:
+    """What the tool's author says of the tool and of the argument."""
+    return evidence((tool.description, msgspec.json.decode(bound.number, type=_Described).description))
+
+
+class _Described(msgspec.Struct):
+    description: str = ""
 
 
 def check_of(tool: ToolSpec) -> Check:

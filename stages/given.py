@@ -1,6 +1,7 @@
 """Given: what the model was given, by its user and its tools, and which values of a call are not in it (D31)."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 import msgspec
 from msgspec import Struct
@@ -38,6 +39,16 @@ def unseen(values: list[Json], bound: Grounded, state: State) -> list[Json]:
             break
         left = _unseen(left, relevant(bound, given))
     return left
+
+
+def numbers_given(state: State, most: int) -> frozenset[Decimal]:
+    """Every number that was given; none of them, where there are more than `most`."""
+    found: frozenset[Decimal] = frozenset()
+    for given in _likeliest(state):
+        found |= evidence(one.text for one in given).numbers
+        if len(found) > most:
+            return frozenset()
+    return found
 
 
 def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:

@@ -7,19 +7,13 @@ of the constants of the world, or count numbers of the calculation: the 3 of an 
 
 from collections.abc import Iterator
 
-import msgspec
-
 from stages import nudges
-from stages.calculated import calculations
+from stages.calculated import CONSTANTS, calculations, said_of
 from stages.calculation import Calculation, Incalculable, Operand, calculate, number
-from stages.evidence import evidence
 from stages.given import unseen
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
-
-CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
-"""Factors that nobody has to name: one, halves, and those between units of time, of money, of weight, of length."""
 
 RATE = 2
 """Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
@@ -48,7 +42,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     left = unseen([number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = evidence((tool.description, _description(bound)))
+    said = said_of(tool, bound)
     doubted = [
         o for o in operands if number(o.value) in left and not said.shows(number(o.value)) and not _known(o, operands)
     ]
@@ -79,11 +73,3 @@ def _written_otherwise(operand: Operand) -> Iterator[Json]:
         yield number(100 * value)
     if 0 < value < RATE and operand.factor:
         yield number(abs(100 * (value - 1)))
-
-
-class _Described(msgspec.Struct):
-    description: str = ""
-
-
-def _description(bound: Calculated) -> str:
-    return msgspec.json.decode(bound.number, type=_Described).description

@@ -1,14 +1,16 @@
 """The stage `serialize`: write the request, in one of three modes of asking for tool calls (D30)."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Literal
 
 from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages.calculated import constraint_of
+from stages.calculated import MOST, constraint_of
 from stages.effect import Request
+from stages.given import numbers_given
 from stages.halt import Halt
 from stages.ladder import demanded, offered, rung
 from stages.message import Assistant, History, System, size
@@ -146,13 +148,15 @@ def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
     strict = wire.dialect.constrain == "strict"
     target: Target = "openai-strict" if strict else "llama.cpp"
 
-    def branch(tool: ToolSpec) -> tuple[bytes, dict[str, object]]:
-        return constrained.branch(tool, project(constraint_of(tool), target).schema)
+    def branch(tool: ToolSpec, numbers: frozenset[Decimal] = frozenset()) -> tuple[bytes, dict[str, object]]:
+        return constrained.branch(tool, project(constraint_of(tool, numbers), target).schema)
 
     branches = {tool.name: branch(tool) for tool in rules.tools}
 
     def end(state: State) -> Raw:
-        calls = [branches[t.name] if t in rules.tools else branch(t) for t in offered(rules, state) or rules.tools]
+        tools = offered(rules, state) or rules.tools
+        numbers = numbers_given(state, MOST) if any(tool.calculated for tool in tools) else frozenset()
+        calls = [branch(t, numbers) if t.calculated or t not in rules.tools else branches[t.name] for t in tools]
         return wire.tail(None, constrained.one_of(calls, wrapped=strict))
 
     return end

@@ -1,25 +1,31 @@
 """Calculated arguments: the model writes the calculation, the function gets the number, and nothing made up runs."""
 
 import asyncio
+import re
+from decimal import Decimal
 from typing import Annotated
 
 import msgspec
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Raw
+from msgspec.structs import replace
 
 from forge import ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
-from stages.calculated import PATTERN, check_of, constraint_of
+from stages.calculated import MOST, check_of, constraint_of, pattern
 from stages.effect import Approved, Ask, Execute, Failed
+from stages.given import numbers_given
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
 from stages.miscalculated import miscalculated
-from stages.schema import Fits, project
+from stages.schema import Fits
 from stages.schema.pattern import plain
+from stages.simpler import simpler
 from stages.state import State
 from stages.tool import Calculated, ToolSpec
 
@@ -177,11 +183,41 @@ def test_the_model_is_asked_for_a_text_with_the_users_own_words_kept() -> None:
     assert schema["required"] == ["order_id", "amount"]
 
 
-def test_a_grammar_asks_for_a_calculation() -> None:
-    projected = project(constraint_of(Orders().invoice), "llama.cpp")
-    amount = msgspec.json.decode(projected.schema)["properties"]["amount"]
-    assert amount["pattern"] == plain(PATTERN)
-    assert not any("amount" in rule for rule in projected.dropped)
+def test_a_grammar_asks_for_a_calculation_with_the_numbers_that_were_given() -> None:
+    model = Scripted([GOODS, SHIPPING, invoice("19.9 + 11")], mode="constrained")
+    run_sync(Orders().workflow, "Invoice order A-17, 19% off, due in 45 days.", backend=model).unwrap()
+    first, *_, last = (msgspec.json.decode(request)["response_format"] for request in model.requests)
+    assert "19[.]9" not in str(first)
+    branches = {b["properties"]["tool"]["const"]: b for b in last["json_schema"]["schema"]["anyOf"]}
+    allowed = re.compile(branches["send_invoice"]["properties"]["args"]["properties"]["amount"]["pattern"])
+    for text in ("19.9 + 11", "19.9 * 19 / 100", "(19.9 + 11 + 45) / 3", "45 - 11 - 11"):
+        assert allowed.fullmatch(text), text
+    for text in ("19.9", "19.9 + 12", "30.9", "17 + 11", "19.9 + 2", "goods + shipping", "19.9 + 11 = 30.9"):
+        assert not allowed.fullmatch(text), text
+
+
+NUMBERS = st.sets(st.decimals(-(10**6), 10**6, places=2).map(abs), max_size=5)
+
+
+@given(NUMBERS)
+def test_every_grammar_of_numbers_is_borne(numbers: set[Decimal]) -> None:
+    written = pattern(numbers)
+    assert plain(written) is not None
+    one, other = (f"{n:f}" for n in ([*numbers, *numbers] or [Decimal(3), Decimal(4)])[:2])
+    short = [text.rstrip("0").rstrip(".") for text in (f"{float(one):.2f}", f"{float(other):.2f}")]
+    assert re.fullmatch(written, f"{short[0]} - {short[1]}")
+
+
+def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None:
+    told = User(text=" ".join(map(str, range(100))))
+    assert numbers_given(State(history=(told,)), MOST) == frozenset()
+    assert re.fullmatch(pattern(()), "3 + 4.5 * 6")
+    assert not re.fullmatch(pattern(()), "7")
+
+
+def test_a_grammar_without_optional_arguments_needs_none_of_them() -> None:
+    simple = simpler(replace(Orders().invoice, effect="read"))
+    assert set(msgspec.json.decode(constraint_of(simple))["properties"]) == {"order_id", "amount"}
 
 
 def test_tools_without_calculations_are_left_as_they_are() -> None:
