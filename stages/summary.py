@@ -78,7 +78,7 @@ def _may_ask(ledger: Ledger) -> bool:
 
 
 def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
-    """Whether the compactor comes down to the low mark, and no call that ran has to go for it without a trace."""
+    """Whether the compactor comes down to the low mark, and no call that ran has to go for it, be it listed or not."""
     compacted = compactor(history, budget)
     if not isinstance(compacted, Compacted) or _answers(compacted.history) < _answers(history):
         return False
