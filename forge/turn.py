@@ -21,12 +21,12 @@ from stages.rescue import Family
 from stages.rescue.found import Read as Found
 from stages.rescue.template import Markers, template_family
 from stages.reword import reword
-from stages.rules import Rules
+from stages.rules import Rules, steps
 from stages.rungs import changing, climbable
 from stages.serialize import Mode, overhead
 from stages.state import Ready, State
 from stages.summary import Summarize, summarize
-from stages.warnings import warn_of_calls, warn_of_context
+from stages.warnings import note_progress, warn_of_calls, warn_of_context
 from stages.wire import strict
 from stages.wire.prompted import JSON, Form
 
@@ -46,7 +46,7 @@ def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
     return {
         **_compacting(workflow, budget),
         "fold": fold(workflow.reasoning_replay, workflow.failed_attempts),
-        **_warnings(workflow, budget),
+        **_warnings(workflow, budget, mode),
         "serialize": _serialize(workflow, connection),
         **judging(workflow, connection.markers, connection.form, in_text=in_text),
     }
@@ -117,15 +117,20 @@ def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
     return {**asked, "compact": compact(compactor, budget)}
 
 
-def _warnings(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
-    """What the model is told of the run's own limits, where the workflow wants it."""
+def _warnings(workflow: Workflow, budget: ContextBudget, mode: Mode) -> dict[str, Stage]:
+    """What the model is told of the run's own limits, where the workflow wants it, and of its steps.
+
+    A model that is good at native calls has no need of that; where it was not measured, it is not said.
+    """
     thresholds, left = tuple(workflow.context_thresholds), workflow.iteration_warning
     said = workflow.on_context_threshold
     said = placed(said, "on_context_threshold", str, NoneType) if callable(said) else said
+    notes = workflow.progress_notes and mode != "native" and steps(workflow.rules)
     context = warn_of_context(thresholds, budget, said)
     return {
         **({"warn_of_context": context} if thresholds else {}),
         **({"warn_of_calls": warn_of_calls(workflow.rules, left)} if left else {}),
+        **({"note_progress": note_progress(workflow.rules)} if notes else {}),
     }
 
 

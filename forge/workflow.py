@@ -72,6 +72,7 @@ class Workflow:
     `Correction` (see `stages.reword`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
     instance of it.
+    `progress_notes`: after calls that went well and were no step, the model is told which steps are done and which not.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
     `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
@@ -99,6 +100,7 @@ class Workflow:
     max_tool_errors: int = 2
     max_repeats: int | None = 2
     iteration_warning: int = 0
+    progress_notes: bool = True
 
     on_text: OnText = "nudge"
     rescue_enabled: bool = True

@@ -1,12 +1,10 @@
 """Events: what happened between two states, for whoever watches a run. They are derived, so they cannot change it."""
 
-from itertools import takewhile
-
 from msgspec import Struct
 
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
-from stages.message import WARNINGS, History, Kind, Message, Tool, ToolCall, User, is_nudge
+from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
 from stages.prefix import Cause, loss
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
@@ -190,10 +188,8 @@ def new_messages(before: State, after: State) -> History:
     return after.history[count:] if after.history[:count] == before.history else ()
 
 
-def _warnings(view: History) -> tuple[Warned, ...]:
-    """The warnings that the view ends with."""
-    last = takewhile(lambda m: isinstance(m, User) and m.kind in WARNINGS, reversed(view))
-    return tuple(Warned(kind=m.kind, text=m.text) for m in last if isinstance(m, User))[::-1]
+def _warnings(notes: History) -> tuple[Warned, ...]:
+    return tuple(Warned(kind=m.kind, text=m.text) for m in notes if isinstance(m, User))
 
 
 def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ...]:
@@ -220,7 +216,7 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             names = after.sent.offered
             narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
             changed = _mode_changed(before, after, turn)
-            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.view), *narrowed, started)
+            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *narrowed, started)
         case Awaiting(effect=Execute(calls=calls)):
             return (CallsAccepted(calls=calls),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

@@ -30,14 +30,15 @@ class Kind(StrEnum):
     RETRY_NUDGE = "retry_nudge"
     CONTEXT_WARNING = "context_warning"
     ITERATION_WARNING = "iteration_warning"
+    PROGRESS_NOTE = "progress_note"
     SUMMARY = "summary"
 
 
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE})
 """The kinds that correct the model: worth nothing any more once it did right."""
 
-WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING})
-"""The kinds that tell the model of a limit: shown once, at the end of a prompt (`stages.warnings`)."""
+WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE})
+"""The kinds that tell the model where the run stands: shown once, at the end of a prompt (`stages.warnings`)."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
@@ -45,6 +46,7 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.RETRY_NUDGE: 1,
     Kind.CONTEXT_WARNING: 1,
     Kind.ITERATION_WARNING: 1,
+    Kind.PROGRESS_NOTE: 1,
     Kind.TOOL_RESULT: 2,
     Kind.REASONING: 3,
     Kind.TEXT_RESPONSE: 3,

@@ -284,6 +284,16 @@ def few_calls(left: int, pending: Sequence[str], ends: Sequence[str]) -> str:
     return f"[IterationWarning] {count}.{todo} {'Then' if pending else 'Now'} {finish}."
 
 
+def progress(done: Sequence[str], pending: Sequence[str], ends: Sequence[str]) -> str:
+    """For a run that goes well: its steps that are done, and what is left. `ends`: as in `few_calls`.
+
+    More may have been asked for than the steps that are required, so it does not say that the end is next.
+    """
+    finish = f"call {' or '.join(ends)}" if ends else "give your answer"
+    left = f"Still required: {listed(pending)}." if pending else f"As soon as all that was asked for is done, {finish}."
+    return f"Done: {listed(done)}. {left}" if done else left
+
+
 def recall_hint(call_id: str) -> str:
     """For the place where a result was cut, in a run that can give it back."""
     return f"; recall {call_id} to read it"

@@ -31,11 +31,15 @@ class Ready(Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
-    """The view is chosen: what the model will be shown. `sizes`: see Ready; empty where the view is not the history."""
+    """The view is chosen: what the model will be shown. `sizes`: see Ready; empty where the view is not the history.
+
+    `notes` stand at the end of this prompt alone: the next one goes on from the view without them.
+    """
 
     view: History
     summary: SummaryOrder | None = None
     sizes: tuple[int, ...] = ()
+    notes: History = ()
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):

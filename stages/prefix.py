@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.effect import Request
-from stages.message import WARNINGS, Assistant, History, Kind, Message, User, size
+from stages.message import Assistant, History, Kind, Message, User, size
 from stages.state import Sent, State
 from stages.tokens import length, whole_rate
 
@@ -35,9 +35,6 @@ class Loss(Struct, frozen=True, kw_only=True):
     lost_tokens: int
     cause: Cause
 
-
-SHOWN_ONCE = WARNINGS | {Kind.SUMMARY}
-"""The kinds that stand at the end of a view without being recorded: a warning, the request for a summary."""
 
 S = TypeVar("S", str, bytes, History)
 
@@ -123,7 +120,7 @@ def _cause(before: State, after: State, lost: Message) -> Cause:
     done = after.ledger.compactions
     # A summary shortens the history when it is delivered; the other tiers do it as the next request is made.
     shortened: Cause = "compact" if done and done[-1].turn >= before.ledger.turn else "history"
-    if isinstance(lost, User) and lost.kind in SHOWN_ONCE and lost not in before.history:
+    if isinstance(lost, User) and lost.kind is Kind.SUMMARY and lost not in before.history:
         return "fold"
     if not _recorded(before):
         return shortened

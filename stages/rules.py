@@ -137,6 +137,11 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     return tuple(dict.fromkeys(steps + lacking(rules.order, names(ledger)))) if rules.order else steps
 
 
+def steps(rules: Rules) -> tuple[str, ...]:
+    """The tools that have to succeed before the run may end, in declared order."""
+    return tuple(dict.fromkeys((*rules.required, *(use.tool for use in rules.order if use.at_least))))
+
+
 def names(ledger: Ledger) -> tuple[str, ...]:
     """The names of the calls that succeeded, one by one."""
     return tuple(success.name for success in ledger.successes)

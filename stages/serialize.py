@@ -48,6 +48,13 @@ def serialize(
     fixed = overhead(rules, mode, wire, form)
     spoken = f"{wire.name} {form.name}"
 
+    def noted(before: Sent, phase: Folded) -> tuple[Raw, ...]:
+        """The messages with the notes after them; as text they are a part of the message before."""
+        added = phase.view[len(before.view) :]
+        before = before if added else Sent()
+        added = added or phase.view
+        return before.request.messages + wire.messages(show((*added, *phase.notes)))
+
     @on(Folded)
     def stage(state: State, phase: Folded) -> Result[State, Halt]:
         view, history, before = phase.view, state.history, state.sent
@@ -69,12 +76,14 @@ def serialize(
             size=shown,
             sizes=before.sizes + sizes,
             request=request,
+            notes=phase.notes,
             length=len(history),
             last=history[-1] if history else None,
             offered=() if phase.summary else _limits(rules, state, mode),
         )
-        ledger = replace(state.ledger, prompt_size=fixed + shown)
-        prepared = Prepared(request=request, summary=phase.summary)
+        ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
+        asked = replace(request, messages=noted(before, phase)) if phase.notes else request
+        prepared = Prepared(request=asked, summary=phase.summary)
         return Success(replace(state, sent=sent, ledger=ledger, phase=prepared))
 
     return stage

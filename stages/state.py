@@ -89,6 +89,7 @@ class Sent(Struct, frozen=True, kw_only=True):
 
     `mode` and `wire` say how it was written, `view` what it shows, `sizes` its messages by
     `message.size`, `size` their sum.
+    `notes` stood at its end, and are in none of these.
     `length` and `last` are the length of the history that it was made from, and that history's last message.
     """
 
@@ -98,6 +99,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     size: int = 0
     sizes: tuple[int, ...] = ()
     request: Request = Request()
+    notes: History = ()
     length: int = 0
     last: Message | None = None
     offered: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
-"""Warnings: stages that tell the model, at the end of the view, how near the run is to a limit of its own.
+"""Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps to do.
 
-A warning is in the view only, so the record never changes; at its end, so the prompt's prefix stays (D20).
+A warning stands beside the view, so neither the record nor the next prompt has it; at the end, so the prompt's prefix
+stays (D20).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +13,9 @@ from returns.result import Result, Success
 from stages import nudges
 from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
-from stages.message import Kind, User
+from stages.message import Kind, Tool, User
 from stages.pipeline import Stage, on
-from stages.rules import Rules, pending
+from stages.rules import Rules, pending, steps
 from stages.state import Folded, State
 
 
@@ -63,11 +64,38 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
         left = state.ledger.budget.calls
         if not 0 < left <= calls or phase.summary:
             return Success(state)
-        ends = () if rules.on_text == "accept" else rules.terminal
-        said = nudges.few_calls(left, pending(rules, state.ledger), ends)
+        said = nudges.few_calls(left, pending(rules, state.ledger), _ends(rules))
         return Success(_warned(state, phase, said, Kind.ITERATION_WARNING))
 
     return stage
+
+
+def note_progress(rules: Rules) -> Stage:
+    """Tell the model in a Folded state what is done and what is still to do, after calls that went well.
+
+    After any other reply it is told what was wrong, and nothing beside that (measured: docs/guards.md).
+    """
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+        if phase.summary or not _went_well(state):
+            return Success(state)
+        left = pending(rules, state.ledger)
+        done = [step for step in steps(rules) if step not in left]
+        said = nudges.progress(done, left, _ends(rules))
+        return Success(_warned(state, phase, said, Kind.PROGRESS_NOTE))
+
+    return stage
+
+
+def _ends(rules: Rules) -> tuple[str, ...]:
+    """The tools that end the run; none where text does."""
+    return () if rules.on_text == "accept" else rules.terminal
+
+
+def _went_well(state: State) -> bool:
+    last = state.history[-1] if state.history else None
+    return isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
 
 
 def _tokens(state: State, budget: ContextBudget) -> int:
@@ -89,4 +117,5 @@ def _words(text: ContextWarning | None, use: ContextUse) -> str:
 def _warned(state: State, phase: Folded, text: str, kind: Kind) -> State:
     if not text:
         return state
-    return state.to(Folded(view=(*phase.view, User(text=text, kind=kind, turn=state.ledger.turn))))
+    note = User(text=text, kind=kind, turn=state.ledger.turn)
+    return state.to(replace(phase, notes=(*phase.notes, note)))

@@ -136,7 +136,7 @@ PROMPTED = turns(mode="prompted")
         (GOAL + failed(1), turn(2), turns(failed_attempts="collapse"), None, "fold"),
         (GOAL + turn(1, reasoning="Hm."), turn(2, reasoning="Oh."), turns(reasoning="keep-last"), None, "fold"),
         (GOAL + turn(1, reasoning="Hm."), turn(2), turns(reasoning="full"), None, None),
-        (GOAL + turn(1), turn(2), turns(warn=100), None, "fold"),
+        (GOAL + turn(1), turn(2), turns(warn=100), None, None),
         (GOAL + turn(1), turn(2), turns(), turns(tool=RENAMED), "serialize"),
         (
             GOAL + failed(1),

@@ -12,19 +12,23 @@ from forge import TieredCompact, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events, nudges
 from stages.compaction import ContextBudget
-from stages.message import AROUND_MESSAGE, WARNINGS, History, Kind, User
+from stages.ledger import Success
+from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
+from stages.order import Use
 from stages.rules import Rules
+from stages.serialize import Mode
 from stages.state import Budget, Folded, Ledger, State
-from stages.warnings import ContextWarning, warn_of_calls, warn_of_context
+from stages.warnings import ContextWarning, note_progress, warn_of_calls, warn_of_context
 from tests.flows import Desk
 from tests.property.machine import RULES, reachable
 
+LOOK, FINISH = '{"tool":"look","args":{"what":"a"}}', '{"tool":"finish","args":{"result":"ok"}}'
 BUDGET = ContextBudget(tokens=1000)
 
 
 def texts(state: State) -> list[str]:
     assert isinstance(state.phase, Folded)
-    return [m.text for m in state.phase.view if isinstance(m, User) and m.kind in WARNINGS]
+    return [m.text for m in state.phase.notes if isinstance(m, User) and m.kind in WARNINGS]
 
 
 def shown(state: State, size: int, thresholds: Sequence[float], text: ContextWarning | None = None) -> State:
@@ -97,9 +101,66 @@ def test_the_model_is_told_how_many_calls_are_left(left: int, rules: Rules, says
     assert texts(warn_of_calls(rules, 3)(folded).unwrap()) == expected
 
 
+STEPS = Rules(tools=RULES.tools, required=("look", "write"), order=(Use(tool="note", at_least=2),))
+CALLED = ToolCall(id="call_000000001", name="look", arguments="{}")
+NOTED = Success(name="note", arguments="{}")
+LOOKED = Success(name="look", arguments="{}")
+WRITTEN = Success(name="write", arguments="{}")
+
+
+@pytest.mark.parametrize(
+    ("last", "successes", "says"),
+    [
+        ("succeeded", (LOOKED,), ["Done: look. Still required: write, note."]),
+        ("succeeded", (), ["Still required: look, write, note."]),
+        ("succeeded", (LOOKED, NOTED, WRITTEN), ["Done: look, write. Still required: note."]),
+        (
+            "succeeded",
+            (LOOKED, NOTED, WRITTEN, NOTED),
+            ["Done: look, write, note. As soon as all that was asked for is done, call finish."],
+        ),
+        ("failed", (LOOKED,), []),
+        ("not_run", (LOOKED,), []),
+    ],
+)
+def test_after_calls_that_went_well_the_model_is_told_which_steps_are_done(
+    last: Status, successes: tuple[Success, ...], says: list[str]
+) -> None:
+    history: History = (Assistant(calls=(CALLED,)), Tool(call_id=CALLED.id, name="look", text="", status=last))
+    folded = State(history=history, ledger=Ledger(successes=successes), phase=Folded(view=history))
+    assert texts(note_progress(STEPS)(folded).unwrap()) == says
+
+
+def test_nothing_is_said_beside_a_correction() -> None:
+    correction = Tool(call_id=CALLED.id, name="look", text="No.", kind=Kind.RETRY_NUDGE)
+    for history in ((), (User(text="Go."),), (Assistant(calls=(CALLED,)), correction)):
+        folded = State(history=history, phase=Folded(view=history))
+        assert note_progress(STEPS)(folded).unwrap() is folded
+
+
+TOLD: list[tuple[Mode, dict[str, object], list[bool]]] = [
+    ("constrained", {}, [False, True, False, True]),
+    ("prompted", {}, [False, True, False, True]),
+    ("native", {}, [False] * 4),
+    ("prompted", {"progress_notes": False}, [False] * 4),
+]
+
+
+@pytest.mark.parametrize(("mode", "options", "told"), TOLD)
+def test_a_note_is_in_one_prompt_only_and_only_where_calls_are_text(
+    mode: Mode, options: dict[str, object], told: list[bool]
+) -> None:
+    model = Scripted([LOOK, "Hm.", LOOK.replace('"a"', '"b"'), FINISH], mode=mode)
+    run_sync(Desk(**options).workflow, "Go.", backend=model).unwrap()
+    said = [b"Done: look. As soon as all that was asked for is done, call finish." in body for body in model.requests]
+    assert said == told
+    messages = [msgspec.json.decode(body)["messages"] for body in model.requests]
+    assert [m["role"] for m in messages[1][-2:]] == ["assistant", "tool" if mode == "native" else "user"]
+
+
 @given(state=reachable(), thresholds=st.lists(st.floats(0.01, 1.0), max_size=3), calls=st.integers(0, 5))
-def test_only_the_end_of_the_view_changes(state: State, thresholds: list[float], calls: int) -> None:
-    for stage in (warn_of_context(thresholds, BUDGET), warn_of_calls(RULES, calls)):
+def test_a_warning_stands_beside_the_view(state: State, thresholds: list[float], calls: int) -> None:
+    for stage in (warn_of_context(thresholds, BUDGET), warn_of_calls(RULES, calls), note_progress(RULES)):
         after = stage(state).unwrap()
         assert after == stage(state).unwrap()
         if not isinstance(state.phase, Folded):
@@ -107,9 +168,8 @@ def test_only_the_end_of_the_view_changes(state: State, thresholds: list[float],
             continue
         assert isinstance(after.phase, Folded)
         assert after.history is state.history
-        known = len(state.phase.view)
-        assert after.phase.view[:known] == state.phase.view
-        assert len(after.phase.view) <= known + 1
+        assert after.phase.view is state.phase.view
+        assert len(after.phase.notes) <= len(state.phase.notes) + 1
 
 
 @tool(effect="read")

@@ -14,7 +14,7 @@ from stages import serialize
 from stages.batch import digest
 from stages.deliver import deliver, interrupt
 from stages.effect import Execute
-from stages.message import Assistant, History, System, Tool
+from stages.message import Assistant, History, Kind, System, Tool, User
 from stages.pipeline import Stage
 from stages.serialize import Mode
 from stages.state import Answered, Awaiting, Done, Edited, Executed, Folded, Phase, Prepared, Ready, State, Vetted
@@ -72,25 +72,30 @@ def test_the_history_is_always_valid_for_a_server(state: State) -> None:
                 msgspec.json.decode(call.arguments, type=dict[str, msgspec.Raw])
 
 
+NOTE: History = (User(text="Two replies are left.", kind=Kind.ITERATION_WARNING),)
+NOTES = st.tuples(*(st.sampled_from(((), NOTE)) for _ in range(4)))
+
+
 @pytest.mark.parametrize("mode", ["native", "prompted", "constrained"])
-@given(before=histories(max_turns=3), added=histories(max_turns=3), again=histories(max_turns=2))
+@given(before=histories(max_turns=3), added=histories(max_turns=3), again=histories(max_turns=2), said=NOTES)
 def test_a_request_that_extends_the_last_one_is_as_if_written_anew(
-    mode: Mode, before: History, added: History, again: History
+    mode: Mode, before: History, added: History, again: History, said: tuple[History, ...]
 ) -> None:
     """Cost per turn is flat because the last request is extended; the bytes may not tell."""
     write = serialize(RULES, mode, "model")
 
-    def body(state: State) -> tuple[bytes, int, State]:
-        written = write(state.to(Folded(view=state.history))).unwrap()
+    def body(state: State, notes: History) -> tuple[bytes, int, State]:
+        written = write(state.to(Folded(view=state.history, notes=notes))).unwrap()
         assert isinstance(written.phase, Prepared)
         return written.phase.request.body, written.ledger.prompt_size, written
 
     state = State(history=before)
     opened = isinstance(added[0], System) + 1
-    for more in (added[opened:], tuple(m for m in again if not isinstance(m, System)), ()):
-        _, _, written = body(state)
+    parts = (added[opened:], tuple(m for m in again if not isinstance(m, System)), ())
+    for more, notes, later in zip(parts, said[:3], said[1:], strict=True):
+        _, _, written = body(state, notes)
         state = replace(written, history=written.history + more)
-        assert body(state)[:2] == body(State(history=state.history))[:2]
+        assert body(state, later)[:2] == body(State(history=state.history), later)[:2]
 
 
 @given(reachable())
