@@ -41,9 +41,15 @@ def unseen(values: list[Json], bound: Grounded, state: State) -> list[Json]:
     return left
 
 
+LONG = 256
+"""Messages and cleared results of a history that no turn reads through for its numbers."""
+
+
 def numbers_given(state: State, most: int) -> frozenset[Decimal]:
-    """Every number that was given; none of them, where there are more than `most`."""
+    """Every number that was given; none of them, where there are more than `most`, or where the history is long."""
     found: frozenset[Decimal] = frozenset()
+    if len(state.history) + len(state.cleared) > LONG:
+        return found
     for given in _likeliest(state):
         found |= evidence(one.text for one in given).numbers
         if len(found) > most:

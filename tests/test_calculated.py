@@ -19,7 +19,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.calculated import MOST, check_of, constraint_of, pattern
 from stages.effect import Approved, Ask, Execute, Failed
-from stages.given import numbers_given
+from stages.given import LONG, numbers_given
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
 from stages.miscalculated import miscalculated
@@ -211,6 +211,9 @@ def test_every_grammar_of_numbers_is_borne(numbers: set[Decimal]) -> None:
 def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None:
     told = User(text=" ".join(map(str, range(100))))
     assert numbers_given(State(history=(told,)), MOST) == frozenset()
+    few = User(text="3 and 4.5")
+    assert numbers_given(State(history=(few,)), MOST) == {Decimal(3), Decimal("4.5")}
+    assert numbers_given(State(history=(few,) * (LONG + 1)), MOST) == frozenset()
     assert re.fullmatch(pattern(()), "3 + 4.5 * 6")
     assert not re.fullmatch(pattern(()), "7")
 
