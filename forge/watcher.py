@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from forge.errors import WatcherError
+from stages import rescue
 from stages.delta import Delta, Piece, Retry, shown, whole
 from stages.effect import Fault, Replied, Send, Undelivered
-from stages.rescue.pieces import Split
 
 OnChunk = Callable[[Delta], Awaitable[None] | None]
 """A plain or an async function, called with each delta; the stream waits until it is done."""
@@ -17,7 +17,7 @@ class Watcher:
 
     def __init__(self, on_chunk: OnChunk) -> None:
         self._on_chunk = on_chunk
-        self._split = Split()
+        self._split = rescue.Split()
 
     async def see(self, piece: Piece) -> None:
         """Tell of a piece. WatcherError if the watcher fails."""
@@ -27,7 +27,7 @@ class Watcher:
 
     async def forget(self, fault: Fault, attempt: int, seconds: float) -> None:
         """Tell that all of this attempt is void, and the next begins after so many seconds."""
-        self._split = Split()
+        self._split = rescue.Split()
         await self._tell(Retry(fault=fault, attempt=attempt, seconds=seconds))
 
     async def _tell(self, delta: Delta) -> None:

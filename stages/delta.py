@@ -5,9 +5,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from stages import rescue
 from stages.effect import Fault, RawCall, Reply, Usage
-from stages.rescue import reasoning
-from stages.rescue.pieces import Split
 
 
 class TextDelta(Struct, frozen=True, kw_only=True, tag="text"):
@@ -123,21 +122,21 @@ def whole(reply: Reply) -> tuple[Piece, ...]:
     )
 
 
-def shown(split: Split, piece: Piece) -> tuple[Split, tuple[Delta, ...]]:
+def shown(split: "rescue.Split", piece: Piece) -> tuple["rescue.Split", tuple[Delta, ...]]:
     """What a watcher is told of a piece: reasoning between tags is told apart from text. Begin with `Split()`."""
     match piece:
         case TextDelta(text=text):
-            after, found = reasoning.advance(split, text)
+            after, found = rescue.advance(split, text)
             return after, tuple(delta for each in found for delta in _told(each))
         case Ended():
-            return split, (*(delta for each in reasoning.finish(split) for delta in _told(each)), piece)
+            return split, (*(delta for each in rescue.finish(split) for delta in _told(each)), piece)
         case ReasoningDelta() | CallStarted() | CallDelta():
             return split, (piece,)
         case _:
             assert_never(piece)
 
 
-def _told(found: reasoning.Delta) -> Iterable[Delta]:
+def _told(found: "rescue.Delta") -> Iterable[Delta]:
     if found.to_reasoning or found.to_text:
         yield Reclassified(to_reasoning=found.to_reasoning, to_text=found.to_text)
     if found.reasoning:

@@ -12,7 +12,6 @@ from stages.calculated import check_of
 from stages.effect import RawCall, Reply
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.jsontext import Json, json_at
-from stages.rescue.reasoning import split_reasoning
 from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.tool import ToolSpec
@@ -69,6 +68,7 @@ def reader(
         parameters={tool.name: _parameters(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )
+    split_reasoning = rescue.split_reasoning  # its grammar is compiled now, and not before it is needed
     found_in = rescue.rescuer(families) if rules.rescue and families else None
 
     def read(reply: Reply) -> Reading:

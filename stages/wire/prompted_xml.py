@@ -10,7 +10,6 @@ are, character for character, are written as one JSON object in place of the par
 (families/xml_calls.py), where this decoder is too strict.
 """
 
-import html
 import re
 
 import msgspec
@@ -61,7 +60,9 @@ def encode_calls(calls: tuple[ToolCall, ...]) -> str:
 
 
 def _encode_call(call: ToolCall) -> str:
-    head = f'<invoke name="{html.escape(call.name)}">\n'
+    from html import escape  # noqa: PLC0415 - slow to load, for its table of names, and only this form needs it
+
+    head = f'<invoke name="{escape(call.name)}">\n'
     given = _as_members(call.arguments)
     if given is not None and all(map(_PLAIN_KEY.fullmatch, given)) and not _MARKUP.search(call.arguments):
         parameters = "".join(_parameter(name, bytes(value).decode()) for name, value in given.items())
@@ -81,6 +82,8 @@ def _parameter(name: str, value: str) -> str:
 
 def decode_calls(text: str) -> tuple[RawCall, ...]:
     """The calls of a reply that is in the asked form from first to last; else none, and rescue may try."""
+    from html import unescape  # noqa: PLC0415 - see above
+
     calls: list[RawCall] = []
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -89,7 +92,7 @@ def decode_calls(text: str) -> tuple[RawCall, ...]:
         if head is None or read is None:
             return ()
         arguments, position = read
-        calls.append(RawCall(name=html.unescape(head[1]), arguments=arguments))
+        calls.append(RawCall(name=unescape(head[1]), arguments=arguments))
     return tuple(calls)
 
 
