@@ -159,8 +159,9 @@ def _start(settings: Settings, verbosity: int = -1) -> object:
 
 
 def _threads() -> int:
-    """All processors of a small machine; of a larger one half, which is about its cores."""
-    count = os.cpu_count() or 1
+    """All processors that this process may use, where they are few; of more of them half, which is about the cores."""
+    # On Linux a container or `taskset` may leave it fewer than the machine has; more threads than those wait in vain.
+    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return count if count <= 4 else count // 2
 
 
