@@ -65,7 +65,7 @@ class Nudged(Struct, frozen=True, kw_only=True, tag="nudged"):
 
 
 class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
-    """The model is told of a limit that is near: of its context or of its calls."""
+    """The model is told, at the end of one prompt, of a limit that is near (context, calls), or of steps left to do."""
 
     kind: Kind
     text: str

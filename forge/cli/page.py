@@ -14,6 +14,7 @@ from forge.replay import Step
 from stages import events
 from stages.batch import shown
 from stages.effect import Reply, Succeeded
+from stages.message import Kind
 
 LONGEST = 20_000
 """Characters of one text that the page has."""
@@ -98,8 +99,8 @@ def _items(event: events.Event) -> Iterator[Item]:
             yield from (Item("result" if isinstance(r, Succeeded) else "failed", shown(r)) for r in results)
         case events.Nudged(text=text):
             yield Item("nudge", text)
-        case events.Warned(text=text):
-            yield Item("warning", text)
+        case events.Warned(kind=kind, text=text):
+            yield Item("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
         case events.ApprovalAsked(call=call):
             yield Item("approval", f"{call.name} {call.arguments}")
         case events.Compacted(compaction=cut):

@@ -13,7 +13,7 @@ from stages import events
 from stages.batch import shown
 from stages.delta import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 from stages.effect import Reply, Succeeded
-from stages.message import ToolCall
+from stages.message import Kind, ToolCall
 
 WIDTH = 400
 """Characters of one thing that are shown."""
@@ -80,6 +80,8 @@ class View:
                     self._line("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
             case events.Nudged(text=text):
                 self._line("nudge", text, "yellow")
+            case events.Warned(kind=Kind.PROGRESS_NOTE, text=text):
+                self._line("note", text, "dim")
             case events.Warned(text=text):
                 self._line("warning", text, "yellow")
             case events.Narrowed(tools=tools):
