@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.evidence import fields, leaves
+from stages.evidence import leaves
 from stages.given import given_in
 from stages.state import State
 from stages.tool import ToolSpec
@@ -18,7 +18,11 @@ LONGEST = 80
 MOST = 32
 """Values that are proposed, the latest ones."""
 
-_VALUE = re.compile(r"(?<!\w)'([^'\n]{1,80})'(?!\w)|\"([^\"\n]{1,80})\"|(?<![\w-])((?=[^\d\s]{0,40}\d)[\w-]{2,80})")
+_VALUE = re.compile(
+    r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\""""
+    r"|(?<![\w.@/-])((?=[^\d\s]{0,40}\d|[\w-]{1,40}[._@/]\w)[\w-](?:[\w.@/-]{0,78}[\w-]))"
+)
+"""What is quoted; and words with a digit in them, or a point, as ids and the names of files have."""
 
 
 class _Schema(msgspec.Struct):
@@ -76,10 +80,10 @@ def _value(arguments: str, name: str) -> object:
 
 
 def _values(text: str) -> Iterator[str]:
-    for name, leaf in fields(text):
+    for leaf in leaves(text):
         if not isinstance(leaf, str):
             continue
-        if name and leaf.strip() and len(leaf) <= LONGEST:
-            yield leaf
-        elif not name:
+        if leaf is text:  # no JSON, but words
             yield from (next(group for group in found.groups() if group) for found in _VALUE.finditer(leaf))
+        elif leaf.strip() and len(leaf) <= LONGEST:
+            yield leaf

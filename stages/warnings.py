@@ -15,7 +15,7 @@ from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, Tool, User
 from stages.pipeline import Stage, on
-from stages.rules import Rules, pending, steps
+from stages.rules import Rules, names, pending, steps
 from stages.state import Folded, State
 
 
@@ -82,10 +82,18 @@ def note_progress(rules: Rules) -> Stage:
             return Success(state)
         left = pending(rules, state.ledger)
         done = [step for step in steps(rules) if step not in left]
-        said = nudges.progress(done, left, _ends(rules))
+        said = nudges.progress(done, [_counted(step, rules, state) for step in left], _ends(rules))
         return Success(_warned(state, phase, said, Kind.PROGRESS_NOTE))
 
     return stage
+
+
+def _counted(step: str, rules: Rules, state: State) -> str:
+    """The step; where it has to be done several times, with how often it was."""
+    times = max((use.at_least for use in rules.order if use.tool == step), default=1)
+    if times <= 1:
+        return step
+    return f"{step} ({names(state.ledger).count(step)} of {times} times)"
 
 
 def _ends(rules: Rules) -> tuple[str, ...]:

@@ -185,6 +185,19 @@ def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it
     assert fresh(find.spec, worked) == ("D-9", "B-42")
 
 
+@pytest.mark.parametrize(
+    ("result", "found"),
+    [
+        ('["n1.txt","rent and more"]', ("rent and more", "n1.txt")),
+        ("No file 'notes'; there are n1.txt, to-do.md and a.b/c.txt.", ("notes", "n1.txt", "to-do.md", "a.b/c.txt")),
+        ("Write to eve@example.org, e-mail or call. It ends here.", ("eve@example.org",)),
+        ("Nothing. Of use, 1 or A-17.", ("A-17",)),
+    ],
+)
+def test_values_in_lists_and_the_names_of_files_are_seen_whole(result: str, found: tuple[str, ...]) -> None:
+    assert set(fresh(find.spec, State(history=(Tool(call_id="c", name="look", text=result),)))) == set(found)
+
+
 def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() -> None:
     state = State(history=(User(text="The customer's city and the order's total, of 'Ann'."),))
     assert fresh(find.spec, state) == ("Ann",)

@@ -111,9 +111,9 @@ WRITTEN = Success(name="write", arguments="{}")
 @pytest.mark.parametrize(
     ("last", "successes", "says"),
     [
-        ("succeeded", (LOOKED,), ["Done: look. Still required: write, note."]),
-        ("succeeded", (), ["Still required: look, write, note."]),
-        ("succeeded", (LOOKED, NOTED, WRITTEN), ["Done: look, write. Still required: note."]),
+        ("succeeded", (LOOKED,), ["Done: look. Still required: write, note (0 of 2 times)."]),
+        ("succeeded", (), ["Still required: look, write, note (0 of 2 times)."]),
+        ("succeeded", (LOOKED, NOTED, WRITTEN), ["Done: look, write. Still required: note (1 of 2 times)."]),
         (
             "succeeded",
             (LOOKED, NOTED, WRITTEN, NOTED),
