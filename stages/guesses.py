@@ -22,7 +22,7 @@ _WORD = re.compile(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
 _OPENS = "<{$[%"
-"""What a wrapped value begins with; a text of one character, or of none."""
+"""The characters that a wrapped value may begin with: all others are not looked at by the longer pattern."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 

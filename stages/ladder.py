@@ -22,7 +22,7 @@ def rung(rules: Rules, ledger: Ledger) -> Rung:
 
     Two replies in a row without a call that could be read are one way (D6).
     """
-    if ledger.progress >= ledger.turn and ledger.retries < PATIENCE:
+    if ledger.progress >= ledger.turn and ledger.retries <= 1:
         return "open"  # the last reply brought something new: nothing else has to be looked at
     count = circles(ledger) or max(stalled(ledger) - PATIENCE, ledger.retries - 1)
     rungs = rules.ladder.rungs
