@@ -11,6 +11,9 @@ REAL = Path(__file__).parent / "real"
 MODELS = frozenset({"smol", "qwen", "fitting"})
 """The fixtures that load one."""
 
+LEFT_OUT = "left out on this machine"
+"""The property in which a test names what could not be tried, and why: see the summary."""
+
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
 
@@ -30,6 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_a_model = not MODELS.isdisjoint(getattr(item, "fixturenames", ()))
         item.add_marker(pytest.mark.xdist_group("models" if on_a_model else item.path.name))
     items.sort(key=lambda item: REAL not in item.path.parents)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what this machine could not try, and why; the tests say it in a property of theirs, wherever they ran."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    said = {text for report in reports for name, text in getattr(report, "user_properties", ()) if name == LEFT_OUT}
+    for text in sorted(said):
+        terminalreporter.write_line(f"{LEFT_OUT}: {text}")
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,22 @@ from forge.backends import BudgetMode, Launch, ServerManager
 from forge.backends.ready import Died
 from forge.slot_worker import SlotWorker
 from stages.effect import Replied, Request, Send, Undelivered
-from tests.real.llama_server import llama_server
+from tests.conftest import LEFT_OUT
+from tests.real.llama_server import Found, llama_server
 
 Make = Callable[..., ServerManager]
 
 
 @pytest.fixture(scope="session")
-def program() -> str:
-    return llama_server()
+def found(smol_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return llama_server(smol_path, tmp_path_factory.mktemp("program"))
+
+
+@pytest.fixture
+def program(found: Found, record_property: Callable[[str, object], None]) -> str:
+    if found.left_out:
+        record_property(LEFT_OUT, found.left_out)
+    return found.path
 
 
 @pytest.fixture
