@@ -23,6 +23,9 @@ MARK = "\n[Truncated — "
 SHORT = TRUNCATE_AT + len(f"{MARK}1000000 chars removed]")
 """Characters up to which truncation would make a result no shorter."""
 
+FEWEST = AROUND_MESSAGE + AROUND_RESULT + TRUNCATE_AT + length(f"{MARK}{SHORT - TRUNCATE_AT} chars removed]")
+"""What an answer takes at least, once it is truncated."""
+
 STUB = "[Result removed to save context]"
 """What is left of a result that went: the call stays answered, so every server accepts the history (D19)."""
 
@@ -33,18 +36,23 @@ SMALLEST = AROUND_MESSAGE + AROUND_RESULT + STUB_LENGTH
 
 def truncated(old: Part, excess: int, *, recall: bool) -> Part:
     """Results cut to their beginning, where that makes them shorter."""
-    messages, sizes = list(old.messages), list(old.sizes)
+    messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
+    marks: dict[str, int] = {}  # most results of a run have one of a few lengths
     for index, result in _long(old.messages):
-        if excess <= 0:
+        if left <= 0:
             break
+        text = result.text
         # What has been cut there before has only its mark to lose.
-        if not result.text.startswith(MARK, TRUNCATE_AT):
-            shorter = beginning(result, TRUNCATE_AT, recall=recall)
-            taken = size(shorter)
-            if taken < sizes[index]:
-                excess -= sizes[index] - taken
-                messages[index], sizes[index] = shorter, taken
-    return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
+        if text.startswith(MARK, TRUNCATE_AT):
+            continue
+        kept, mark = text[:TRUNCATE_AT], _mark(result, TRUNCATE_AT, recall=recall)
+        frame = frames.get(result.name) or frames.setdefault(result.name, _frame(result))
+        # Lengths add up, so the new text is not counted as a whole.
+        taken = frame + length(kept) + (marks.get(mark) or marks.setdefault(mark, length(mark)))
+        if taken < sizes[index]:
+            left -= sizes[index] - taken
+            messages[index], sizes[index] = replace(result, text=kept + mark), taken
+    return Part(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
 def _long(messages: History) -> Iterator[tuple[int, Tool]]:
@@ -62,9 +70,13 @@ def _frame(result: Tool) -> int:
 
 def beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
     """A result's first characters and the mark. Its name and id stay: it still answers its call (B3)."""
+    return replace(result, text=result.text[:characters] + _mark(result, characters, recall=recall))
+
+
+def _mark(result: Tool, characters: int, *, recall: bool) -> str:
+    """What stands behind the first characters of a result whose rest went."""
     hint = recall_hint(result.call_id) if recall else ""
-    text = f"{result.text[:characters]}{MARK}{len(result.text) - characters} chars removed{hint}]"
-    return replace(result, text=text)
+    return f"{MARK}{len(result.text) - characters} chars removed{hint}]"
 
 
 def emptied(old: Part, excess: int, *, recall: bool) -> Part:

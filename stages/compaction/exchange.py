@@ -68,15 +68,15 @@ def exchange_around(history: History, index: int) -> Span:
 
 def belongs(message: Message, before: Message) -> bool:
     """Whether the message answers what stands before it: a tool message, or the nudge after a bare text."""
-    if isinstance(message, Tool):
+    if type(message) is Tool:
         return True
-    corrects = isinstance(message, User) and message.kind is Kind.RETRY_NUDGE
-    return corrects and isinstance(before, Assistant) and not before.calls
+    corrects = type(message) is User and message.kind is Kind.RETRY_NUDGE
+    return corrects and type(before) is Assistant and not before.calls
 
 
 def protected(message: Message) -> bool:
     """Whether the message stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
-    return isinstance(message, System) or message.pinned or (isinstance(message, User) and message.kind in KEPT)
+    return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in KEPT)
 
 
 def failed(exchange: History) -> bool:

@@ -29,7 +29,7 @@ def attempts(messages: History, marks: list[int]) -> list[Span]:
             continue  # it says something, or stands in the exchange that was looked at last
         start, end = exchange_around(messages, index)
         exchange = messages[start:end]
-        if not any(map(protected, exchange)) and (len(exchange) == 1 or failed(exchange)):
+        if (len(exchange) == 1 or failed(exchange)) and not any(map(protected, exchange)):
             found.append((start, end))
     return found
 

@@ -100,7 +100,7 @@ def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
     """The old part after as many of the seeds' phases as are due, and the last of them that cut anything."""
     first, recall = old, aim.budget.recall
     # To truncate what will be emptied is work for nothing: it is tried only where it can be enough.
-    if not aim.excess(2, survey.least(old, cut.TRUNCATE_AT)):
+    if not aim.excess(2, survey.least(old, cut.FEWEST)):
         first = cut.truncated(old, aim.excess(1, old.size), recall=recall)
     phase = 1 if first.size < old.size else 0
     if not (excess := aim.excess(2, first.size)):
