@@ -1,6 +1,7 @@
 """Callbacks: the user's own functions that a run calls; one that fails is told with its place in the definition."""
 
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -8,7 +9,7 @@ from returns.result import Result
 
 from forge.errors import CallbackError
 from stages.halt import Halt
-from stages.pipeline import Stage
+from stages.pipeline import Acting, Stage, StageError, as_result
 from stages.state import State
 
 P = ParamSpec("P")
@@ -49,6 +50,31 @@ def awaited(function: Callable[P, Awaitable[R]], place: Place) -> Callable[P, Aw
     return called
 
 
+def placed_stage(stage: Stage, place: Place) -> Stage:
+    """The stage; where it raises, or returns neither a State nor a Halt, it raises a CallbackError."""
+    if isinstance(stage, Acting):
+        return Acting(stage.phase, _failing_with_place(stage.act, place))
+
+    @wraps(stage)
+    def lifted(state: State) -> Result[State, Halt]:
+        return as_result(stage(state), stage)
+
+    return _failing_with_place(lifted, place)
+
+
+def _failing_with_place(function: Callable[P, R], place: Place) -> Callable[P, R]:
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except StageError as error:
+            raise CallbackError(f"{place}: {error}. {ADVICE}", place) from error
+        except Exception as error:
+            raise _failed(function, place, error) from error
+
+    return called
+
+
 def keeping(turn: Stage) -> Stage:
     """The turn; a callback that fails in it takes the run's state along, as it was before."""
 
@@ -78,9 +104,15 @@ def _own_name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
+OURS = ("stages.pipeline", "forge.callbacks")
+"""The modules that call a function of the user's on behalf of others."""
+
+
 def _line(trace: TracebackType | None) -> str:
     """Where in the function that was: its own line, rather than one of a library that it calls."""
     if trace is None or trace.tb_next is None:
         return ""
     own = trace.tb_next
+    while own.tb_next is not None and own.tb_frame.f_globals.get("__name__") in OURS:
+        own = own.tb_next
     return f" ({own.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {own.tb_lineno})"

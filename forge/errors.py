@@ -76,6 +76,10 @@ class CallbackError(ForgeError):
         self.place = place
 
 
+class PipelineError(ForgeError, TypeError):
+    """The stages of a run leave it in a phase in which none of them acts."""
+
+
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
     """The slot worker was stopped before the job was done."""
 

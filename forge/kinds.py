@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, TypeGuard, Union, get_args, get_origin
 from msgspec import Struct, structs
 
 Hint: TypeAlias = object
-"""An annotation: classes, and unions, lists, dicts and functions of them. A Literal's choices are not looked at."""
+"""An annotation: classes, choices (`Literal`), and unions, lists, dicts and functions of them."""
 
 WORDS: Mapping[Hint, str] = {
     bool: "True or False",
@@ -35,7 +35,7 @@ def fits(value: object, hint: Hint) -> bool:
 def _is(value: object, kind: Hint) -> bool:
     origin, inside = get_origin(kind), get_args(kind)
     if origin is Literal:
-        return True
+        return any(value == one and type(value) is type(one) for one in inside)
     if origin is Callable:
         # A class is given where its instance is meant, unless anything at all may be called.
         return callable(value) and (inside[0] is ... or not isinstance(value, type))
@@ -89,6 +89,8 @@ def _words(hint: Hint) -> str:
 
 def _word(kind: Hint) -> str:
     origin, inside = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inside))}"
     if origin is Callable:
         return "a function"
     if origin in (Sequence, tuple):

@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 from returns.result import Failure, Result, Success
 
-from forge.errors import ForgeError
+from forge.errors import ForgeError, PipelineError
 from forge.interpreters import Interpreter
 from stages import events
 from stages.batch import waiting
 from stages.deliver import deliver, interrupt
 from stages.effect import Outcome
 from stages.halt import Cancelled, Halt
-from stages.pipeline import Stage
+from stages.pipeline import Stage, stuck
 from stages.rules import completed
 from stages.state import Awaiting, Completed, Done, Ending, Executed, Ready, Said, State
 
@@ -93,8 +93,8 @@ async def drive(
                 pass  # the turn is over, the next begins
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
-            case stuck:
-                raise TypeError(f"the pipeline leaves the run in {type(stuck).__name__}: a stage is missing")
+            case _:
+                raise PipelineError(stuck(state.phase), state)
 
 
 def _all_back(state: State) -> bool:

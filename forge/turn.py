@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from forge.callbacks import keeping, placed
 from forge.connection import Connection
 from forge.nudging import rewords
+from forge.stage_list import StageName, arranged
 from forge.workflow import Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
@@ -37,19 +38,20 @@ def turn_of(workflow: Workflow, connection: Connection) -> Stage:
 
 
 def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
-    """The stages by name, in running order, set up for the workflow on that model: the seven, and its own more."""
+    """The stages by name, in running order, set up for the workflow on that model: forge's own, and the user's."""
     _tell_what_is_loose(workflow.rules, connection)
     mode = _mode(workflow.rules, connection)
     workflow = _climbing(workflow, connection)
     in_text = _in_text(workflow, connection)
     budget = _context(workflow, connection, mode)
-    return {
-        **_compacting(workflow, budget),
-        "fold": fold(workflow.reasoning_replay, workflow.failed_attempts),
-        **_warnings(workflow, budget, mode),
-        "serialize": _serialize(workflow, connection),
-        **judging(workflow, connection.markers, connection.form, in_text=in_text),
+    view = fold(workflow.reasoning_replay, workflow.failed_attempts)
+    asking: dict[StageName, dict[str, Stage]] = {
+        "compact": _compacting(workflow, budget),
+        "fold": {"fold": view, **_warnings(workflow, budget, mode)},
+        "serialize": {"serialize": _serialize(workflow, connection)},
     }
+    judging = _judging(workflow, connection.markers, connection.form, in_text=in_text)
+    return arranged(workflow.stages, {**asking, **judging})
 
 
 def _climbing(workflow: Workflow, connection: Connection) -> Workflow:
@@ -59,21 +61,26 @@ def _climbing(workflow: Workflow, connection: Connection) -> Workflow:
     return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
 
 
-def judging(
-    workflow: Workflow, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False
-) -> dict[str, Stage]:
-    """The stages that judge a reply and have its calls run, whoever asked the model: from `send` to `execute`.
+def judging(workflow: Workflow) -> dict[str, Stage]:
+    """The stages that judge a reply and have its calls run, where another loop asks the model: all but the request's.
 
-    `markers` and `form` are those of the connection; `in_text`: calls were asked for as text.
+    Those of the user's that stand before `send` are among them; they see the phases that such a task goes through.
     """
+    return arranged(workflow.stages, _judging(workflow))
+
+
+def _judging(
+    workflow: Workflow, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False
+) -> dict[StageName, dict[str, Stage]]:
+    """From `send` to `execute`. `markers` and `form` are the connection's; `in_text`: calls were asked for as text."""
     rules = workflow.rules
     guards = workflow.named_guards.values()
+    nudged = {"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}
     return {
-        "send": send(rules),
-        "validate": _validate(workflow, markers, form, in_text=in_text),
-        "enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept, rules)),
-        "execute": execute(rules),
-        **({"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}),
+        "send": {"send": send(rules)},
+        "validate": {"validate": _validate(workflow, markers, form, in_text=in_text)},
+        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept, rules))},
+        "execute": {"execute": execute(rules), **nudged},
     }
 
 

@@ -21,6 +21,7 @@ from forge.loop import Finished
 from forge.nudging import Nudges, nudge_mistakes
 from forge.opening import following, opening
 from forge.result import RESULT, Decode, result_of, result_tool
+from forge.stage_list import STAGES, StageName, stage_mistakes
 from forge.tool import Grounds, Tool, respond_tool, tool
 from stages import Stage
 from stages.calculated import check_of
@@ -72,6 +73,7 @@ class Workflow:
     `Correction` (see `stages.reword`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
     instance of it.
+    `stages` are those of a turn, in running order: a name stands for forge's own, a function is one of yours.
     `progress_notes`: after calls that went well and were no step, the model is told which steps are done and which not.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
@@ -108,6 +110,7 @@ class Workflow:
     families: Sequence[Family] = ()
     nudges: Nudges | None = None
     ladder: Ladder | None = None
+    stages: Sequence[StageName | Stage] = STAGES
 
     guards: Sequence[Guard] = ()
     grounded: Mapping[str, Grounds] | None = None
@@ -161,6 +164,7 @@ class Workflow:
             *compaction_mistakes(self.compact_at, self.compact_to),
             *view_mistakes(self.reasoning_replay, self.failed_attempts),
             *nudge_mistakes(self.nudges or {}),
+            *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
         )

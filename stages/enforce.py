@@ -50,7 +50,7 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
                     raise TypeError(f"a guard answered {other!r}; it must return Allow(), Block(…) or Stop(…)")
             if not calls:
                 break
-        vetted = replace(phase, refused=refused) if refused else phase
+        vetted = replace(phase, refused=refused, allowed=True)
         return Success(state.to(vetted) if calls else _refused(state, vetted))
 
     @on(Edited)

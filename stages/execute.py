@@ -27,7 +27,8 @@ from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, Stat
 def execute(rules: Rules) -> Stage:
     """Turn a Vetted state into one that awaits its calls, and one whose calls are back into the next turn.
 
-    Ends in Awaiting, Ready, or Done when a terminal tool succeeded. Halts with `ToolsFailing`.
+    Ends in Awaiting, Ready, or Done when a terminal tool succeeded. Halts with `ToolsFailing`. Calls that the stage
+    `enforce` has not allowed stay where they are.
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
@@ -35,6 +36,8 @@ def execute(rules: Rules) -> Stage:
 
     @on(Vetted)
     def begin(state: State, phase: Vetted) -> Result[State, Halt]:
+        if not phase.allowed:
+            return Success(state)
         batch = Batch(
             calls=phase.calls,
             text=phase.text,

@@ -84,7 +84,8 @@ class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
 class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
     """Calls whose names and arguments are right; `text` and `reasoning` came with them. `notice`: see Batch.
 
-    `refused` are the answers to those of the calls that must not run.
+    `refused` are the answers to those of the calls that must not run. `allowed`: the guards were asked, and let the
+    others run; `execute` runs no calls that are not allowed.
     """
 
     calls: tuple[ToolCall, ...]
@@ -93,6 +94,7 @@ class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
     sealed: str = ""
     notice: str = ""
     refused: tuple[Refused, ...] = ()
+    allowed: bool = False
 
 
 class Edited(Struct, frozen=True, kw_only=True, tag="edited"):

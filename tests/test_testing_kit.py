@@ -14,10 +14,12 @@ from msgspec.structs import force_setattr, replace
 from forge.testing import (
     COMPACTOR_LAWS,
     GUARD_LAWS,
+    STAGE_LAWS,
     BrokenLawError,
     assert_answered,
     assert_compactor_laws,
     assert_guard_laws,
+    assert_stage_laws,
     budgets,
     chunkings,
     histories,
@@ -28,15 +30,17 @@ from forge.testing import (
 )
 from forge.testing.replies import GRAMMARS, written
 from forge.testing.states import PHASES
+from stages import Stage, on, pipeline
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
 from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.rescue import Delta, Split, advance, finish, gather, rescue, split_reasoning
 from stages.state import Phase as StatePhase
-from stages.state import State, Vetted
+from stages.state import Ready, State, Vetted
 from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 from tests.flows import Desk
+from tests.property.machine import stages_in_order
 
 FINDING = settings(max_examples=1000, phases=[Phase.generate], database=None)
 settings.register_profile("finding", FINDING)
@@ -490,3 +494,67 @@ def test_without_hypothesis_the_kit_says_what_to_install_and_the_rest_of_forge_w
 
 def test_forge_by_itself_never_imports_hypothesis() -> None:
     assert python("import sys, forge, forge.cli; print('hypothesis' in sys.modules)") == "False\n"
+
+
+@on(Ready)
+def mutating(state: State, _: Ready) -> State:
+    force_setattr(state.ledger, "retries", state.ledger.retries + 1)
+    return state
+
+
+LATELY = count()
+
+
+@on(Ready)
+def remembering(state: State, _: Ready) -> State:
+    return state.note(retries=next(LATELY))
+
+
+NOBODY = object()
+
+
+@on(Ready)
+def unsaveable(state: State, _: Ready) -> State:
+    return state.note(model=NOBODY)
+
+
+@on(Ready)
+def forgetful(state: State, _: Ready) -> State:
+    return replace(state, history=tuple(m for m in state.history if not isinstance(m, Tool)))
+
+
+@on(Ready)
+def generous(state: State, _: Ready) -> State:
+    return state.note(budget=replace(state.ledger.budget, calls=100))
+
+
+@on(Ready)
+def clumsy(state: State, _: Ready) -> State:
+    return state.say(state.history[100])
+
+
+WRONG_STAGES: list[tuple[str, Stage, str]] = [
+    ("the input is not changed", mutating, "state.to"),
+    ("the same input gives the same state", remembering, "nothing remembered"),
+    ("the state can be saved", unsaveable, "the types"),
+    ("a call is never parted from its result", forgetful, "keep the two together"),
+    ("budgets only shrink", generous, "forge.resume"),
+    ("it answers every state", clumsy, "return a State or a Halt"),
+]
+
+
+@pytest.mark.parametrize(("law", "stage", "says"), WRONG_STAGES)
+def test_a_wrong_stage_is_told_which_law_it_breaks(law: str, stage: Stage, says: str) -> None:
+    with pytest.raises(BrokenLawError) as raised:
+        assert_stage_laws(stage, states=states(phases=[Ready], max_turns=2))
+    assert raised.value.law == law
+    assert says in str(raised.value)
+    assert f"stage: {stage.act.__name__}" in str(raised.value)  # type: ignore[attr-defined]  # made with `on`
+
+
+def test_every_law_of_stages_is_broken_above() -> None:
+    assert len({law for law, _, _ in WRONG_STAGES}) == len(STAGE_LAWS) + 1
+
+
+def test_the_stages_of_forge_keep_the_laws() -> None:
+    assert_stage_laws(pipeline(*stages_in_order()), max_examples=30)

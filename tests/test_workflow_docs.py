@@ -1,4 +1,4 @@
-"""The examples of docs/workflow.md and docs/guardrails.md are executed, one after the other in one namespace a page."""
+"""The examples of docs/workflow.md, guardrails.md and pipeline.md are executed, in one namespace a page."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,9 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("name", "count"), [("workflow", 10), ("guardrails", 3)])
-def test_the_examples_hold(name: str, count: int) -> None:
+@pytest.mark.parametrize(("name", "count"), [("workflow", 10), ("guardrails", 3), ("pipeline", 10)])
+def test_the_examples_hold(name: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     page = DOCS / f"{name}.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     namespace: dict[str, object] = {"__name__": name}

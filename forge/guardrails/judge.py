@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge.callbacks import keeping
-from forge.errors import ForgeError
+from forge.errors import ForgeError, PipelineError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
 from forge.loop import Finished, Halted
 from forge.turn import judging
@@ -19,6 +19,7 @@ from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, is_nudge, sound
+from stages.pipeline import stuck
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
 from stages.validate import call_id
 
@@ -97,8 +98,8 @@ def _onward(turn: Stage, before: Checkpoint) -> Step:
                 break
             case Ready():
                 pass
-            case stuck:
-                raise TypeError(f"the pipeline leaves the task in {type(stuck).__name__}: a stage is missing")
+            case _:
+                raise PipelineError(stuck(state.phase), state)
     after = replace(before, state=state)
     return after, next_action(after)
 

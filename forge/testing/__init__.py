@@ -1,4 +1,4 @@
-"""The testing kit for compactors, guards, families and pipelines of your own: strategies, laws, a scripted model.
+"""The testing kit for stages, guards, compactors and families of your own: strategies, laws, a scripted model.
 
 `pip install 'forge-toolcalls[testing]'`; docs/testing.md shows how.
 """
@@ -16,12 +16,14 @@ from forge.testing.guard_laws import GUARD_LAWS, assert_guard_laws
 from forge.testing.histories import arguments, batches, budgets, histories, messages, texts
 from forge.testing.laws import BrokenLawError
 from forge.testing.replies import chunkings, malformed, replies
+from forge.testing.stage_laws import STAGE_LAWS, assert_stage_laws
 from forge.testing.states import ledgers, results, states
 from forge.testing.trial import Trial, assert_answered, attempt
 
 __all__ = [
     "COMPACTOR_LAWS",
     "GUARD_LAWS",
+    "STAGE_LAWS",
     "BrokenLawError",
     "ScriptError",
     "Scripted",
@@ -30,6 +32,7 @@ __all__ = [
     "assert_answered",
     "assert_compactor_laws",
     "assert_guard_laws",
+    "assert_stage_laws",
     "attempt",
     "batches",
     "budgets",

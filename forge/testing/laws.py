@@ -12,7 +12,7 @@ SHOWN = 60
 
 
 class BrokenLawError(AssertionError):
-    """A compactor or a guard does not do what forge counts on. `law` is the one that it breaks."""
+    """A compactor, a guard or a stage does not do what forge counts on. `law` is the one that it breaks."""
 
     def __init__(self, law: str, found: str, remedy: str, *evidence: str) -> None:
         self.law = law

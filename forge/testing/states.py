@@ -104,7 +104,7 @@ def _phase(phase: type[Phase], history: History, ledger: Ledger, tools: Sequence
         Prepared: st.just(prepared),
         Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | calls.flatmap(_underway),
         Answered: st.builds(Answered, reply=replies(tools)),
-        Vetted: st.builds(Vetted, calls=calls, text=texts(), reasoning=texts()),
+        Vetted: st.builds(Vetted, calls=calls, text=texts(), reasoning=texts(), allowed=st.booleans()),
         Edited: calls.flatmap(_edited),
         Executed: calls.flatmap(_executed),
         Done: st.sampled_from(_ENDINGS).map(lambda ending: Done(outcome=ending)),

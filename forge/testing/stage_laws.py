@@ -1,0 +1,123 @@
+"""The laws of stages, a function each, and `assert_stage_laws`, which tries them on states in every phase."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from hypothesis import given
+from hypothesis.strategies import SearchStrategy
+from msgspec import Struct
+from returns.result import Success
+
+from forge.testing.histories import TOOLS
+from forge.testing.laws import BrokenLawError, listing, try_every, trying
+from forge.testing.states import states
+from forge.testing.trial import parted
+from stages.halt import Halt
+from stages.pipeline import Stage, as_result, name_of
+from stages.state import State
+
+
+def assert_stage_laws(
+    stage: Stage,
+    *,
+    tools: Sequence[str] = TOOLS,
+    states: SearchStrategy[State] | None = None,
+    max_examples: int = 200,
+) -> None:
+    """Try every law on so many states; BrokenLawError, on the smallest that shows it, for one that breaks.
+
+    `tools` are the names of the tools that are called; `states` are your own in the place of forge's.
+    """
+
+    @trying(max_examples)
+    @given(state=_states(tools) if states is None else states)
+    def every_law(state: State) -> None:
+        moved = move(stage, state)
+        for law in STAGE_LAWS:
+            law(moved)
+
+    try_every(every_law)
+
+
+def _states(tools: Sequence[str]) -> SearchStrategy[State]:
+    return states(tools, max_turns=2)
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """What a stage made of a state. `before` is the input as JSON, from before the stage saw it."""
+
+    stage: Stage
+    state: State
+    before: bytes
+    after: State | Halt
+
+    @property
+    def reached(self) -> State:
+        """The state that came back; the one that went in, where the run ends."""
+        return self.after if isinstance(self.after, State) else self.state
+
+    def broken(self, law: str, found: str, remedy: str) -> BrokenLawError:
+        """The report on a law."""
+        return BrokenLawError(law, found, remedy, *_given(self.stage, self.state))
+
+
+def move(stage: Stage, state: State) -> Move:
+    """Apply the stage. BrokenLawError if it raises, or returns neither a State nor a Halt."""
+    law, before = "it answers every state", msgspec.json.encode(state)
+    try:
+        result = as_result(stage(state), stage)
+    except Exception as error:
+        remedy = "return a State or a Halt; @on(Phase) hands on the states of other phases by itself"
+        raise BrokenLawError(law, f"it raised {error!r}", remedy, *_given(stage, state)) from error
+    after = result.unwrap() if isinstance(result, Success) else result.failure()
+    return Move(stage=stage, state=state, before=before, after=after)
+
+
+def input_unchanged(moved: Move) -> None:
+    """The state that goes in is the same afterwards."""
+    if msgspec.json.encode(moved.state) != moved.before:
+        remedy = "make the next state with state.to, state.say, state.note or msgspec.structs.replace"
+        raise moved.broken("the input is not changed", "the state is another than before", remedy)
+
+
+def deterministic(moved: Move) -> None:
+    """The same state gives the same next state, so that a run can be replayed."""
+    if move(moved.stage, moved.state).after != moved.after:
+        remedy = "decide by the state alone: no clock, no random number, nothing remembered from the last call"
+        raise moved.broken("the same input gives the same state", "a second time, another came back", remedy)
+
+
+def survives_json(moved: Move) -> None:
+    """The next state can be saved and loaded."""
+    law, remedy = "the state can be saved", "keep to the types that the fields of State and of its phases have"
+    try:
+        loaded = msgspec.json.decode(msgspec.json.encode(moved.reached), type=State)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise moved.broken(law, f"it cannot: {error}", remedy) from error
+    if loaded != moved.reached:
+        raise moved.broken(law, "what is loaded is another state", remedy)
+
+
+def calls_answered(moved: Move) -> None:
+    """Every call of the history is answered right after the message that made it, else servers refuse it."""
+    if found := parted(moved.reached.history):
+        raise moved.broken("a call is never parted from its result", found, "keep the two together")
+
+
+def budget_never_grows(moved: Move) -> None:
+    """No budget is larger than before, so that a run ends."""
+    old, new = moved.state.ledger.budget, moved.reached.ledger.budget
+    for name in ("calls", "tool_calls", "tokens", "seconds", "cost"):
+        before, after = getattr(old, name), getattr(new, name)
+        if before is not None and (after is None or after > before):
+            found = f"the budget of {name} went from {before} to {after}"
+            raise moved.broken("budgets only shrink", found, "give more in forge.resume(budget=…)")
+
+
+Law = Callable[[Move], None]
+STAGE_LAWS: tuple[Law, ...] = (input_unchanged, deterministic, survives_json, calls_answered, budget_never_grows)
+
+
+def _given(stage: Stage, state: State) -> tuple[str, ...]:
+    where = (f"phase: {state.phase}", f"ledger: {state.ledger}", listing("history", state.history))
+    return (f"stage: {name_of(stage)}", *where)

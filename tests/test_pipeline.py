@@ -1,0 +1,320 @@
+"""Pipelines of one's own: stages in a workflow, wherever it is run; and every mistake in them told by its place."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace as changed
+from returns.result import Failure, Result, Success
+
+from forge import Conversation, Workflow, drive, replay, resume, resume_journal, run_sync
+from forge.bisect import bisect
+from forge.errors import CallbackError, DefinitionError, PipelineError
+from forge.guardrails import Guardrails
+from forge.guardrails.actions import RunCalls
+from forge.interpreters import interpreter
+from forge.interpreters.scripted import Line, Scripted, call
+from forge.loop import Halted
+from forge.stage_list import STAGES, StageName
+from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
+from stages.compaction import ContextBudget, TieredCompact
+from stages.delta import Delta, TextDelta
+from stages.halt import BadReplies, Halt
+from stages.message import ToolCall
+from stages.pipeline import StageError
+from stages.state import Answered, Folded, Ready, State, Vetted
+from stages.verdict import Allow, Verdict
+from tests.flows import Desk
+
+BACKWARDS = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'[::-1]
+SCRIPT: list[Line] = [BACKWARDS, call("finish", result="ok")]
+
+
+@on(Answered)
+def turned_round(state: State, phase: Answered) -> State:
+    """A model that writes backwards makes a call all the same."""
+    return state.to(Answered(reply=changed(phase.reply, text=phase.reply.text[::-1])))
+
+
+def beside(name: StageName, *own: object) -> list[object]:
+    """Forge's stages, with these in front of the one of that name."""
+    at = STAGES.index(name)
+    return [*STAGES[:at], *own, *STAGES[at:]]
+
+
+def desk(*own: Stage) -> Workflow:
+    return Desk(stages=beside("validate", *own)).workflow
+
+
+def test_without_the_stage_the_run_is_another() -> None:
+    assert isinstance(run_sync(Desk(max_retries_per_step=0).workflow, "Go.", backend=Scripted(SCRIPT)), Failure)
+
+
+def test_a_stage_of_ones_own_runs_is_journaled_replayed_and_resumed(tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    workflow = desk(turned_round)
+    ended = run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(journal)).unwrap()
+    assert ended.value == "ok"
+    assert replay(journal, workflow).unwrap() == ended
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-4]))
+    resumed = asyncio.run(resume_journal(workflow, journal, backend=Scripted(SCRIPT[1:]))).unwrap()
+    assert resumed.state.history == ended.state.history
+
+
+def test_bisect_names_the_stage_that_only_one_of_two_workflows_has(tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    run_sync(desk(turned_round), "Go.", backend=Scripted(SCRIPT), journal=str(journal))
+    parting = bisect(journal, desk(turned_round), Desk().workflow)
+    assert parting is not None
+    assert (parting.stage, parting.turn) == ("turned_round", 1)
+
+
+def test_it_runs_in_conversations_streams_and_the_middleware() -> None:
+    seen: list[Delta] = []
+    talk = Conversation(desk(turned_round), backend=Scripted([*SCRIPT, *SCRIPT]))
+    assert talk.say_sync("Go.", on_chunk=seen.append).unwrap().value == "ok"
+    assert talk.say_sync("Again.").unwrap().value == "ok"
+    assert any(isinstance(delta, TextDelta) and "eman" in delta.text for delta in seen)
+    guard = Guardrails(desk(turned_round))
+    assert isinstance(guard.check(BACKWARDS), RunCalls)
+
+
+FLOW = """
+from stages import on
+from stages.state import Answered
+from msgspec.structs import replace
+from tests.flows import Desk
+from tests.test_pipeline import beside
+
+@on(Answered)
+def turned_round(state, phase):
+    return state.to(Answered(reply=replace(phase.reply, text=phase.reply.text[::-1])))
+
+workflow = Desk(stages=beside("validate", turned_round)).workflow
+"""
+
+
+def test_the_command_line_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    run_sync(desk(turned_round), "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "run.jsonl"))
+    arguments = ("replay", str(tmp_path / "run.jsonl"), "--workflow", str(tmp_path / "flow.py"))
+    done = subprocess.run([sys.executable, "-m", "forge", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "finish returned" in done.stdout
+
+
+def test_a_stage_takes_the_place_of_forges_own() -> None:
+    @on(Vetted)
+    def no_writing(state: State, phase: Vetted) -> State | Halt:
+        if any(one.name == "write" for one in phase.calls):
+            return BadReplies(attempts=1, problem="it writes", raw="")
+        return state.to(changed(phase, allowed=True))
+
+    mine = Desk(stages=[no_writing if stage == "enforce" else stage for stage in STAGES])
+    assert run_sync(mine.workflow, "Go.", backend=Scripted([call("finish", result="x")])).unwrap().value == "x"
+    halted = run_sync(mine.workflow, "Go.", backend=Scripted([call("write", what="a", text="b")])).failure()
+    assert halted.halt == BadReplies(attempts=1, problem="it writes", raw="")
+    assert mine.log == ["finish"]
+
+
+def test_two_stages_of_one_name_both_run() -> None:
+    count: list[str] = []
+
+    def counting(which: str) -> Stage:
+        @on(Folded)
+        def fold(state: State, _: Folded) -> State:
+            count.append(which)
+            return state
+
+        return fold
+
+    workflow = Desk(stages=beside("serialize", counting("first"), counting("second"))).workflow
+    run_sync(workflow, "Go.", backend=Scripted([call("look", what="a"), call("finish")])).unwrap()
+    assert count == ["first", "second"] * 2
+
+
+async def asynchronous(state: State) -> Result[State, Halt]:
+    return Success(state)
+
+
+def without(*names: str) -> list[object]:
+    return [stage for stage in STAGES if stage not in names]
+
+
+@pytest.mark.parametrize(
+    ("stages", "says"),
+    [
+        (["validat"], "stages[0] is 'validat'; it must be one of compact, fold, serialize, send, validate"),
+        (beside("validate", validate), "stages[4]: validate makes a stage; call it, as in validate(…)"),
+        (beside("validate", asynchronous), "stages[4]: asynchronous is async; a stage does no I/O"),
+        ([3], "stages[0] is 3; it must be"),
+        (without("enforce"), "stages lacks 'enforce', and none of them acts in the phase Vetted in its place"),
+        (without("send"), "stages lacks 'send', and none of them acts in the phase Prepared in its place"),
+        ([*STAGES, "fold"], "stages has 'fold' twice"),
+        ([*without("enforce"), "enforce"], "they must run in the order compact, fold"),
+    ],
+)
+def test_what_is_wrong_with_the_list_is_told_before_anything_runs(stages: list[object], says: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        Desk(stages=stages)
+    assert any(says in problem for problem in refused.value.problems), refused.value.problems
+
+
+def test_compaction_may_be_left_out() -> None:
+    model = Scripted([call("look", what="a"), call("finish", result="ok")])
+    assert run_sync(Desk(stages=without("compact")).workflow, "Go.", backend=model).unwrap().value == "ok"
+
+
+@on(Answered)
+def nothing(state: State, phase: Answered) -> State:  # type: ignore[empty-body]  # what it is about
+    pass
+
+
+@on(Answered)
+def raising(state: State, phase: Answered) -> State:
+    return state.to(Answered(reply=changed(phase.reply, text=phase.reply.text + 1)))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"),
+    [
+        (nothing, "stages[4]: the stage nothing returned None; it must return a State or a Halt"),
+        (raising, "stages[4], raising, raised TypeError: can only concatenate str"),
+        (lambda state: 5, "stages[4]: the stage "),
+    ],
+)
+def test_a_stage_that_fails_is_named_and_the_run_goes_on_without_it(stage: Stage, says: str) -> None:
+    model = Scripted([call("look", what="a"), call("finish", result="ok")])
+    with pytest.raises(CallbackError) as failed:
+        run_sync(desk(stage), "Go.", backend=model)
+    assert str(failed.value).startswith(says)
+    state = failed.value.state
+    assert state is not None
+    left = Scripted([call("finish", result="ok")])
+    result = asyncio.run(resume(Desk().workflow, state, backend=model if isinstance(state.phase, Ready) else left))
+    assert result.unwrap().value == "ok"
+
+
+def test_the_line_of_a_failing_stage_is_its_own() -> None:
+    with pytest.raises(CallbackError, match=r"\(test_pipeline\.py, line \d+\)"):
+        run_sync(desk(raising), "Go.", backend=Scripted([call("finish", result="ok")]))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (fold, "stage 2: fold makes a stage; call it, as in fold(…)"),
+        (compact, "stage 2: compact makes a stage; call it"),
+        ("validate", "stage 2: 'validate' is no stage"),
+        (None, "stage 2: None is no stage"),
+        (Workflow, "stage 2: Workflow is a class"),
+        (asynchronous, "stage 2: asynchronous is async"),
+        (lambda state, phase: state, "stage 2: <lambda> cannot be called with a State alone"),
+    ],
+)
+def test_what_is_no_stage_is_not_composed(given: object, says: str) -> None:
+    with pytest.raises(StageError) as refused:
+        pipeline(fold(), given)  # type: ignore[arg-type]
+    assert str(refused.value).startswith(says)
+
+
+@pytest.mark.parametrize("phase", ["answered", None, State, lambda state, phase: state])
+def test_on_takes_a_phase(phase: object) -> None:
+    with pytest.raises(StageError, match=r"as in @on\(Answered\); the phases are Ready, "):
+        on(phase)  # type: ignore[arg-type]
+
+
+def returning(made: object) -> Stage:
+    @on(Ready)
+    def stage(state: State, _: Ready) -> State:
+        return made  # type: ignore[return-value]
+
+    return stage
+
+
+def test_a_function_under_on_returns_a_state_a_halt_or_a_result_of_them() -> None:
+    state, halt = State(history=()), BadReplies(attempts=1, problem="", raw="")
+    ways: tuple[tuple[object, Result[State, Halt]], ...] = (
+        (state, Success(state)),
+        (halt, Failure(halt)),
+        (Success(state), Success(state)),
+        (Failure(halt), Failure(halt)),
+    )
+    for made, result in ways:
+        assert pipeline(returning(made))(state) == result
+    for made in (None, (state,), Success(None), Failure("no"), Success(Success(state))):
+        with pytest.raises(StageError, match="it must return a State or a Halt"):
+            returning(made)(state)
+
+
+def whole(*guarded: Stage) -> Stage:
+    rules = Desk().workflow.rules
+    return pipeline(
+        compact(TieredCompact(), ContextBudget(tokens=8192)),
+        fold(),
+        serialize(rules),
+        send(rules),
+        validate(rules),
+        *guarded,
+        execute(rules),
+    )
+
+
+def driven(turn: Stage, mine: Desk) -> object:
+    perform = interpreter(Scripted([call("finish", result="ok")]), mine.workflow.execute)
+    return asyncio.run(drive(turn, mine.workflow.start("Go."), perform))
+
+
+def test_a_pipeline_without_guards_runs_no_tool() -> None:
+    mine = Desk()
+    with pytest.raises(PipelineError, match="no stage asked the guards whether the calls may run") as stopped:
+        driven(whole(), mine)
+    assert mine.log == []
+    assert stopped.value.state is not None
+
+
+def test_guards_after_the_calls_were_begun_are_too_late_to_be_left_out() -> None:
+    mine = Desk()
+    with pytest.raises(PipelineError, match="no stage after enforce runs the calls"):
+        driven(pipeline(*[whole()], enforce()), mine)
+    assert mine.log == []
+
+
+def test_without_guards_on_purpose_it_runs_whatever_is_called() -> None:
+    mine = Desk()
+    assert isinstance(driven(whole(enforce()), mine), Success)
+    assert mine.log == ["finish"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ((), "in Ready: no stage of it acts there, as fold does"),
+        ((fold(),), "in Folded: no stage of it acts there, as serialize does"),
+    ],
+)
+def test_what_a_turn_lacks_is_named(parts: tuple[Stage, ...], says: str) -> None:
+    with pytest.raises(PipelineError, match=says):
+        driven(pipeline(*parts), Desk())
+
+
+def test_composing_is_associative_and_shows_what_it_is_made_of() -> None:
+    apart = (fold(), turned_round, enforce())
+    for composed in (pipeline(*apart), pipeline(pipeline(*apart[:2]), apart[2]), pipeline(pipeline(*apart))):
+        assert repr(composed) == "pipeline(fold, turned_round, enforce)"
+    assert repr(turned_round) == "<stage turned_round on Answered>"
+    start = State(history=())
+    assert pipeline()(start) == Success(start)
+
+
+def test_a_guard_is_asked_again_by_a_second_enforce() -> None:
+    asked: list[int] = []
+
+    def counting(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        asked.append(len(calls))
+        return Allow()
+
+    assert isinstance(driven(whole(enforce(counting), enforce(counting)), Desk()), Success | Halted)
+    assert asked == [1, 1]
