@@ -1,8 +1,9 @@
 """A program that is started like llama-server, and misbehaves as the environment variable FAKE says.
 
-`good`; `dies`; `leaks` its key and dies; `never` ready, and connected to the port in FAKE_FILE meanwhile; `loading`
-until the file in FAKE_FILE exists; `other`, which serves another model than it was asked for; `deaf`: it ignores
-SIGTERM; `stubborn`: the same, and it has a worker that does so too, whose port it writes into FAKE_FILE.
+`good`; `dies`; `leaks` its key and dies; `asks` which of the names in FAKE_FILE it was given, and dies; `never` ready,
+and connected to the port in FAKE_FILE meanwhile; `loading` until the file in FAKE_FILE exists; `other`, which serves
+another model than it was asked for; `deaf`: it ignores SIGTERM; `stubborn`: the same, and it has a worker that does so
+too, whose port it writes into FAKE_FILE.
 """
 
 import json
@@ -77,6 +78,9 @@ def main() -> int:
             return 3
         case "leaks":
             print(f"my key is {os.environ['LLAMA_API_KEY']}, my token {os.environ['HF_TOKEN']}")
+            return 1
+        case "asks":
+            print("given:", *(name for name in os.environ["FAKE_FILE"].split() if name in os.environ))
             return 1
         case "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from forge.backends.template import alternates
+from forge.backends.template import examined
 from stages import serialize
 from stages.message import History, Tool, User
 from stages.state import Folded, Prepared, State
@@ -38,13 +38,13 @@ NO_WORD_AFTER_A_TOOL = """{%- for m in messages -%}
     ],
 )
 def test_a_strict_template_is_known_by_what_it_refuses(template: str, strict: bool) -> None:
-    assert alternates(template) is strict
+    assert examined(template).alternating is strict
 
 
 def test_the_templates_of_known_models_can_be_asked() -> None:
     lines = (Path(__file__).parent / "data/chat_templates.jsonl").read_text().splitlines()
     for line in lines:
-        assert not alternates(json.loads(line).get("template", "")), "none of these is strict"
+        assert not examined(json.loads(line).get("template", "")).alternating, "none of these is strict"
 
 
 def roles(state: State) -> list[str]:

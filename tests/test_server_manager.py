@@ -226,6 +226,15 @@ def test_a_server_that_prints_its_secrets_is_quoted_without_them(make: Make) -> 
     assert KEY not in said + repr(manager)
 
 
+def test_a_server_gets_what_it_needs_and_no_key_of_anyone_else(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = ("PATH", "CUDA_VISIBLE_DEVICES", "GGML_CUDA_ENABLE_UNIFIED_MEMORY", "LC_ALL")
+    secret = ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "LLAMA_ARG_HF_TOKEN", "VLLM_API_KEY", "DATABASE_URL", "NETRC")
+    for name in (*kept[1:], *secret):
+        monkeypatch.setenv(name, "C")
+    said = failure(make("asks", " ".join((*secret, *kept))))
+    assert f"given: {' '.join(kept)}\n" in said
+
+
 def test_one_that_is_never_ready_is_given_up_and_stopped(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as home:
         said = failure(make("never", home.getsockname()[1], load_timeout=2.0))

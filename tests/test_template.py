@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.template import markers
+from forge.backends.template import examined
 from stages.rescue import FAMILIES, rescuer
 from stages.rescue.template import Markers, template_family
 
@@ -43,7 +43,7 @@ PLAIN = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_e
     ],
 )
 def test_markers_are_read_off_a_template(template: str, found: Markers | None) -> None:
-    assert markers(template) == found
+    assert examined(template).markers == found
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_markers_are_read_off_a_template(template: str, found: Markers | None) -
     ],
 )
 def test_calls_in_a_grammar_that_nobody_knew_are_found(template: str, said: str) -> None:
-    found = markers(template)
+    found = examined(template).markers
     assert found is not None
     rescued = rescuer((template_family(found), *FAMILIES))(said, ["look"])
     (call,) = rescued.calls
@@ -77,5 +77,5 @@ TEMPLATES = [
 
 @pytest.mark.parametrize("recorded", TEMPLATES, ids=lambda recorded: recorded["model"])
 def test_templates_of_real_servers(recorded: dict[str, str | None]) -> None:
-    found = markers(str(recorded["template"]))
+    found = examined(str(recorded["template"])).markers
     assert (found.opening if found else None) == recorded["opening"]

@@ -1,14 +1,18 @@
 """Questions to a server about itself, over HTTP: bounded in size and in time; one that is loading is waited for."""
 
 import asyncio
+import logging
 import time
 from typing import TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import httpx
 import msgspec
 from msgspec import Struct
 
 from forge.errors import BackendError
+from forge.interpreters.body import IDENTITY, beginning, packing
 from stages.effect import Fault
 
 KNOCK = 10.0
@@ -23,11 +27,24 @@ POLL = 0.5
 MOST = 4 * 1024 * 1024
 """Bytes of an answer that are read; a chat template may have some 100,000."""
 
+AT_ONCE = 64
+"""Questions that a server is asked at the same time; a thousand at once would outlast the time of each."""
+
 T = TypeVar("T")
+
+log = logging.getLogger("forge")
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = WeakKeyDictionary()
+"""What questions to a server wait for, by its host and port."""
+
+
+def _turn(url: str) -> asyncio.Semaphore:
+    servers = _turns.setdefault(asyncio.get_running_loop(), {})
+    return servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(AT_ONCE))
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a server said: `content` is empty where it said more than `MOST` bytes."""
+    """What a server said: `content` is empty where it said more than `MOST` bytes, or packed them."""
 
     status: int
     content: bytes
@@ -69,17 +86,22 @@ async def ask(
 
 async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, seconds: float) -> Answer:
     method = "GET" if question is None else "POST"
-    kind = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", **IDENTITY}
     try:
-        async with asyncio.timeout(seconds), client.stream(method, url, content=question, headers=kind) as response:
-            content = bytearray()
-            async for chunk in response.aiter_bytes():
-                content += chunk
-                if len(content) > MOST:
-                    return Answer(status=response.status_code, content=b"")
+        async with (
+            _turn(url),
+            asyncio.timeout(seconds),
+            client.stream(method, url, content=question, headers=headers) as response,
+        ):
+            packed = packing(response)
+            content = b"" if packed else await beginning(response, MOST + 1)
     except (httpx.HTTPError, TimeoutError) as error:
         raise _nobody(error, url, seconds) from error
-    return Answer(status=response.status_code, content=bytes(content))
+    if packed or len(content) > MOST:
+        problem = f"it is packed as {packed!r}" if packed else f"it has more than {MOST} bytes"
+        log.warning("what %s answered (status %d) is not read: %s", url, response.status_code, problem)
+        return Answer(status=response.status_code, content=b"")
+    return Answer(status=response.status_code, content=content)
 
 
 def _nobody(error: httpx.HTTPError | TimeoutError, url: str, seconds: float) -> BackendError:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
+from forge.backends.environment import needed
+
 GUARDIAN = Path(__file__).with_name("guardian.py")
 GRACE = 10.0
 """Seconds that a server has to end by itself once it is asked to."""
@@ -36,6 +38,7 @@ def log_folder() -> Path:
 class Process:
     """A running program. It ends when `stop` is called, and when this process ends, in whichever way.
 
+    It has what it needs of this process's environment (`forge.backends.environment`), and all of `environment`.
     Starting raises OSError if the log cannot be written. What the program prints goes to `log`, a file that only
     its user can read.
     """
@@ -55,7 +58,7 @@ class Process:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **environment},
+                env={**needed(), **environment},
                 start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
             )
 

@@ -1,5 +1,6 @@
 """Profile: what a backend is, as data: its protocol, what it can do, where it says what it has (D23)."""
 
+import functools
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -121,12 +122,14 @@ def load(path: Path) -> Profile:
         raise ForgeError(f"the profile {path} cannot be read: {error}") from None
 
 
+@functools.cache
 def names() -> tuple[str, ...]:
     """The profiles that ship with forge, in alphabetical order."""
     files = (resources.files("forge.backends") / "profiles").iterdir()
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
 
 
+@functools.cache
 def named_profile(name: str) -> Profile:
     """The profile of that name. ForgeError, with the names that there are, for any other."""
     if name not in names():

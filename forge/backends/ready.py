@@ -8,6 +8,7 @@ from collections.abc import Callable
 import httpx
 from msgspec import Struct
 
+from forge.backends.client import client
 from forge.backends.death import explain, masked
 from forge.backends.launch import HOST
 from forge.backends.process import Process
@@ -44,8 +45,8 @@ async def until_ready(
     """Return when /health says 200. Died if the server ends first, BackendError when `patience` (seconds) is over."""
     began = time.monotonic()
     told, pause = began, FIRST
-    async with httpx.AsyncClient(timeout=QUIET, trust_env=False) as client:
-        while not await _healthy(client, url):
+    async with client(url, timeout=QUIET) as http:
+        while not await _healthy(http, url):
             if (code := process.code) is not None:
                 said = masked(process.tail(), secrets)
                 raise Died(explain(program, code, said, process.log), code)
@@ -63,12 +64,12 @@ async def until_ready(
             pause = min(pause * 1.5, LONGEST)
 
 
-async def _healthy(client: httpx.AsyncClient, url: str) -> bool:
+async def _healthy(http: httpx.AsyncClient, url: str) -> bool:
     try:
         # Only the status counts: a server that loads a model answers 503.
-        async with client.stream("GET", f"{url}/health") as response:
+        async with asyncio.timeout(QUIET), http.stream("GET", f"{url}/health") as response:
             return response.status_code == httpx.codes.OK
-    except httpx.HTTPError:
+    except (httpx.HTTPError, TimeoutError):
         return False
 
 

@@ -1,7 +1,7 @@
 """A server at an address, over HTTP: what it is comes from its profile, what it has is asked of it."""
 
+import asyncio
 import logging
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,15 +9,16 @@ from typing import Literal, TypedDict
 
 import httpx
 
+from forge.backends.client import Verify, client, direct
 from forge.backends.credentials import headers_for, secrets
 from forge.backends.ollama import context_of
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognise import About, addressed, ask_about, recognised
 from forge.backends.sampling import recommended
 from forge.backends.sending import sender
-from forge.backends.template import alternates, markers
+from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
-from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile, is_here
+from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
@@ -44,7 +45,7 @@ class Options(TypedDict, total=False):
     retry: RetryPolicy | None
     form: Literal["json", "xml"]
     proxy: str | None
-    verify: bool | ssl.SSLContext
+    verify: Verify
     probe: bool
 
 
@@ -81,7 +82,7 @@ class Server:
         retry: RetryPolicy | None = None,
         form: Literal["json", "xml"] = "json",
         proxy: str | None = None,
-        verify: bool | ssl.SSLContext = True,
+        verify: Verify = True,
         probe: bool = True,
     ) -> None:
         self._base = base(url, given_profile(profile))
@@ -108,22 +109,21 @@ class Server:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Ask the server what it is. BackendError if nothing answers there; ForgeError for what it cannot do."""
-        # The environment may name a proxy for what is elsewhere: there the client finds the way.
-        direct = httpx.AsyncHTTPTransport(verify=self._verify, proxy=self._proxy) if is_here(self._base) else None
-        async with httpx.AsyncClient(
+        straight = direct(self._base, proxy=self._proxy, verify=self._verify)
+        async with client(
+            self._base,
             headers=self._headers,
             timeout=self._timeout,
-            proxy=None if direct else self._proxy,
+            proxy=self._proxy,
             verify=self._verify,
-            transport=direct,
-            trust_env=direct is None,
-        ) as client:
-            about = await self._about(client)
-            profile, because = await self._recognised(client, about)
+            transport=straight,
+        ) as http:
+            about = await self._about(http)
+            profile, because = await self._recognised(http, about)
             check_mode(self._mode, profile)
             mode = chosen(self._mode, profile, about)
             model = self._first(about)
-            context = await self._context(client, profile, about, model)
+            context = await self._context(http, profile, about, model)
             spoken = wire(profile.dialect(context))
             refusals = profile.refusals(mode) if self._mode == "auto" else ()
             log.info(
@@ -134,38 +134,39 @@ class Server:
                 context,
                 because,
             )
-            tokenizer = Tokenizer(client, self._base.removesuffix("/v1"))
+            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
-            template = about.props.chat_template if about.props else ""
+            shown = about.props.chat_template if about.props else ""
+            template = await asyncio.to_thread(examined, shown) if shown else Template()
             root = self._root(profile)
-            http = sender(
-                client,
+            send = sender(
+                http,
                 root,
                 self._retry,
                 spoken,
                 hidden=self._hidden,
                 refusals=refusals,
                 total=self._total,
-                transport=direct,
+                transport=straight,
             )
             yield Connection(
-                send=http,
-                stream=http,
+                send=send,
+                stream=send,
                 mode=mode,
                 because=because,
                 falls_back=bool(refusals),
                 model=model,
                 context_tokens=context,
                 sampling=self._sampling.over(recommended(model)) if self._model_sampling else self._sampling,
-                markers=markers(template) if template else None,
+                markers=template.markers,
                 tokens_per_character=rate,
                 count=None if rate is None else tokenizer.count,
-                alternating=alternates(template) if profile.alternating is None else profile.alternating,
+                alternating=template.alternating if profile.alternating is None else profile.alternating,
                 wire=spoken,
                 form=self._form,
             )
 
-    async def _recognised(self, client: httpx.AsyncClient, about: About) -> tuple[Profile, str]:
+    async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:
         """What the server is, and how that is known; one that is not recognised is asked what it can do."""
         if self._profile is not None:
             return self._profile, "as given"
@@ -177,7 +178,7 @@ class Server:
         from forge.backends.doctor.remember import Subject  # noqa: PLC0415
 
         build = about.first.owned_by if about.first else ""
-        found = await consulted(client, self._base, Subject(url=self._base, model=self._first(about), build=build))
+        found = await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
         return found.profile, found.because
 
     def _first(self, about: About) -> str:
@@ -188,14 +189,14 @@ class Server:
         """The address as the profile's wire wants it: Ollama, where it was recognised, has no `/v1`."""
         return self._base.removesuffix("/v1") if profile.wire == "ollama" else self._base
 
-    async def _about(self, client: httpx.AsyncClient) -> About:
+    async def _about(self, http: httpx.AsyncClient) -> About:
         if self._profile is None:
-            return await ask_about(client, self._base, props=True)
+            return await ask_about(http, self._base, props=True)
         if self._profile.wire != "openai" or (self._model and self._profile.context == "given"):
             return About()
-        return await ask_about(client, self._base, props=self._profile.context == "props")
+        return await ask_about(http, self._base, props=self._profile.context == "props")
 
-    async def _context(self, client: httpx.AsyncClient, profile: Profile, about: About, model: str) -> int:
+    async def _context(self, http: httpx.AsyncClient, profile: Profile, about: About, model: str) -> int:
         """Tokens: as the user says, as the server does, as the profile does."""
         if self._context_tokens:
             return self._context_tokens
@@ -208,6 +209,6 @@ class Server:
                 asked = next((each for each in listed if each.id == model), about.first)
                 return (asked.max_model_len if asked else None) or default
             case "show":
-                return await context_of(client, self._root(profile), model, default)
+                return await context_of(http, self._root(profile), model, default)
             case "given":
                 return default

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal, Unpack
 
-import httpx
-
 from forge.backends.budget import BudgetMode, ResolvedBudget, ollama_budget, resolve_mode
+from forge.backends.client import client
 from forge.backends.credentials import headers_for
 from forge.backends.hardware import detect_hardware
 from forge.backends.launch import CacheType, Launch, Program
@@ -42,8 +41,8 @@ class AttachedOllama:
         proxy, verify = options.get("proxy"), options.get("verify", True)
         # The memory of this machine says nothing about another's.
         here = is_here(self._url)
-        async with httpx.AsyncClient(headers=headers, proxy=proxy, verify=verify, trust_env=not here) as client:
-            says = await ask_model(client, self._url, self._model)
+        async with client(self._url, headers=headers, proxy=proxy, verify=verify) as http:
+            says = await ask_model(http, self._url, self._model)
         hardware = await asyncio.to_thread(detect_hardware) if here else None
         return ollama_budget(self._mode, self._tokens, says, hardware)
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import httpx
 from msgspec import Struct
 
 from forge.backends import models
+from forge.backends.client import client
 from forge.backends.download import Watch, fetched
+from forge.backends.environment import is_secret, needed
 from forge.backends.launch import HOST, Launch, Source, command
 from forge.backends.local import LlamaCpp, Settings
 from forge.backends.occupant import Occupant, occupant, serves
@@ -77,8 +78,8 @@ class Starter:
     async def _attached(self, launch: Launch, port: int, model: Path | str) -> Running:
         """Somebody else's server, if it serves this very model as it was asked for."""
         url = f"http://{HOST}:{port}"
-        async with httpx.AsyncClient(trust_env=False) as client:
-            found = await occupant(client, url)
+        async with client(url) as http:
+            found = await occupant(http, url)
         if found is None:
             raise BackendError(f"port {port} is in use, by something that takes no connections; choose another, or 0")
         if not serves(found, model) or (difference := _difference(launch, found)):
@@ -122,8 +123,8 @@ class Starter:
 
     async def _asked(self, url: str) -> Occupant:
         headers = {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-        async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
-            found = await occupant(client, url)
+        async with client(url, headers=headers) as http:
+            found = await occupant(http, url)
         if found is None or not found.models:
             raise BackendError(f"{url} was ready, and then did not say which models it has: {found or 'no answer'}")
         return found
@@ -132,7 +133,8 @@ class Starter:
         # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
         own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
         key = {KEY_IN[launch.program]: self._api_key} if self._api_key else {}
-        return {**own, **self._environment, **key}
+        fetched = needed(fetches=True) if isinstance(self._source, str) else {}
+        return {**fetched, **own, **self._environment, **key}
 
 
 def _difference(launch: Launch, found: Occupant) -> str:
@@ -157,5 +159,4 @@ def _executable(launch: Launch, model: Path | str) -> str:
 
 def _secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """What a server may know, and print, that nobody else should."""
-    words = ("KEY", "TOKEN", "SECRET", "PASSWORD")
-    return tuple(value for name, value in environment.items() if any(word in name.upper() for word in words))
+    return tuple(value for name, value in environment.items() if is_secret(name))

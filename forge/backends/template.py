@@ -1,72 +1,114 @@
-"""A model's chat template, rendered with synthetic messages: what its calls look like, found without knowing it."""
+"""A model's chat template: what its calls look like, and which order of roles it refuses, without knowing the model.
 
+A process of its own writes synthetic conversations by it (`forge.backends.rendering`); what they show is read here.
+"""
+
+import functools
+import json
+import logging
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping
-from typing import NoReturn
+from pathlib import Path
 
 import msgspec
-from jinja2 import TemplateError
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from msgspec import Struct
 
+from forge.backends.environment import needed
 from stages.rescue.template import KEY, NAME, TEXT, VALUE, Markers, derive
 
 SIZE = 200_000
 """Characters of a template that are looked at; a longer one is left alone."""
 
-ASKED: Mapping[str, object] = {"role": "user", "content": "Go."}
+SECONDS = 20.0
+"""How long the process may take on a machine that is busy with other things."""
+
+RENDERING = Path(__file__).with_name("rendering.py")
+
+Message = Mapping[str, object]
 
 
-def markers(chat_template: str) -> Markers | None:
-    """The markers of the template's calls; None for one without tools, or one that cannot be rendered."""
-    if NAME in chat_template or len(chat_template) > SIZE:
-        return None
+class Template(Struct, frozen=True, kw_only=True):
+    """What is known of a chat template: the markers of its calls, None for one without tools.
+
+    `alternating`: it refuses two messages of the user in a row, or one right after a tool's result.
+    """
+
+    markers: Markers | None = None
+    alternating: bool = False
+
+
+def examined(chat_template: str) -> Template:
+    """What the template shows of itself; nothing where it cannot be rendered within bounds.
+
+    It takes a tenth of a second the first time, mostly to wait for a process; the same template is kept.
+    """
+    if not chat_template or len(chat_template) > SIZE:
+        return Template()
+    # Runs that begin together with the same server need it rendered once.
+    with _ONE_AT_A_TIME:
+        return _examined(chat_template)
+
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@functools.lru_cache(maxsize=64)
+def _examined(chat_template: str) -> Template:
+    asked: Message = {"role": "user", "content": "Go."}
+    said: Message = {"role": "assistant", "content": TEXT}
+    result: Message = {"role": "tool", "name": NAME, "tool_call_id": "call00001", "content": TEXT}
     # Templates disagree on whether arguments are an object or JSON text; a call must show its key either way.
-    for arguments in ({KEY: VALUE}, msgspec.json.encode({KEY: VALUE}).decode()):
-        call = {"id": "call_000000001", "type": "function", "function": {"name": NAME, "arguments": arguments}}
-        with_call = _rendered(chat_template, ASKED, {"role": "assistant", "content": "", "tool_calls": [call]})
-        with_text = _rendered(chat_template, ASKED, {"role": "assistant", "content": TEXT})
-        if with_call and with_text and (found := derive(with_call, with_text)):
-            return found
-    return None
+    as_object, as_text = _call({KEY: VALUE}), _call(msgspec.json.encode({KEY: VALUE}).decode())
+    calls = [[asked, as_object], [asked, as_text]]
+    results = [[*called, result] for called in calls]
+    afterwards = [[*answered, asked] for answered in results]
+    written = _rendered(chat_template, [[asked], [asked, asked], [asked, said], *calls, *results, *afterwards])
+    if written is None:
+        return Template()
+    once, twice, with_text, *rest = written
+    with_call, answered, followed = rest[:2], rest[2:4], rest[4:]
+    found = (derive(call, with_text) for call in with_call if call and with_text and NAME not in chat_template)
+    refused = next(
+        (after is None for result, after in zip(answered, followed, strict=True) if result is not None), False
+    )
+    alternating = once is not None and (twice is None or refused)
+    return Template(markers=next(filter(None, found), None), alternating=alternating)
 
 
-def alternates(chat_template: str) -> bool:
-    """Whether the template refuses two messages of the user in a row, or one right after a tool's result."""
-    if len(chat_template) > SIZE or _rendered(chat_template, ASKED) is None:
-        return False
-    if _rendered(chat_template, ASKED, ASKED) is None:
-        return True
-    for arguments in ({KEY: VALUE}, msgspec.json.encode({KEY: VALUE}).decode()):
-        call = {"id": "call00001", "type": "function", "function": {"name": NAME, "arguments": arguments}}
-        reply = {"role": "assistant", "content": "", "tool_calls": [call]}
-        result = {"role": "tool", "name": NAME, "tool_call_id": "call00001", "content": TEXT}
-        if _rendered(chat_template, ASKED, reply, result) is not None:
-            return _rendered(chat_template, ASKED, reply, result, ASKED) is None
-    return False
+def _call(arguments: object) -> Message:
+    call = {"id": "call00001", "type": "function", "function": {"name": NAME, "arguments": arguments}}
+    return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 
-def _rendered(chat_template: str, *messages: Mapping[str, object]) -> str | None:
-    """The conversation as the template writes it. Templates come from a server: they run in jinja2's sandbox."""
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    environment.filters["tojson"] = lambda value, **_: msgspec.json.format(
-        msgspec.json.encode(value), indent=0
-    ).decode()
-    parameters = {"type": "object", "properties": {}}
-    tool = {"type": "function", "function": {"name": "other", "description": "", "parameters": parameters}}
+def _rendered(chat_template: str, conversations: list[list[Message]]) -> list[str | None] | None:
+    """The conversations as the template writes them; None, and a line in the log, where it took too much."""
+    question = json.dumps({"path": sys.path, "template": chat_template, "conversations": conversations}).encode()
     try:
-        return environment.from_string(chat_template).render(
-            messages=list(messages),
-            tools=[tool],
-            add_generation_prompt=False,
-            bos_token="",
-            eos_token="",
-            raise_exception=_refuse,
-            strftime_now=lambda _: "",
+        done = subprocess.run(  # noqa: S603 - forge's own file
+            [sys.executable, "-I", str(RENDERING)],
+            input=question,
+            capture_output=True,
+            timeout=SECONDS,
+            check=True,
+            env=needed(),
         )
-    # A template is a program of somebody else's; whatever goes wrong in it, it has told us nothing.
-    except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        return msgspec.json.decode(done.stdout, type=list[str | None])
+    except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
+        logging.getLogger("forge").warning(
+            "the model's chat template cannot be rendered here (%s), so forge does not know its markup of calls",
+            _why(error),
+        )
         return None
 
 
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)
+def _why(error: Exception) -> str:
+    match error:
+        case subprocess.CalledProcessError(returncode=code, stderr=said):
+            last = said.decode(errors="replace").strip().rpartition("\n")[2]
+            return last[:200] if last and code > 0 else "it took too much time or memory"
+        case subprocess.TimeoutExpired():
+            return f"it took longer than {SECONDS:.0f} seconds"
+        case _:
+            return str(error)[:200]

@@ -8,8 +8,10 @@ from typing import TypeVar
 
 import httpx
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
+from forge.backends.ask import ask
+from forge.errors import BackendError
 from stages.tokens import length, rate_of
 
 SECONDS = 10.0
@@ -37,7 +39,7 @@ Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dan
 
 
 class _Tokens(Struct):
-    tokens: list[Raw]
+    tokens: list[int]
 
 
 class _Prompt(Struct):
@@ -60,8 +62,7 @@ class Tokenizer:
 
     async def count(self, request: bytes) -> int | None:
         """Tokens of the prompt that the server makes of a chat completions request, tools and template included."""
-        answer = await self._post("/apply-template", request)
-        rendered = None if answer is None else self._read("/apply-template", answer, _Prompt)
+        rendered = await self._asked("/apply-template", request, _Prompt)
         if rendered is None:
             return None
         return await self._count({"content": rendered.prompt, "add_special": True, "parse_special": True})
@@ -72,28 +73,19 @@ class Tokenizer:
         return None if tokens is None else rate_of(tokens, length(SAMPLE))
 
     async def _count(self, question: dict[str, str | bool]) -> int | None:
-        answer = await self._post("/tokenize", msgspec.json.encode(question))
-        found = None if answer is None else self._read("/tokenize", answer, _Tokens)
+        found = await self._asked("/tokenize", msgspec.json.encode(question), _Tokens)
         return None if found is None else len(found.tokens)
 
-    async def _post(self, path: str, body: bytes) -> bytes | None:
-        headers = {"content-type": "application/json"}
+    async def _asked(self, path: str, question: bytes, form: type[_Form]) -> _Form | None:
         try:
-            response = await self._client.post(self._root + path, content=body, headers=headers, timeout=SECONDS)
-        except httpx.HTTPError as error:
-            self._without(path, type(error).__name__)
-            return None
-        if response.is_success:
-            return response.content
-        self._without(path, f"status {response.status_code}")
-        return None
-
-    def _read(self, path: str, answer: bytes, form: type[_Form]) -> _Form | None:
-        try:
-            return msgspec.json.decode(answer, type=form)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            answer = await ask(self._client, self._root + path, question, seconds=SECONDS, loading=0)
+        except BackendError as error:
             self._without(path, str(error))
             return None
+        found = answer.read(form)
+        if found is None:
+            self._without(path, f"status {answer.status}")
+        return found
 
     def _without(self, path: str, problem: str) -> None:
         logging.getLogger("forge").warning(

@@ -5,19 +5,18 @@ import asyncio
 from pathlib import Path
 from typing import Self, assert_never
 
-import httpx
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
+from forge.backends.client import client
 from forge.backends.credentials import headers_for
 from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, address, consult, profile_of, reason
 from forge.backends.doctor.facts import Verdict
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognise import addressed
-from forge.backends.wished import is_here
 from forge.cli.options import key_of
 from forge.cli.view import printable
 from forge.errors import ForgeError
@@ -64,8 +63,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     view = View(console)
 
     async def visit() -> Visit:
-        async with httpx.AsyncClient(headers=headers, trust_env=not is_here(where.base)) as client:
-            return await consult(client, where, options.model, view, seconds=options.timeout)
+        async with client(where.base, headers=headers, timeout=options.timeout) as http:
+            return await consult(http, where, options.model, view, seconds=options.timeout)
 
     try:
         found = asyncio.run(visit())

@@ -4,7 +4,7 @@ So retries, faults, streams and limits are forge's own, and any client of the SD
 Vertex among them. The SDK is imported here alone, when it is first used: that takes a second.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx2
-    from anthropic import AsyncAnthropic
+    from anthropic import APIStatusError, AsyncAnthropic
 
 UNREAD = {"x-stainless-raw-response": "stream", "accept-encoding": "identity"}
 """Has the SDK hand over a response before its body has come."""
@@ -59,8 +59,10 @@ class ThroughSdk(httpx.AsyncBaseTransport):
                     body: dict[str, object] = msgspec.json.decode(await request.aread())
                     answer = await self._sdk.post(path, body=body, cast_to=httpx2.Response, options={"headers": UNREAD})
         except APIStatusError as refused:
-            answer = refused.response
-        return httpx.Response(answer.status_code, headers=_plain(answer.headers), stream=_Body(answer, request))
+            # The SDK has read it, and unpacked it.
+            content = httpx.ByteStream(refused.response.content)
+            return httpx.Response(refused.response.status_code, headers=_plain(refused), stream=content)
+        return httpx.Response(answer.status_code, headers=answer.headers.multi_items(), stream=_Body(answer, request))
 
 
 class _Body(httpx.AsyncByteStream):
@@ -71,9 +73,9 @@ class _Body(httpx.AsyncByteStream):
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Bytes, unpacked."""
+        """Bytes as they came: who reads them decides what becomes of a packed body."""
         with _as_httpx(self._request):
-            async for chunk in self._answer.aiter_bytes():
+            async for chunk in self._answer.aiter_raw():
                 yield chunk
 
     async def aclose(self) -> None:
@@ -102,6 +104,7 @@ def _as_httpx(request: httpx.Request) -> "Iterator[None]":
         raise ForgeError(f"the Anthropic SDK refuses to send: {error}") from None
 
 
-def _plain(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def _plain(refused: "APIStatusError") -> list[tuple[str, str]]:
     """The headers of an unpacked body."""
-    return [(n, v) for n, v in headers.items() if n.lower() not in {"content-encoding", "content-length"}]
+    headers = refused.response.headers.multi_items()
+    return [(name, value) for name, value in headers if name.lower() not in {"content-encoding", "content-length"}]

@@ -8,6 +8,7 @@ from functools import partial
 
 import httpx
 
+from forge.interpreters.body import IDENTITY, beginning, packing
 from forge.interpreters.streaming import read_stream
 from forge.interpreters.transport import RAISED, fault_of, place, refused, with_type
 from forge.watcher import OnChunk, Watcher
@@ -47,8 +48,7 @@ class Http:
         self._send = partial(client.send, stream=True) if transport is None else transport.handle_async_request
         self._wire = wire
         # What does not change from request to request is put together once: httpx would merge it each time anew.
-        # No compression: an answer is small, a stream must not be held back, and a bomb is never unpacked.
-        headers = {"content-type": "application/json", "accept-encoding": "identity"}
+        headers = {"content-type": "application/json", **IDENTITY}
         blank = client.build_request("GET", f"{base_url}{wire.path}", headers=headers)
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
         self._where = place(blank.url)
@@ -94,17 +94,17 @@ class Http:
             return fault_of(error, self._where)
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
-        packed = response.headers.get("content-encoding", "identity")
-        if watcher is not None and response.is_success and packed == "identity" and not _is_whole(response):
+        packed = packing(response)
+        if watcher is not None and response.is_success and not packed and not _is_whole(response):
             answer = await read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else with_type(answer, response)
-        content = b"" if packed != "identity" else await _read(response)
-        if content is None:
+        content = b"" if packed else await beginning(response, BODY_LIMIT + 1)
+        if len(content) > BODY_LIMIT:
             return Fault(kind="too_large", detail=f"{self._where} sent more than {BODY_LIMIT} bytes")
         if not response.is_success:
             return refused(response, content, self._where)
-        if packed != "identity":
-            return Fault(kind="malformed", detail=f"{self._where} answered in {packed[:40]}, and was asked not to pack")
+        if packed:
+            return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
         answer = self._wire.decode(content)
         if isinstance(answer, Fault):
             return with_type(answer, response)
@@ -118,14 +118,3 @@ def _is_whole(response: httpx.Response) -> bool:
     """Whether a server that was asked for a stream gives the reply in one go, as some do."""
     said: str = response.headers.get("content-type", "")
     return said.startswith("application/json")
-
-
-async def _read(response: httpx.Response) -> bytes | None:
-    """The whole body, None if it is longer than `BODY_LIMIT`."""
-    chunks, length = [], 0
-    async for chunk in response.aiter_raw():
-        length += len(chunk)
-        if length > BODY_LIMIT:
-            return None
-        chunks.append(chunk)
-    return b"".join(chunks)

@@ -1,6 +1,6 @@
 """Markers of calls derived from a model's own chat template, as one more family, asked before the others.
 
-The shell renders the template twice (`forge.backends.template`): with a synthetic call, and with text in its
+The shell has the template rendered (`forge.backends.template`): with a synthetic call, and with text in its
 place. Where the two part, the template's own markup begins; no model needs to be known by name.
 """
 

@@ -1,5 +1,7 @@
 """The doctor: what a server can and cannot do, found by asking it, and the profile that follows from it (D29)."""
 
+import asyncio
+
 import httpx
 
 from forge.backends.doctor.about import about
@@ -42,7 +44,8 @@ async def consult(
     first = await examine(client, where, IDENTIFY, known(where, model), watch, seconds=seconds)
     if first.facts.fatal:
         return first
-    told = tuple(about(first.facts))
+    # In a thread: the template is rendered for it.
+    told = await asyncio.to_thread(lambda: tuple(about(first.facts)))
     for finding in told:
         watch(finding)
     rest = await examine(client, where, PROBES, first.facts, watch, seconds=seconds)

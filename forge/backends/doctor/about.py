@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from forge.backends.doctor.facts import Facts, Finding, Verdict, shown
-from forge.backends.template import alternates, markers
+from forge.backends.template import examined
 
 ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
 
@@ -43,9 +43,10 @@ def _context(facts: Facts) -> Finding:
 
 def _template(facts: Facts, template: str) -> Finding:
     tools = facts.template_tools
-    found = markers(template) if tools else None
+    seen = examined(template)
+    found = seen.markers if tools else None
     written = f", and writes calls after {shown(found.opening, 40)!r}" if found else ""
-    turns = ", wants roles in turn" if alternates(template) else ""
+    turns = ", wants roles in turn" if seen.alternating else ""
     came = f"{'has a place for tools' if tools else 'has no place for tools'}{written}{turns}"
     means = "" if tools else "`tools` would be ignored without a word"
     does = "finds such calls in text too" if found else ""

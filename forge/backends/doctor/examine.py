@@ -12,6 +12,7 @@ from forge.backends.credentials import secrets
 from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Silence
 from forge.backends.profile import named_profile
 from forge.backends.wished import base
+from forge.interpreters.body import IDENTITY, beginning, packing
 
 BODY_LIMIT = 2 * 1024 * 1024
 """Bytes of an answer that are read."""
@@ -118,11 +119,11 @@ async def _answer(
 
 async def _once(client: httpx.AsyncClient, where: Address, question: Question, seconds: float) -> Answer | Silence:
     url = (where.root if question.root else where.base) + question.path
-    method, kind = ("GET", {}) if question.body is None else ("POST", {"content-type": "application/json"})
+    method, headers = "GET" if question.body is None else "POST", {"content-type": "application/json", **IDENTITY}
     try:
         async with (
             asyncio.timeout(seconds),
-            client.stream(method, url, content=question.body, headers=kind, timeout=seconds) as response,
+            client.stream(method, url, content=question.body, headers=headers, timeout=seconds) as response,
         ):
             return await _read(response, secrets(client.headers, named_profile("openai-compatible")))
     except (TimeoutError, httpx.TimeoutException):
@@ -142,13 +143,10 @@ def _unreachable(url: str, reason: str) -> str:
 
 async def _read(response: httpx.Response, hidden: tuple[str, ...]) -> Answer:
     """The answer, without a key that the server may have repeated in it."""
-    chunks, length = [], 0
-    async for chunk in response.aiter_bytes():
-        chunks.append(chunk[: BODY_LIMIT - length])
-        length += len(chunk)
-        if length >= BODY_LIMIT:
-            break
-    body = b"".join(chunks)
+    if packed := packing(response):
+        body = f"packed as {packed}, and it was asked not to pack".encode()
+    else:
+        body = await beginning(response, BODY_LIMIT)
     for secret in hidden:
         body = body.replace(secret.encode(), b"***")
     return Answer(

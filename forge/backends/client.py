@@ -1,0 +1,67 @@
+"""HTTP clients: how a server is reached, with certificates that are loaded once, and only where https is spoken."""
+
+import functools
+import os
+import ssl
+from collections.abc import Mapping
+from urllib.request import getproxies
+
+import httpx
+
+from forge.backends.wished import is_here
+from forge.errors import ForgeError
+
+Verify = bool | ssl.SSLContext
+"""As httpx has it: whether certificates are checked, or a context of the user's own."""
+
+
+def client(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 10.0,
+    proxy: str | None = None,
+    verify: Verify = True,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> httpx.AsyncClient:
+    """A client for the server at `url`, to be closed by the caller; `timeout` is the seconds without a byte.
+
+    A proxy that the environment names is not used for this machine's own addresses. `transport`, as `direct` makes
+    it, has its own proxy and certificates. ForgeError for certificates that cannot be loaded.
+    """
+    if transport is not None:
+        return httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport, trust_env=False)
+    return httpx.AsyncClient(
+        headers=headers, timeout=timeout, proxy=proxy, verify=_checked(url, proxy, verify), trust_env=not is_here(url)
+    )
+
+
+def direct(url: str, *, proxy: str | None = None, verify: Verify = True) -> httpx.AsyncHTTPTransport | None:
+    """What requests to this machine go through; None for another's, to which the environment may name a way."""
+    return httpx.AsyncHTTPTransport(verify=_checked(url, proxy, verify), proxy=proxy) if is_here(url) else None
+
+
+def _checked(url: str, proxy: str | None, verify: Verify) -> Verify:
+    """What httpx is to check certificates with: it would load all of them for each client, for plain http too."""
+    if verify is not True:
+        return verify
+    ways = [url, proxy or "", *([] if is_here(url) else getproxies().values())]
+    if not any(way.lower().startswith("https:") for way in ways):
+        return _trusting_nobody()
+    return _trusting(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
+
+
+@functools.cache
+def _trusting_nobody() -> ssl.SSLContext:
+    """For connections without TLS. Should one need it after all, it fails."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@functools.lru_cache(maxsize=4)
+def _trusting(cafile: str, capath: str) -> ssl.SSLContext:
+    """The certificates that httpx trusts: those of these two variables, else of its own list."""
+    try:
+        return httpx.create_ssl_context()
+    except (OSError, ssl.SSLError) as error:
+        named = f"SSL_CERT_FILE={cafile}" if cafile else f"SSL_CERT_DIR={capath}"
+        raise ForgeError(f"the certificates of {named} cannot be loaded: {error.strerror or error}") from None

@@ -1,0 +1,80 @@
+"""Conversations as a chat template writes them: a program of its own, for the template is a stranger's program.
+
+Run as a script: a JSON object on standard input, a JSON array on standard output, in it null for each conversation
+that the template refuses. The operating system bounds its memory and its time (on Windows its parent's deadline
+alone): no bound inside Python holds against `'a' * 10**9`, or against loops in loops.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import NoReturn, TypedDict
+
+MEMORY = 512 * 1024 * 1024
+"""Bytes of address space."""
+
+PROCESSOR = 3
+"""Seconds of processor time; a real template takes a tenth of one, most of it to import jinja2."""
+
+LONGEST = 100_000
+"""Characters of one conversation; one that comes out longer is as good as refused."""
+
+
+class Question(TypedDict):
+    """`path` is where modules are looked for; each conversation is a list of messages."""
+
+    path: list[str]
+    template: str
+    conversations: list[list[dict[str, object]]]
+
+
+def bound() -> None:
+    """Take only so much of the machine, from now on."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - Windows has none
+
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR, PROCESSOR))
+    # macOS knows the limit and does not take it.
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def rendered(question: Question) -> Iterator[str | None]:
+    """Each conversation as the template writes it, None for one that it refuses or that comes out too long."""
+    from jinja2 import TemplateError  # noqa: PLC0415 - found by the path that the question brings
+    from jinja2.ext import loopcontrols  # noqa: PLC0415
+    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+
+    def refuse(message: str) -> NoReturn:
+        raise TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.filters["tojson"] = lambda value, **_: json.dumps(value, ensure_ascii=False)
+    environment.globals |= {"raise_exception": refuse, "strftime_now": lambda _: ""}
+    parameters = {"type": "object", "properties": {}}
+    tool = {"type": "function", "function": {"name": "other", "description": "", "parameters": parameters}}
+    fixed = {"tools": [tool], "add_generation_prompt": False, "bos_token": "", "eos_token": ""}
+    template = environment.from_string(question["template"])
+    for messages in question["conversations"]:
+        try:
+            yield _up_to(LONGEST, template.generate(messages=messages, **fixed))
+        # The template is a program of somebody else's: whatever it raises, it has refused the conversation.
+        except Exception:  # noqa: BLE001
+            yield None
+
+
+def _up_to(most: int, pieces: Iterator[str]) -> str | None:
+    text = ""
+    for piece in pieces:
+        text += piece
+        if len(text) > most:
+            return None
+    return text
+
+
+if __name__ == "__main__":
+    bound()
+    asked: Question = json.load(sys.stdin)
+    sys.path[:] = asked["path"]
+    json.dump(list(rendered(asked)), sys.stdout)
