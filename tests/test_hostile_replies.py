@@ -1,6 +1,7 @@
 """Replies that no honest model or server gives: the run goes on, or ends typed."""
 
 import asyncio
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -13,6 +14,8 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.halt import BudgetSpent
 from stages.state import Price
 from stages.wire.openai_stream import NAME_LIMIT, OpenAIStream
+from stages.wire.streaming import LINE_LIMIT, Read
+from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 
 
 @tool
@@ -73,3 +76,56 @@ def test_a_name_that_never_ends_is_too_large() -> None:
         if found:
             break
     assert [fault.kind for fault in found] == ["too_large"]
+
+
+EMPTY = b",".join([b"{}"] * (LINE_LIMIT // 3))
+"""As many objects as fit into the longest line that is read: decoded they take two gigabytes and more."""
+
+WHOLE = [
+    (OPENAI, b'{"choices":[{"message":{"tool_calls":[%b]}}]}'),
+    (OPENAI, b'{"choices":[%b]}'),
+    (OLLAMA, b'{"message":{"tool_calls":[%b]}}'),
+    (ANTHROPIC, b'{"content":[%b]}'),
+]
+STREAMED = [
+    (OPENAI, b'data: {"choices":[{"delta":{"tool_calls":[%b]}}]}\n'),
+    (OPENAI, b'data: {"choices":[%b]}\n'),
+    (OLLAMA, b'{"message":{"tool_calls":[%b]}}\n'),
+    (ANTHROPIC, b'data: {"type":"content_block_start","content_block":{"input":[%b]}}\n'),
+]
+
+
+def costs(wire: Wire, answer: bytes, *, streamed: bool) -> tuple[object, int]:
+    """What a wire makes of an answer, and the most memory that it takes for that."""
+    tracemalloc.start()
+    found = wire.stream.advance(answer)[1][-1] if streamed else wire.decode(answer)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found, peak
+
+
+@pytest.mark.parametrize(("wire", "answer", "streamed"), [(*w, False) for w in WHOLE] + [(*s, True) for s in STREAMED])
+def test_an_answer_of_countless_objects_is_refused_before_it_is_decoded(
+    wire: Wire, answer: bytes, streamed: bool
+) -> None:
+    found, peak = costs(wire, answer % EMPTY, streamed=streamed)
+    assert isinstance(found, Fault)
+    assert found.kind == "too_large"
+    assert peak < 4 * LINE_LIMIT
+
+
+@pytest.mark.parametrize("wire", [OPENAI, OLLAMA, ANTHROPIC], ids=lambda wire: wire.name)
+def test_a_line_without_end_is_too_large(wire: Wire) -> None:
+    stream = wire.stream
+    found: Read = ()
+    for _ in range(LINE_LIMIT // 65536 + 1):
+        assert not found
+        stream, found = stream.advance(b"data: " + b" " * 65536)
+    assert [fault.kind for fault in found if isinstance(fault, Fault)] == ["too_large"]
+
+
+def test_log_probabilities_of_a_long_reply_are_no_crowd() -> None:
+    token = b'{"token":"a","top_logprobs":[' + b",".join([b'{"token":"a","logprob":-1}'] * 20) + b"]}"
+    told = b",".join([token] * 4096)
+    answer = b'{"choices":[{"message":{"content":"hi"},"logprobs":{"content":[' + told + b"]}}]}"
+    assert isinstance(OPENAI.decode(answer), Reply)

@@ -204,6 +204,20 @@ def test_a_stream_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
     assert fault(outcome(script)[0]).kind == "too_large"
 
 
+def test_a_stream_of_countless_pieces_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a few bytes on the wire, and a hundred in memory."""
+    monkeypatch.setattr("forge.interpreters.streaming.PIECES_LIMIT", 1000)
+
+    async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head())
+        while True:
+            writer.write(chunked(b'data: {"choices":[{"delta":{"content":"a"}}]}\n' * 100, end=False))
+            await writer.drain()
+
+    found = fault(outcome(script)[0])
+    assert (found.kind, found.detail) == ("too_large", "the stream has more than 1000 pieces of a reply")
+
+
 @pytest.mark.parametrize("begun", [b"", head() + chunked(said(ANSWER)[:500], end=False)], ids=["head", "body"])
 def test_cancelling_closes_the_request_and_the_server_sees_it(begun: bytes) -> None:
     async def go() -> bytes:

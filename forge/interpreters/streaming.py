@@ -14,6 +14,9 @@ from stages.wire.streaming import Decoder
 STREAM_LIMIT = 64 * 1024 * 1024
 """Bytes of a stream that are read: some 250,000 tokens, for each comes with a JSON of its own."""
 
+PIECES_LIMIT = 250_000
+"""Pieces of a reply that are kept until it is whole: as many tokens, for a server sends no smaller ones."""
+
 LINGER = 0.5
 """Seconds that the end of the body is waited for after the end of the reply, so that the connection can be kept."""
 
@@ -27,6 +30,8 @@ async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: W
         if length > STREAM_LIMIT:
             return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
         decoder, added = decoder.advance(chunk)
+        if len(pieces) + len(added) > PIECES_LIMIT:
+            return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
         if await _see(added, pieces, watcher):
             await _linger(chunks)
             return gather(pieces)

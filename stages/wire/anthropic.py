@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.tool import ToolSpec
-from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
 from stages.wire.openai import arguments_text, encode_messages
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import repaired
@@ -219,6 +219,8 @@ _FINISH = {
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
+    if (fault := crowded(body)) is not None:
+        return fault
     try:
         return _reply(_answer.decode(body), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -11,6 +11,12 @@ KEPT = 2000
 CALLS_LIMIT = 256
 """Calls of one reply that are read, whole or streamed."""
 
+OBJECTS_LIMIT = 100_000
+"""Braces in an answer, or in a line of a stream, before it is decoded: `{}`, three bytes, becomes a value of a hundred.
+
+Log-probabilities of thousands of tokens stay below it, and so does any reply with code in it.
+"""
+
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -38,6 +44,13 @@ _text = msgspec.json.Decoder(str)
 def cut(body: bytes) -> str:
     """The beginning of a body, as text."""
     return body[:KEPT].decode(errors="replace")
+
+
+def crowded(body: bytes) -> Fault | None:
+    """The fault of JSON with more objects than are decoded; None where it has few enough."""
+    if len(body) <= OBJECTS_LIMIT or body.count(b"{") <= OBJECTS_LIMIT:
+        return None
+    return Fault(kind="too_large", detail=f"the server's answer has more than {OBJECTS_LIMIT} JSON objects")
 
 
 def too_many_calls() -> Fault:

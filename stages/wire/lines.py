@@ -14,6 +14,11 @@ class Lines(Struct, frozen=True, kw_only=True):
     returned: bool = False
     """Whether the last byte was a CR: an LF after it ends no line of its own."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the line that has begun."""
+        return sum(map(len, self.held))
+
     def advance(self, chunk: bytes) -> tuple[Self, tuple[bytes, ...]]:
         """The next bytes: how far the stream is cut now, and the lines that have ended, without their ends."""
         if self.returned and chunk.startswith(b"\n"):

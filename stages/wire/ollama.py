@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
 from stages.wire.openai import arguments_text, encode_messages, encode_tools
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import repaired
@@ -107,6 +107,8 @@ _answer = msgspec.json.Decoder(Answer)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply that a whole answer holds; a Fault says what a body that is none lacks, or what Ollama reports."""
+    if (fault := crowded(body)) is not None:
+        return fault
     try:
         return _reply(_answer.decode(body), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
 from stages.wire.sampling import Sampling, options
 
 __all__ = [
@@ -157,6 +157,8 @@ _completion = msgspec.json.Decoder(_Completion)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The first choice of a chat completion; a Fault says what a body that is none lacks."""
+    if (fault := crowded(body)) is not None:
+        return fault
     try:
         return _reply(_completion.decode(body), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

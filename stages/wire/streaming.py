@@ -5,6 +5,8 @@ from typing import Protocol, Self, TypeVar
 
 from stages.delta import Piece
 from stages.effect import Fault
+from stages.wire.faults import crowded
+from stages.wire.lines import Lines
 
 Read = tuple[Piece | Fault, ...]
 """What a decoder read. After `Ended` or a Fault comes nothing that counts."""
@@ -22,8 +24,17 @@ class Decoder(Protocol):
         ...
 
 
+LINE_LIMIT = 16 * 1024 * 1024
+"""Bytes of one line of a stream: a server may give the whole reply in it."""
+
+
 class Reader(Protocol):
     """A decoder, as far as it reads payloads one by one."""
+
+    @property
+    def lines(self) -> Lines:
+        """How far the stream has been cut into lines."""
+        ...
 
     def read(self, payload: bytes) -> tuple[Self, Read]:
         """The next payload, and what it adds."""
@@ -34,9 +45,13 @@ R = TypeVar("R", bound=Reader)
 
 
 def read_all(reader: R, payloads: Iterable[bytes]) -> tuple[R, Read]:
-    """The reader after these payloads, and all that they add."""
+    """The reader after these payloads, and all that they add; at the end the fault of a line that is too long."""
     pieces: list[Piece | Fault] = []
     for payload in payloads:
+        if (fault := crowded(payload)) is not None:
+            return reader, (*pieces, fault)
         reader, added = reader.read(payload)
         pieces += added
+    if reader.lines.size > LINE_LIMIT:
+        pieces.append(Fault(kind="too_large", detail=f"a line of the stream has more than {LINE_LIMIT} bytes"))
     return reader, tuple(pieces)
