@@ -119,8 +119,7 @@ def test_a_line_without_end_is_too_large(wire: Wire) -> None:
     stream = wire.stream
     found: Read = ()
     for _ in range(LINE_LIMIT // 65536 + 1):
-        assert not found
-        stream, found = stream.advance(b"data: " + b" " * 65536)
+        stream, found = stream.advance(b" " * 65536)
     assert [fault.kind for fault in found if isinstance(fault, Fault)] == ["too_large"]
 
 
