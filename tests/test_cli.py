@@ -1,8 +1,7 @@
 """The command line: exit codes, sentences instead of tracebacks, plain lines in a pipe."""
 
 import io
-import signal
-import socket
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,9 @@ import pytest
 from rich.console import Console
 
 from forge import run_sync
-from forge.cli.view import View, printable
+from forge.cli.commands import COMMANDS, parse
+from forge.cli.plain import printable
+from forge.cli.view import View
 from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Scripted, call
 from stages.delta import CallStarted, Ended, Retry, TextDelta
@@ -72,6 +73,40 @@ def test_help_teaches_by_example() -> None:
 
 def test_no_command_is_wrong_use() -> None:
     assert "usage: forge" in refused()
+
+
+def test_every_command_has_examples_that_parse() -> None:
+    for command in COMMANDS:
+        assert command.examples, command.name
+        for example in command.examples:
+            words = shlex.split(example.split(" > ")[0])
+            assert words[:2] == ["forge", command.name]
+            parse(words[1:])
+        told = forge(command.name, "--help").stdout
+        assert all(example in told for example in command.examples), command.name
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("rnu", "there is no command 'rnu'; there are: demo, run, "),
+        ("rnu", "Did you mean run?"),
+        ("run flow.py Go. --backed local", "Did you mean --backend?"),
+        ("run flow.py Go. --backend local --modle=x", "unrecognized arguments: --modle=x. Did you mean --model?"),
+        ("run flow.py Go. --backend local --mode natve", "Did you mean native?"),
+        ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
+        ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
+        ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),
+    ],
+)
+def test_what_was_meant_is_suggested(words: str, says: str) -> None:
+    assert says in refused(*words.split())
+
+
+def test_help_loads_neither_the_terminal_s_library_nor_a_client() -> None:
+    code = "import sys; from forge.cli.commands import parser; parser().format_help(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert {"rich", "httpx", "importlib.metadata", "docstring_parser"}.isdisjoint(loaded)
 
 
 @pytest.mark.parametrize(
@@ -154,48 +189,6 @@ def test_journals_are_where_forge_state_says(
     done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x")
     (journal,) = (tmp_path / "mine" / "runs").iterdir()
     assert f"Journal: {journal}" in done.stdout
-
-
-def test_ctrl_c_ends_the_run_typed_with_its_journal_whole(flow: Path, server: str, tmp_path: Path) -> None:
-    journal = tmp_path / "j.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "forge",
-        "run",
-        str(flow),
-        "Go.",
-        "--backend",
-        f"{server}/silent",
-        "--no-probe",
-        "--var",
-        "tone=x",
-    ]
-    with subprocess.Popen([*command, "--journal", str(journal)], stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        while "turn 1" not in running.stdout.readline():
-            pass
-        running.send_signal(signal.SIGINT)
-        rest = running.stdout.read()
-    assert running.returncode == 1
-    assert "halted  cancelled after 1 model calls" in rest
-    assert len(read_journal(journal).entries) == 0
-
-
-def test_ctrl_c_while_the_server_is_asked_what_it_is_ends_it_at_once(flow: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        backend = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        command = [sys.executable, "-m", "forge", "run", str(flow), "Go.", "--backend", backend, "--var", "tone=x"]
-        with subprocess.Popen(
-            [*command, "--journal", str(tmp_path / "j")], stdout=subprocess.PIPE, text=True
-        ) as running:
-            asked, _ = silent.accept()
-            with asked:
-                running.send_signal(signal.SIGINT)
-                assert running.stdout is not None
-                assert "halted  cancelled after 0 model calls" in running.stdout.read()
-    assert running.returncode == 1
-    assert not (tmp_path / "j").exists()
 
 
 def transcript(script: Scripted) -> str:

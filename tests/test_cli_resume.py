@@ -67,7 +67,7 @@ def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: st
         assert "paying\n" in iter(running.stdout.readline, "")
         running.send_signal(signal.SIGINT)
         rest = running.stdout.read()
-    assert running.returncode == 1
+    assert running.returncode == 130
     assert "halted  cancelled after 1 model calls" in rest
     assert f"To go on with it: forge resume {flow} {journal} --backend {model}" in rest
     assert isinstance(read_journal(journal).pending, Execute)

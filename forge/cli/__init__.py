@@ -1,24 +1,32 @@
-"""The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or not usable, 2 wrong use."""
+"""The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or unusable, 2 wrong use, 130/143 interrupted."""
 
 import sys
 
-from rich.console import Console
-
 from forge.cli.commands import parse
+from forge.cli.interrupt import Interrupted, handling, interrupt
+from forge.cli.plain import bear_any_text
 from forge.errors import ForgeError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and give its exit code. Mistakes are told in a sentence on standard error."""
-    options = parse(arguments)
+    bear_any_text()
     try:
-        code: int = options.command(options)
+        with handling(interrupt):
+            options = parse(arguments)
+            code: int = options.command(options)
     except ForgeError as error:
-        Console(stderr=True).print(f"forge: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        _tell(error)
         return 2
-    except KeyboardInterrupt:
-        return 130
+    except Interrupted as interrupted:
+        return interrupted.code
     return code
+
+
+def _tell(error: ForgeError) -> None:
+    from rich.console import Console  # noqa: PLC0415 - it takes longer to load than `forge --help` may take
+
+    Console(stderr=True).print(f"forge: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from rich.text import Text
 from forge.ablation import Ablated, ablate
 from forge.bisect import Parting, bisect
 from forge.cli.load import load_workflow
+from forge.cli.plain import printable
 from forge.cli.state_view import phase_of
-from forge.cli.view import printable
 from forge.difference import as_lines
 from forge.errors import ForgeError, explain
 from forge.interpreters.recorded import Journal, read_journal

@@ -18,7 +18,7 @@ from forge.backends.doctor.facts import Verdict
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognise import addressed
 from forge.cli.options import key_of
-from forge.cli.view import printable
+from forge.cli.plain import printable
 from forge.errors import ForgeError
 
 STYLES: dict[Verdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}

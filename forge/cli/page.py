@@ -6,7 +6,7 @@ from html import escape
 import msgspec
 from msgspec import Struct
 
-from forge.cli.view import provenance
+from forge.cli.lines import provenance
 from forge.decision import ending
 from forge.errors import explain
 from forge.interpreters.recorded import Header

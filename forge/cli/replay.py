@@ -12,10 +12,12 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
+from forge.cli.layout import Row, show
 from forge.cli.load import load_workflow
 from forge.cli.page import page
-from forge.cli.state_view import described, phase_of
-from forge.cli.view import View, printable
+from forge.cli.plain import printable
+from forge.cli.state_view import COLUMN, described, phase_of
+from forge.cli.view import View
 from forge.errors import ForgeError
 from forge.interpreters.recorded import Journal, read_journal
 from forge.replay import DivergenceError, Step, name_of, states
@@ -35,8 +37,11 @@ def run_replay(options: argparse.Namespace) -> int:
             sentence = "--step, --to, --json and --html show states, and only a workflow can make them; add --workflow"
             raise ForgeError(sentence)
         _header(console, journal)
-        for line in recorded(journal):
-            console.print(line, soft_wrap=True)
+        for part in recorded(journal):
+            if isinstance(part, Row):
+                show(console, part, 14)
+            else:
+                console.print(part, soft_wrap=True)
         return 0
     steps = states(journal, _workflow(console, journal, options))
     try:
@@ -102,7 +107,8 @@ def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) 
     view = View(console, live=False)
     asking = options.step
     for step, last in _with_last(steps, options.to):
-        console.print(Text(f"state {step.number}", style="bold").append(f"  {phase_of(step.state)}", style="dim"))
+        heading = Text.assemble((f"state {step.number}", "bold"), (f"  {printable(phase_of(step.state))}", "dim"))
+        console.print(heading, soft_wrap=True)
         for event in step.events:
             view(event)
         answer = _asked(console, step) if asking else "next"
@@ -131,8 +137,8 @@ def _asked(console: Console, step: Step) -> Literal["next", "run", "quit"]:
 
 
 def _state(console: Console, state: State) -> None:
-    for line in described(state):
-        console.print(line, soft_wrap=True)
+    for row in described(state):
+        show(console, row, COLUMN)
 
 
 def _header(console: Console, journal: Journal) -> None:
@@ -140,7 +146,7 @@ def _header(console: Console, journal: Journal) -> None:
     setup = header.setup
     when = f", {printable(header.started)}" if header.started else ""
     facts = f"{printable(setup.model) or 'a model'}, {setup.mode}, {setup.context_tokens:,} tokens of context"
-    title = Text(printable(header.workflow), style="bold").append(f"  {facts}{when}", style="dim")
+    title = Text.assemble((printable(header.workflow), "bold"), (f"  {facts}{when}", "dim"))
     console.print(title, soft_wrap=True)
 
 
@@ -153,7 +159,7 @@ def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -
     return workflow
 
 
-def recorded(journal: Journal) -> Iterator[Text]:
+def recorded(journal: Journal) -> Iterator[Text | Row]:
     """The record as it is, without a workflow: what each effect added, and what became of it."""
     before = Request()
     for number, entry in enumerate(journal.entries, start=1):
@@ -173,5 +179,5 @@ def recorded(journal: Journal) -> Iterator[Text]:
         yield Text(f"begun, and never finished: {name_of(journal.pending)}", style="yellow")
 
 
-def _told(label: str, content: bytes) -> Text:
-    return Text(f"{label:>14}  ", style="dim").append(printable(content.decode(errors="replace")), style="none")
+def _told(label: str, content: bytes) -> Row:
+    return Row(label, printable(content.decode(errors="replace")))

@@ -3,25 +3,28 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from rich.text import Text
-
-from forge.cli.view import printable, provenance
+from forge.cli.layout import Row
+from forge.cli.lines import provenance
+from forge.cli.plain import printable
 from stages.effect import Ask, Execute, Send
 from stages.message import Assistant, Message, System, Tool, User
 from stages.state import Awaiting, Ledger, State
 
+COLUMN = 28
+"""Characters of the longest label."""
 
-def described(state: State) -> Iterator[Text]:
-    """The state, line by line."""
-    yield _line("phase", phase_of(state))
+
+def described(state: State) -> Iterator[Row]:
+    """The state, row by row."""
+    yield Row("phase", printable(phase_of(state)))
     for name, value in ledger_of(state.ledger):
-        yield _line(name, value)
+        yield Row(name, printable(value))
     for index, message in enumerate(state.history):
         label, text = message_of(message)
-        yield _line(f"[{index}] {label}", text)
+        yield Row(f"[{index}] {label}", printable(text))
         if isinstance(message, Assistant):
             for call in message.calls:
-                yield _line("", f"calls {call.name} {call.arguments}{provenance(call)}")
+                yield Row("", printable(f"calls {call.name} {call.arguments}{provenance(call)}"))
 
 
 def phase_of(state: State) -> str:
@@ -62,7 +65,3 @@ def message_of(message: Message) -> tuple[str, str]:
             return f"{kind}, turn {turn}", f"{name}: {text}"
         case _:
             assert_never(message)
-
-
-def _line(label: str, text: str) -> Text:
-    return Text(f"{label:>28}  ", style="dim").append(printable(text), style="none")

@@ -7,16 +7,12 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
-from forge.decision import ending
-from forge.errors import explain
+from forge.cli.layout import Row, show
+from forge.cli.lines import rows
+from forge.cli.plain import printable
 from stages import events
-from stages.batch import shown
 from stages.delta import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
-from stages.effect import Reply, Succeeded
-from stages.message import Kind, ToolCall
-
-WIDTH = 400
-"""Characters of one thing that are shown."""
+from stages.message import ToolCall
 
 TAIL = 60
 """Characters of a reply that is coming."""
@@ -25,14 +21,23 @@ THINKING = "the model is thinking …"
 
 
 class View:
-    """An observer that prints; `turns` counts the model calls that it saw. `live`: somebody waits for the model."""
+    """An observer that prints; `live`: somebody waits for the model.
+
+    `turns` counts the model calls that it saw; `running` are the calls that were begun and have not come back.
+    """
 
     def __init__(self, console: Console, *, live: bool = True) -> None:
         self._console = console
         self._live = live
-        self._thinking = console.status(Text(THINKING, style="dim"))
+        spinner = "line" if console.options.ascii_only else "dots"
+        self._thinking = console.status(Text(THINKING, style="dim"), spinner=spinner)
         self._coming = ""
         self.turns = 0
+        self.running: tuple[ToolCall, ...] = ()
+
+    def stopping(self) -> None:
+        """Say that the run is being cancelled, which a tool may take its time for."""
+        show(self._console, Row("stop", "cancelling; once more aborts at once", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
@@ -53,7 +58,8 @@ class View:
                 self._coming = f"{self._coming} {name} "[-TAIL:]
             case Retry(fault=fault, seconds=seconds):
                 self._coming = ""
-                self._line("retry", f"in {seconds:.1f} seconds: {fault.detail}", "yellow")
+                text = printable(f"in {seconds:.1f} seconds: {fault.detail}")
+                show(self._console, Row("retry", text, label_style="yellow"))
             case Ended():
                 self._coming = ""
             case Reclassified():
@@ -64,58 +70,32 @@ class View:
 
     def __call__(self, event: events.Event) -> None:
         """Print one event."""
+        self._note(event)
+        for row in rows(event):
+            show(self._console, row)
+
+    def _note(self, event: events.Event) -> None:
+        """What the event means for who waits, and for whom."""
         match event:
             case events.TurnStarted():
                 self._turn(event)
-            case events.ModelReplied(reply=reply):
-                self._thinking.stop()
-                self._reply(reply)
             case events.CallsAccepted(calls=calls):
-                for call in calls:
-                    self._line("runs", f"{call.name} {call.arguments}{provenance(call)}", "cyan")
-            case events.ToolProgressed(name=name, text=text):
-                self._line("progress", f"{name}: {text}", "dim")
-            case events.ToolsReturned(results=results):
-                for result in results:
-                    self._line("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
-            case events.Nudged(text=text):
-                self._line("nudge", text, "yellow")
-            case events.Warned(kind=Kind.PROGRESS_NOTE, text=text):
-                self._line("note", text, "dim")
-            case events.Warned(text=text):
-                self._line("warning", text, "yellow")
-            case events.Narrowed(tools=tools):
-                self._line("ladder", f"no progress: offered are {', '.join(tools)}", "yellow")
-            case events.ModeChanged(mode=mode):
-                self._line("ladder", f"no progress: {mode} from now on", "yellow")
-            case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
-                why = ", as it may have run already" if in_doubt else f": {problem}" if problem else ""
-                self._line("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")
-            case events.MessageAdded():
-                pass  # replies, results and nudges are shown as they come
-            case events.SummaryAsked(messages=messages):
-                self._line("summary", f"asked for, of the first {messages} messages", "magenta")
+                self.running = calls
+            case events.ToolsReturned():
+                self.running = ()
+            case events.SummaryAsked():
                 self._wait()
-            case events.SummaryFailed(problem=problem):
+            case (
+                events.ModelReplied()
+                | events.SummaryFailed()
+                | events.FellBack()
+                | events.Compacted()
+                | events.Finished()
+                | events.Halted()
+            ):
                 self._thinking.stop()
-                self._line("summary", f"not used: {problem}", "yellow")
-            case events.FellBack(reason=reason):
-                self._thinking.stop()
-                self._line("mode", f"prompted from now on: {reason}", "yellow")
-            case events.Compacted(compaction=cut):
-                self._thinking.stop()
-                self._line("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
-            case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
-                # A little is lost at many a turn and costs next to nothing.
-                if lost > (kept + lost) // 4:
-                    self._line("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})", "dim")
-            case events.Finished(outcome=outcome):
-                self._line("done", ending(outcome), "bold green")
-            case events.Halted(halt=halt):
-                self._thinking.stop()
-                self._line("halted", explain(halt), "bold red")
             case _:
-                assert_never(event)
+                pass
 
     def _wait(self) -> None:
         if self._live:
@@ -125,30 +105,7 @@ class View:
         self.turns = event.turn
         room = f" of {event.context_tokens:,}" if event.context_tokens else ""
         facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
-        self._console.print(Text(f"turn {event.turn}", style="bold").append(facts, style="dim"))
+        heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
+        self._console.print(heading, soft_wrap=not self._console.is_terminal)
         self._thinking.update(Text(THINKING, style="dim"))
         self._wait()
-
-    def _reply(self, reply: Reply) -> None:
-        if reply.reasoning.strip():
-            self._line("thought", reply.reasoning, "dim italic")
-        if reply.text.strip():
-            self._line("said", reply.text, "dim")
-        for call in reply.calls:
-            self._line("called", f"{call.name} {call.arguments}", "dim")
-
-    def _line(self, label: str, text: str, style: str) -> None:
-        self._console.print(Text(f"{label:>9}  ", style="dim").append(printable(text), style=style), soft_wrap=True)
-
-
-def printable(text: str) -> str:
-    """The text on one line, cut to size, without what could steer a terminal: it comes from a model or a tool."""
-    flat = " ".join(text.split())
-    safe = "".join(c if c.isprintable() else "�" for c in flat[:WIDTH])
-    return safe if len(flat) <= WIDTH else f"{safe}… ({len(flat) - WIDTH} more)"
-
-
-def provenance(call: ToolCall) -> str:
-    """How a call was found, where it was not simply given."""
-    notes = (*(() if call.origin in {"native", "prompted"} else (f"rescued: {call.origin}",)), *call.repairs)
-    return f"   [{'; '.join(notes)}]" if notes else ""

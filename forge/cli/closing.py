@@ -1,0 +1,52 @@
+"""What is said when a run is over: its model calls, its journal, calls whose outcome is unknown, how to go on."""
+
+import argparse
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.text import Text
+
+from forge.cli.flags import add_backend
+from forge.cli.options import redact_of
+from forge.cli.parser import Parser
+from forge.cli.plain import printable
+from forge.loop import Halted
+from stages.batch import digest
+from stages.halt import BackendFailed, Cancelled
+from stages.message import Assistant, ToolCall
+from stages.state import State
+
+
+def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
+    """The last lines of a run; `halted` is None for one that reached its goal."""
+    where = f" Journal: {journal}" if journal.exists() else ""
+    calls = "1 model call" if turns == 1 else f"{turns} model calls"
+    if halted is not None:
+        yield from (Text(line, style="yellow") for line in unknown_lines(unknown(halted.state)))
+    yield Text(f"{calls}.{where}", style="dim")
+    if halted is not None and isinstance(halted.halt, Cancelled | BackendFailed) and where:
+        yield Text(going_on(journal, options))
+
+
+def going_on(journal: Path, options: argparse.Namespace) -> str:
+    """How a run that was cut short goes on: the whole command, with every option that the run was given."""
+    if redact_of(options).kinds():
+        return "It cannot be gone on with: its journal is redacted."
+    backend = Parser()
+    add_backend(backend)
+    workflow = getattr(options, "workflow", "demo")
+    command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
+    return f"To go on with it: {command}"
+
+
+def unknown(state: State) -> list[ToolCall]:
+    """The calls that were begun, and nobody knows whether they took effect."""
+    calls = (call for message in state.history if isinstance(message, Assistant) for call in message.calls)
+    return [*{mark: call for call in calls if (mark := digest(call)) in state.ledger.in_doubt}.values()]
+
+
+def unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
+    """A sentence for each of them."""
+    for call in calls:
+        yield f"Outcome unknown: {call.name} {printable(call.arguments)} was begun and may have taken effect."

@@ -1,0 +1,86 @@
+"""An argument parser whose refusals suggest what was meant, and which can write its options back as words."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from forge.suggest import did_you_mean
+
+Command = Callable[[argparse.Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that says what may have been meant. Arguments that it does not know are always refused."""
+
+    _words: Sequence[str] = ()
+
+    def parse_known_args(  # type: ignore[override]  # the namespace is always our own
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """The options and no leftovers; argparse would tell of those in the words of the parser above this one."""
+        self._words = sys.argv[1:] if args is None else args
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, []
+
+    def error(self, message: str) -> NoReturn:
+        """End with code 2 and a sentence; without a command, with all the help there is."""
+        if not self._words:
+            self.print_help(sys.stderr)
+        meant = self._meant()
+        self.exit(2, f"{self.prog}: {message}{meant and '.'}{meant}\nTry: {self.prog} --help\n")
+
+    def words(self, options: argparse.Namespace) -> list[str]:
+        """The options of this parser that are not at their defaults, as they are written on a command line."""
+        found = ((a, getattr(options, a.dest, a.default)) for a in self._actions if a.option_strings)
+        return [word for action, value in found for word in _written(action, value)]
+
+    def _meant(self) -> str:
+        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        names = (word.partition("=")[0] for word in self._words if word.startswith("--"))
+        wrong = (name for name in names if not any(option.startswith(name) for option in known))
+        return "".join(dict.fromkeys(did_you_mean(name, known) for name in wrong))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        meant = did_you_mean(str(value), known)
+        what = "command" if action.nargs == argparse.PARSER else "choice"
+        raise argparse.ArgumentError(action, f"there is no {what} {value!r}; there are: {', '.join(known)}.{meant}")
+
+
+class Version(argparse.Action):
+    """Prints the version and ends; it is looked up only then, which takes longer than all the parsing."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """End with the version."""
+        from importlib.metadata import version  # noqa: PLC0415
+
+        print(version("forge-toolcalls"))
+        parser.exit()
+
+
+def _written(action: argparse.Action, value: object) -> list[str]:
+    """An option as words; none where it says what it would without."""
+    if value == action.default:
+        return []
+    name = action.option_strings[0]
+    if action.nargs == 0:
+        return [name]
+    values = [str(one) for one in (value if isinstance(value, list) else [value])]
+    pairs = ([f"{name}={one}"] if one.startswith("-") else [name, one] for one in values)
+    return [word for pair in pairs for word in pair]
+
+
+def command_of(module: str, name: str) -> Command:
+    """The command that this function of that module is; imported when it is run, for others need not wait for it."""
+
+    def run(options: argparse.Namespace) -> int:
+        command: Command = getattr(import_module(module), name)
+        return command(options)
+
+    return run

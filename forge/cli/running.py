@@ -1,0 +1,74 @@
+"""A run in the terminal: the backend reached, each turn shown, the signals heard, the end told."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+from returns.result import Failure, Result
+from rich.console import Console
+from rich.text import Text
+
+from forge.backends import Backend, startable
+from forge.cli.closing import closing, going_on, unknown_lines
+from forge.cli.interrupt import Running, Stop, handling
+from forge.cli.options import backend_of
+from forge.cli.progress import downloading
+from forge.cli.view import View
+from forge.errors import ForgeError
+from forge.interpreters import Asker
+from forge.loop import Finished, Halted
+from forge.watching import Watching
+from forge.workflow import Workflow
+from stages.halt import Cancelled
+
+Begin = Callable[[Backend, Watching], Running]
+
+
+class Shown:
+    """A run of that workflow, recorded in that journal, by the options of the command."""
+
+    def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
+        self._workflow, self._journal, self._options = workflow, journal, options
+        self._console = Console(highlight=False)
+        self._view = View(self._console)
+
+    def run(self, title: Text, begin: Begin, ask: Asker) -> int:
+        """Show the run from its title to its last line; the exit code."""
+        with downloading(self._console) as progress:
+            backend = backend_of(self._options, progress)
+            self._console.print(title, soft_wrap=True)
+            watching: Watching = {"observer": self._view, "ask": ask}
+            if self._console.is_terminal:
+                watching["on_chunk"] = self._view.grow
+            stop = Stop(self._view.stopping, self._last_words)
+            with handling(stop):
+                result = self._result(partial(begin, backend), watching, stop)
+        halted = result.failure() if isinstance(result, Failure) else None
+        for line in closing(halted, self._view.turns, self._journal, self._options):
+            self._console.print(line, soft_wrap=True)
+        if halted is None:
+            return 0
+        return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
+
+    def _result(self, begin: Callable[[Watching], Running], watching: Watching, stop: Stop) -> Result[Finished, Halted]:
+        # A download and a server that starts say themselves how far they are.
+        asks = self._options.backend != "local" and not startable(self._options.backend)
+        try:
+            with self._view.connecting(self._options.backend) if asks else nullcontext():
+                return asyncio.run(stop.run(begin, watching))
+        except ForgeError:
+            if self._view.turns and self._journal.exists():
+                print(going_on(self._journal, self._options), file=sys.stderr)
+            raise
+
+    def _last_words(self) -> str:
+        """What is said of a run that is aborted: what may have happened, and how to go on."""
+        specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
+        begun = unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
+        on = (going_on(self._journal, self._options),) if self._journal.exists() else ()
+        cursor = "\x1b[?25h" if self._console.is_terminal else ""
+        return "\n".join((f"{cursor}\naborted", *begun, *on, ""))

@@ -1,0 +1,188 @@
+"""Ctrl-C and SIGTERM, at every moment of a run: the exit code, no traceback, what is unknown, how to go on."""
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from forge.interpreters.recorded import read_journal
+from tests.serving import JsonHandler
+
+FLOW = '''
+import asyncio, threading
+from forge import Workflow, tool
+
+@tool
+async def pay(amount: int) -> str:
+    """Pay, and hang."""
+    print("paying", flush=True)
+    HANG
+    return "paid"
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "ok"
+
+workflow = Workflow("till", tools=[pay, finish], terminal_tool="finish", system_prompt="{tone}")
+'''
+STUBBORN = """while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass"""
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+class Model(JsonHandler):
+    """Pays first, and finishes once it was answered; below /silent it never answers."""
+
+    def post(self, asked: dict[str, list[dict[str, object]]]) -> None:
+        if self.path.startswith("/silent"):
+            self.rfile.read(1)  # until the client is gone
+            return
+        answered = any(message["role"] == "tool" for message in asked["messages"])
+        name, arguments = ("finish", "{}") if answered else ("pay", '{"amount": 5}')
+        made = {"id": "x", "type": "function", "function": {"name": name, "arguments": arguments}}
+        said = {"role": "assistant", "content": None, "tool_calls": [made]}
+        self.tell(200, {"choices": [{"message": said, "finish_reason": "tool_calls"}]})
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@contextmanager
+def running(tmp_path: Path, hang: str, backend: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """`forge run` of the workflow whose tool hangs in that way."""
+    (tmp_path / "flow.py").write_text(FLOW.replace("HANG", hang))
+    command = [sys.executable, "-m", "forge", "run", "flow.py", "Go.", "--backend", backend, "--mode", "native"]
+    journal = ["--journal", "run.jsonl", "--var", "tone=dry"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*command, *journal, *options], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as process:
+        yield process
+
+
+def until(process: subprocess.Popen[str], words: str) -> None:
+    """Read what it prints up to a line with those words."""
+    assert process.stdout is not None
+    for line in iter(process.stdout.readline, ""):
+        if words in line:
+            return
+    raise AssertionError(f"it ended without {words!r}")
+
+
+def resume_line(told: str) -> list[str]:
+    (line,) = (line for line in told.splitlines() if line.startswith("To go on with it: "))
+    return shlex.split(line.removeprefix("To go on with it: "))
+
+
+@BOTH
+def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
+    tmp_path: Path, model: str, number: int
+) -> None:
+    options = ("--seed", "7", "--temperature", "0.5", "--max-tokens", "99", "--context", "9000", "--no-probe")
+    with running(tmp_path, "await asyncio.Event().wait()", model, *options) as process:
+        until(process, "paying")
+        process.send_signal(number)
+        told, errors = process.communicate()
+    assert (process.returncode, errors) == (128 + number, "")
+    assert "halted  cancelled after 1 model calls" in told
+    assert 'Outcome unknown: pay {"amount":5} was begun and may have taken effect.' in told
+    command = resume_line(told)
+    assert command[:6] == ["forge", "resume", "flow.py", "run.jsonl", "--backend", model]
+    assert sorted(command[6:]) == sorted(("--mode", "native", *options))
+    (tmp_path / "flow.py").write_text(FLOW.replace("HANG", ""))
+    again = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "done  finish returned" in again.stdout
+
+
+@BOTH
+def test_while_the_model_is_silent(tmp_path: Path, model: str, number: int) -> None:
+    with running(tmp_path, "", f"{model}/silent", "--no-probe") as process:
+        until(process, "turn 1")
+        process.send_signal(number)
+        told, _ = process.communicate()
+    assert process.returncode == 128 + number
+    assert "halted  cancelled after 1 model calls" in told
+    assert "Outcome unknown" not in told
+    assert len(read_journal(tmp_path / "run.jsonl").entries) == 0
+
+
+def test_while_the_server_is_asked_what_it_is(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        backend = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with running(tmp_path, "", backend) as process:
+            asked, _ = silent.accept()
+            with asked:
+                process.send_signal(signal.SIGINT)
+                told, _ = process.communicate()
+    assert process.returncode == 130
+    assert "halted  cancelled after 0 model calls" in told
+    assert "To go on with it" not in told
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+@pytest.mark.parametrize("hang", [STUBBORN, "threading.Event().wait()"], ids=["stubborn", "blocks the loop"])
+def test_the_second_aborts_at_once(tmp_path: Path, model: str, hang: str) -> None:
+    with running(tmp_path, hang, model, "--seed", "7") as process:
+        until(process, "paying")
+        while process.poll() is None:  # two that come together may be heard as one
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                continue
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert errors.split()[:1] == ["aborted"]
+    assert 'Outcome unknown: pay {"amount":5} was begun' in errors
+    assert resume_line(errors)[-2:] == ["--seed", "7"]
+
+
+KILLED = "import os, signal; os.kill(os.getpid(), signal.{name})\n"
+
+
+@BOTH
+def test_while_the_program_starts_there_is_no_traceback(tmp_path: Path, number: int) -> None:
+    (tmp_path / "forge").mkdir()
+    (tmp_path / "forge" / "__init__.py").write_text(KILLED.format(name=signal.Signals(number).name))
+    code = "from forge_program import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+
+
+@BOTH
+def test_while_the_workflow_is_imported_there_is_no_traceback(tmp_path: Path, number: int) -> None:
+    (tmp_path / "flow.py").write_text(KILLED.format(name=signal.Signals(number).name))
+    command = [sys.executable, "-m", "forge", "run", "flow.py", "Go.", "--backend", "local"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+
+
+def test_a_program_that_was_started_with_ctrl_c_switched_off_leaves_it_so(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(KILLED.format(name="SIGINT"))
+    command = [sys.executable, "-m", "forge", "run", "flow.py", "Go.", "--backend", "local"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=os.environ)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done.returncode == 2
+    assert "has no workflow" in done.stderr
