@@ -14,6 +14,7 @@ from returns.result import Failure, Result, Success
 
 from forge.errors import ForgeError, PipelineError
 from forge.interpreters import Interpreter
+from forge.interpreters.patience import leave
 from stages import events
 from stages.batch import waiting
 from stages.deliver import deliver, interrupt
@@ -139,6 +140,7 @@ async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome
         cancelled.cancel()
         performing.cancel()
         await asyncio.wait({performing, cancelled}, timeout=GRACE)
+        leave(performing)
     return performing.result() if performing.done() and not performing.cancelled() else None
 
 

@@ -12,13 +12,15 @@ from typing import Self
 from msgspec import Raw, Struct
 
 from forge.errors import ForgeError
+from forge.interpreters.patience import Overdue, Patience
 from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.parameters import IdempotencyKey, keyed
 from forge.signature import Convert, converter
+from stages import nudges
 from stages.calculated import worked_out
 from stages.doubt import idempotency_key
-from stages.effect import CallResult, Execute, Failed, Results
+from stages.effect import CallResult, Execute, Failed, InDoubt, Results
 from stages.events import ToolProgressed
 from stages.message import ToolCall
 from stages.tool import ToolSpec
@@ -50,7 +52,7 @@ class Tools:
 
     async def _run(self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None]) -> CallResult:
         tool = self._tools[call.name]
-        patience = _Patience(tool.spec) if tool.limited else None
+        patience = Patience(tool.spec) if tool.limited else None
 
         def hear(value: object) -> None:
             if patience is not None:
@@ -58,16 +60,11 @@ class Tools:
             heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, PROGRESS_LIMIT)))
 
         try:
-            if patience is None:
-                value = await tool.call(call, run, hear)
-            else:
-                async with patience.limit:
-                    value = await tool.call(call, run, hear)
+            running = tool.call(call, run, hear)
+            value = await (running if patience is None else patience.bound(running))
             return succeeded(call.id, value, tool.spec.result_limit)
-        except TimeoutError as error:
-            if patience is None or not patience.limit.expired():
-                return failed(call.id, error, tool.spec.result_limit)
-            return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {patience.why(tool.is_async)}")
+        except Overdue as overdue:
+            return _overdue(call, tool, overdue)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -78,36 +75,14 @@ class Tools:
             return failed(call.id, error, tool.spec.result_limit)
 
 
-class _Patience:
-    """How long a call may take: in all, and between two signs of life. `limit` is the context in which it runs."""
-
-    def __init__(self, spec: ToolSpec) -> None:
-        self._spec = spec
-        self._now = asyncio.get_running_loop().time
-        self._end = None if spec.timeout is None else self._now() + spec.timeout
-        self.limit = asyncio.timeout_at(self._next())
-
-    def _next(self) -> float | None:
-        """When it is over, if nothing more is heard."""
-        if self._spec.idle_timeout is None:
-            return self._end
-        silent = self._now() + self._spec.idle_timeout
-        return silent if self._end is None else min(silent, self._end)
-
-    def renew(self) -> None:
-        """There was a sign of life."""
-        if self._spec.idle_timeout is not None and not self.limit.expired():
-            self.limit.reschedule(self._next())
-
-    def why(self, stopped: bool) -> str:
-        """What became of a call that took too long. `stopped`: it could be."""
-        over = self._end is not None and self.limit.when() == self._end
-        took = (
-            f"took longer than its {self._spec.timeout} seconds"
-            if over
-            else (f"gave no sign of life for {self._spec.idle_timeout} seconds")
-        )
-        return took if stopped else f"{took}; it cannot be stopped and may still be running"
+def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | InDoubt:
+    """What becomes of a call that took too long: an error, or an unknown outcome where a write could not be stopped."""
+    if overdue.stopped and tool.is_async:
+        return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {overdue}")
+    why = f"{overdue}; it cannot be stopped and may still be running"
+    if tool.spec.retriable:
+        return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
+    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
 
 
 class _Prepared(Struct, frozen=True):

@@ -5,7 +5,9 @@ import datetime as dt
 import functools
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import pytest
@@ -304,17 +306,66 @@ def test_signs_of_life_keep_a_slow_tool_going_and_silence_ends_it() -> None:
     assert heard == ["still here"] * 3
 
 
-def test_a_sync_tool_that_hangs_holds_up_neither_the_run_nor_the_loop_s_end() -> None:
+@pytest.mark.parametrize("effect", ["read", "write"])
+def test_a_sync_tool_that_hangs_holds_up_neither_the_run_nor_the_loop_s_end(effect: Literal["read", "write"]) -> None:
     never = threading.Event()
 
-    @tool(timeout=0.01)
+    @tool(timeout=0.01, effect=effect)
     def hang() -> None:
         """Hang."""
         never.wait()
 
     shown, _ = run_once(hang, script=[call("hang")])
-    assert shown[0].endswith("hang took longer than its 0.01 seconds; it cannot be stopped and may still be running")
     never.set()
+    why = "took longer than its 0.01 seconds; it cannot be stopped and may still be running"
+    error, unknown = f"[ToolError] TimeoutError: hang {why}", f"[InDoubt] hang was begun, but it {why}: nobody knows"
+    assert shown[0].startswith(error if effect == "read" else unknown)
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+@pytest.mark.parametrize("limit", ["timeout", "idle_timeout"])
+def test_a_tool_that_ignores_cancellation_is_left_behind_when_its_time_is_over(
+    effect: Literal["read", "write"], limit: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither the run waits for it, nor `asyncio.run` at its end, which waits for every task that it knows of."""
+    monkeypatch.setattr("forge.interpreters.patience.GRACE", 0.01)
+
+    limited = tool(effect=effect, timeout=0.01) if limit == "timeout" else tool(effect=effect, idle_timeout=0.01)
+
+    @limited
+    async def stubborn() -> None:
+        """Go on, whatever is said."""
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    shown, _ = run_once(stubborn, script=[call("stubborn")])
+    assert ("TimeoutError" in shown[0]) is (effect == "read")
+    assert ("[InDoubt] stubborn was begun" in shown[0]) is (effect == "write")
+    assert "stubborn" in caplog.text
+    assert "does not let itself be cancelled" in caplog.text
+
+
+def test_a_tool_that_answers_while_it_is_being_stopped_has_answered() -> None:
+    @tool(timeout=0.01)
+    async def late() -> str:
+        """Answer in the end."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "saved"
+        return ""
+
+    assert run_once(late, script=[call("late")])[0] == ["saved"]
+
+
+def test_a_tool_s_own_time_out_is_its_own_error() -> None:
+    @tool(timeout=30)
+    async def ask() -> None:
+        """Ask somebody else."""
+        raise TimeoutError("the bank did not answer")
+
+    assert run_once(ask, script=[call("ask")])[0] == ["[ToolError] TimeoutError: the bank did not answer"]
 
 
 def test_a_sync_generator_that_took_too_long_is_closed_at_its_next_value() -> None:
