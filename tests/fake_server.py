@@ -1,9 +1,10 @@
 """A program that is started like llama-server, and misbehaves as the environment variable FAKE says.
 
-`good`; `dies`; `leaks` its key and dies; `asks` which of the names in FAKE_FILE it was given, and dies; `never` ready,
-and connected to the port in FAKE_FILE meanwhile; `loading` until the file in FAKE_FILE exists; `other`, which serves
-another model than it was asked for; `deaf`: it ignores SIGTERM; `stubborn`: the same, and it has a worker that does so
-too, whose port it writes into FAKE_FILE.
+`good`; `dies`; `illegal`: it dies as on a processor that lacks an instruction, `later`: at its first request; `leaks`
+its key and dies; `asks` which of the names in FAKE_FILE it was given, and dies; `never` ready, and connected to the
+port in FAKE_FILE meanwhile; `loading` until the file in FAKE_FILE exists; `other`, which serves another model than it
+was asked for; `deaf`: it ignores SIGTERM; `stubborn`: the same, and it has a worker that does so too, whose port it
+writes into FAKE_FILE.
 """
 
 import json
@@ -42,6 +43,8 @@ class Handler(BaseHTTPRequestHandler):
         return self.reply(200 if self.path in known else 404, known.get(self.path, {}))
 
     def do_POST(self) -> None:
+        if HOW == "later":
+            os.kill(os.getpid(), signal.SIGILL)
         self.rfile.read(int(self.headers["content-length"]))
         if self.path != "/v1/chat/completions":
             return self.reply(404, {})
@@ -76,6 +79,8 @@ def main() -> int:
         case "dies":
             print("E load: failed to open GGUF file", file=sys.stderr)
             return 3
+        case "illegal":
+            os.kill(os.getpid(), signal.SIGILL)
         case "leaks":
             print(f"my key is {os.environ['LLAMA_API_KEY']}, my token {os.environ['HF_TOKEN']}")
             return 1

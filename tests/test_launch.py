@@ -141,16 +141,23 @@ def test_a_model_that_is_not_there_is_refused_before_anything_starts(program: st
         (1, "llama_init_from_model: quantized V cache requires flash_attn to be enabled", "flash_attention='on'"),
         (127, "error while loading shared libraries: libcuda.so.1: No such file or directory", "library"),
         (137, "", "memory ran out"),
-        (132, "", "newer processor"),
+        (
+            132,
+            "",
+            "newer processor than this. Take a build for this machine, or run the model inside forge: --backend local",
+        ),
+        (132, "404 does not exist", "newer processor"),
+        (0xC000001D, "", "--backend local"),
         (9, "something new", ""),
     ],
 )
 def test_a_death_is_explained(code: int, line: str, hint: str) -> None:
     said = explain("llama-server", code, [line] if line else [], "/the.log")
-    assert said.startswith(f"llama-server ended with exit code {code} before it was ready. ")
+    signal = {132: " (SIGILL)", 137: " (SIGKILL)"}.get(code, "")
+    assert said.startswith(f"llama-server ended with exit code {code}{signal} before it was ready. ")
     assert hint in said
     assert f"  | {line or '(nothing)'}" in said
-    assert said.endswith("Its log: /the.log")
+    assert "\nIts log: /the.log\n" in said
 
 
 def test_secrets_are_masked_the_longer_one_first() -> None:

@@ -17,12 +17,14 @@ from forge import run_sync
 from forge.backends import Server, named, setup_backend
 from forge.backends.budget import BudgetMode, ResolvedBudget
 from forge.backends.launch import Launch
-from forge.backends.process import log_folder
+from forge.backends.process import Process, log_folder
 from forge.backends.ready import Loading, free_port
 from forge.backends.server_manager import ServerManager
 from forge.backends.setup import AttachedOllama
 from forge.errors import BackendError, DefinitionError, ForgeError
+from forge.watching import Watching
 from stages.halt import BackendFailed
+from stages.retry import Tries
 from tests.flows import Desk
 from tests.serving import JsonHandler
 
@@ -37,10 +39,11 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def installed(folder: Path) -> str:
-    """The fake program, executable."""
+def installed(folder: Path, how: str = "good") -> str:
+    """The fake program, executable; the environment says how it behaves, if it says anything."""
     program = folder / "llama-server"
-    program.write_text(f"#!{sys.executable}\nimport runpy\nrunpy.run_path({str(FAKE)!r}, run_name='__main__')\n")
+    before = f"import os, runpy\nos.environ.setdefault('FAKE', {how!r})\n"
+    program.write_text(f"#!{sys.executable}\n{before}runpy.run_path({str(FAKE)!r}, run_name='__main__')\n")
     program.chmod(0o755)
     return str(program)
 
@@ -219,6 +222,36 @@ def test_one_that_dies_is_quoted_with_its_exit_code_and_a_hint(make: Make, tmp_p
     assert log.is_relative_to(tmp_path)
 
 
+def test_one_built_for_another_processor_is_told_as_such_with_a_way_out(make: Make) -> None:
+    said = failure(make("illegal"))
+    assert "llama-server ended with exit code 132 (SIGILL) before it was ready." in said
+    assert "newer processor" in said
+    assert "--backend local" in said
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_one_that_dies_at_a_request_is_told_as_one_that_died_not_as_one_that_was_never_there(
+    make: Make, *, streamed: bool
+) -> None:
+    def retry(_: Tries) -> float | None:
+        return 0.01 if running(manager) else None
+
+    manager = make("later", retry=retry)
+    watching: Watching = {"on_chunk": lambda _: None} if streamed else {}
+    halt = run_sync(Desk().workflow, "Go.", backend=manager, **watching).failure().halt
+    assert isinstance(halt, BackendFailed)
+    assert "llama-server ended with exit code 132 (SIGILL) while it was in use." in halt.fault.detail
+    (log,) = log_folder().iterdir()
+    assert f"Its log: {log}" in halt.fault.detail
+
+
+def running(manager: ServerManager) -> bool:
+    """Whether its process still runs: it is looked at as the next start would."""
+    owner = manager._now().owner
+    assert isinstance(owner, Process)
+    return owner.code is None
+
+
 def test_a_server_that_prints_its_secrets_is_quoted_without_them(make: Make) -> None:
     manager = make("leaks", api_key=KEY)
     said = failure(manager)
@@ -232,7 +265,7 @@ def test_a_server_gets_what_it_needs_and_no_key_of_anyone_else(make: Make, monke
     for name in (*kept[1:], *secret):
         monkeypatch.setenv(name, "C")
     said = failure(make("asks", " ".join((*secret, *kept))))
-    assert f"given: {' '.join(kept)}\n" in said
+    assert said.endswith(f"given: {' '.join(kept)}")
 
 
 def test_one_that_is_never_ready_is_given_up_and_stopped(make: Make) -> None:
@@ -436,18 +469,30 @@ def test_budgets_that_contradict_themselves_are_refused(make: Make, options: dic
         make(**options)
 
 
-def test_the_command_line_starts_one_and_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flow = tmp_path / "flow.py"
+def commanded(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> "subprocess.CompletedProcess[str]":
+    flow = folder / "flow.py"
     flow.write_text(
         "from forge import Workflow, tool\n@tool\ndef end() -> str:\n    '''End.'''\n    return 'ok'\n"
         "workflow = Workflow('w', tools=[end], terminal_tool='end')\n"
     )
-    program = installed(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    words = ["run", str(flow), "Go.", "--backend", f"llama-server:{gguf(tmp_path)}", "--journal", str(tmp_path / "j")]
-    done = subprocess.run([sys.executable, "-m", "forge", *words], capture_output=True, text=True, check=False)
+    installed(folder, how)
+    monkeypatch.setenv("PATH", str(folder))
+    words = ["run", str(flow), "Go.", "--backend", f"llama-server:{gguf(folder)}", "--journal", str(folder / "j")]
+    return subprocess.run([sys.executable, "-m", "forge", *words], capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_says_all_of_why_a_server_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = commanded(tmp_path, monkeypatch, "illegal")
+    assert done.returncode == 1
+    (log,) = log_folder().iterdir()
+    for word in ("exit code 132", "newer processor", "--backend local", str(log), f"| loading {tmp_path}/model.gguf"):
+        assert word in done.stdout
+    assert "more)" not in done.stdout, "cut off"
+
+
+def test_the_command_line_starts_one_and_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = commanded(tmp_path, monkeypatch, "good")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert Path(program).exists()
     (log,) = log_folder().iterdir()
     assert f"loading {tmp_path}/model.gguf" in log.read_text()
 

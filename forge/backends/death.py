@@ -1,6 +1,7 @@
-"""Why a server did not start: its exit code and last lines, and what usually helps."""
+"""Why a server ended: its exit code and last lines, and what usually helps."""
 
 import re
+import signal
 from collections.abc import Iterable, Sequence
 
 MEMORY = (
@@ -27,9 +28,14 @@ HINTS = (
 )
 """What the last lines say, and what that usually means; the first that fits counts."""
 
+PROCESSOR = (
+    "The server was built for a newer processor than this. Take a build for this machine, or run the model inside "
+    "forge: --backend local, in Python forge.backends.Local(…)."
+)
 BY_CODE = {
     127: "The program, or a library of it, was not found.",
-    132: "The server was built for a newer processor than this.",
+    132: PROCESSOR,
+    0xC000001D: PROCESSOR,  # the same on Windows
     137: "Something killed it: often the system, because memory ran out.",
 }
 MASK = "***"
@@ -44,9 +50,21 @@ def masked(lines: Iterable[str], secrets: Iterable[str]) -> list[str]:
     return [pattern.sub(MASK, line) if pattern else line for line in lines]
 
 
-def explain(program: str, code: int, tail: Sequence[str], log: object) -> str:
-    """The sentence for a server that died while it started."""
+def explain(program: str, code: int, tail: Sequence[str], log: object, when: str = "before it was ready") -> str:
+    """What happened, what usually helps, where the log is, and its last lines; `code` as `Process.code` has it."""
     said = "\n".join(tail)
-    hint = next((hint for pattern, hint in HINTS if re.search(pattern, said)), BY_CODE.get(code, ""))
+    # A processor that lacks an instruction is certain, whatever words the last lines happen to have.
+    likely = (
+        "" if BY_CODE.get(code) is PROCESSOR else next((hint for words, hint in HINTS if re.search(words, said)), "")
+    )
+    hint = likely or BY_CODE.get(code, "")
     printed = "\n".join(f"  | {line}" for line in tail) or "  | (nothing)"
-    return f"{program} ended with exit code {code} before it was ready. {hint}\nIt said:\n{printed}\nIts log: {log}"
+    return f"{program} ended with exit code {code}{_signal(code)} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
+
+
+def _signal(code: int) -> str:
+    """The signal that an exit code stands for: ` (SIGILL)`."""
+    try:
+        return f" ({signal.Signals(code - 128).name})"
+    except ValueError:
+        return ""

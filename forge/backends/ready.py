@@ -55,7 +55,7 @@ async def until_ready(
                 printed = "\n".join(f"  | {line}" for line in masked(process.tail(), secrets))
                 raise BackendError(
                     f"{program} is not ready after {patience:.0f} seconds; it was stopped. If it only needs longer, "
-                    f"say load_timeout=…\nIt said:\n{printed}\nIts log: {process.log}"
+                    f"say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
             if now - told > QUIET:
                 told = now

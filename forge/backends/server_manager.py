@@ -21,6 +21,8 @@ from forge.backends.server import Options, Server
 from forge.backends.starting import Running, Starter
 from forge.connection import Connection
 from forge.errors import DefinitionError, ForgeError
+from forge.watcher import OnChunk
+from stages.effect import Replied, Send, Undelivered
 
 
 def log_loading(loading: Loading) -> None:
@@ -158,7 +160,26 @@ class ServerManager:
             else:
                 backend = Server(self.url, profile=program, model=self._now().found.models[0], **options)
             async with backend.connect() as connection:
-                yield connection
+                yield self._watched(connection)
+
+    def _watched(self, connection: Connection) -> Connection:
+        """The connection; a request that fails because our server has died says how it did."""
+        owner = self._now().owner
+        if not isinstance(owner, Process):
+            return connection
+
+        def told(outcome: Replied | Undelivered) -> Replied | Undelivered:
+            if isinstance(outcome, Replied) or not (why := self._starter.died(owner, self._launch.program)):
+                return outcome
+            return replace(outcome, fault=replace(outcome.fault, detail=why))
+
+        async def send(effect: Send) -> Replied | Undelivered:
+            return told(await connection.send(effect))
+
+        async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+            return told(await connection.told(on_chunk)(effect))
+
+        return replace(connection, send=send, stream=stream)
 
     async def _fitted(self) -> Launch:
         """The launch with the context that the machine bears, where that is forge's to say.

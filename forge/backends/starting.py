@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from forge.backends import models
 from forge.backends.client import client
+from forge.backends.death import explain, masked
 from forge.backends.download import Watch, fetched
 from forge.backends.environment import is_secret, needed
 from forge.backends.launch import HOST, Launch, Source, command
@@ -113,13 +114,22 @@ class Starter:
                 url,
                 patience=self._load_timeout,
                 tell=self._progress,
-                secrets=(self._api_key, *_secrets(self._environment), *_secrets(os.environ)),
+                secrets=self._secrets(),
             )
             found = await self._asked(url)
             if launch.program == "llama-server" and not serves(found, model):
                 raise BackendError(f"{url} is answered by {found}, not by the server that was started; try again")
             undo.pop_all()
         return Running(url, found, process)
+
+    def died(self, process: Process, program: str) -> str:
+        """What became of a server that was ready; empty while it runs."""
+        code = process.code
+        said = masked(process.tail(), self._secrets())
+        return "" if code is None else explain(program, code, said, process.log, "while it was in use")
+
+    def _secrets(self) -> tuple[str, ...]:
+        return (self._api_key, *_secrets(self._environment), *_secrets(os.environ))
 
     async def _asked(self, url: str) -> Occupant:
         headers = {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}

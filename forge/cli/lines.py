@@ -13,6 +13,8 @@ from stages.effect import Reply, Succeeded
 from stages.message import Kind, ToolCall
 
 SECONDARY = "dim"
+WHOLE = 4_000
+"""Characters of a line of what is not cut short; a server's own words are bounded before."""
 
 
 def rows(event: events.Event) -> Iterator[Row]:
@@ -33,7 +35,9 @@ def rows(event: events.Event) -> Iterator[Row]:
         case events.Finished(outcome=outcome):
             yield _row("done", ending(outcome), "bold green", "bold")
         case events.Halted(halt=halt):
-            yield _row("halted", explain(halt), "bold red", "bold")
+            # In its own lines and whole: why a run ended is what its reader came for.
+            for number, line in enumerate(explain(halt).splitlines()):
+                yield Row("" if number else "halted", printable(line, WHOLE), "" if number else "bold", "bold red")
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
             why = ", as it may have run already" if in_doubt else f": {problem}" if problem else ""
             yield _row("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")

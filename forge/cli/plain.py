@@ -8,11 +8,11 @@ WIDTH = 400
 """Characters of one thing that are shown."""
 
 
-def printable(text: str) -> str:
+def printable(text: str, width: int = WIDTH) -> str:
     """The text on one line, cut to size, without what could steer a terminal: it comes from a model or a tool."""
     flat = " ".join(text.split())
-    safe = "".join(c if c.isprintable() else "�" for c in flat[:WIDTH])
-    return safe if len(flat) <= WIDTH else f"{safe}… ({len(flat) - WIDTH} more)"
+    safe = "".join(c if c.isprintable() else "�" for c in flat[:width])
+    return safe if len(flat) <= width else f"{safe}… ({len(flat) - width} more)"
 
 
 SPELT = {"…": "...", "→": "->", "·": "-", "—": "-", "“": '"', "”": '"', "\u2019": "'"}
