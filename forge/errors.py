@@ -61,7 +61,11 @@ class BackendError(ForgeError):
 
 
 class InDoubtError(ForgeError):
-    """The call that would have ended the run was begun, and nobody knows whether it took effect."""
+    """The run needs a tool of which a call was begun, and nobody says whether it took effect."""
+
+
+class ApprovalError(ForgeError):
+    """A call needs a person's yes, and there is nobody to ask."""
 
 
 class WatcherError(ForgeError):
@@ -140,10 +144,16 @@ def explain(halt: Halt) -> str:
             tried = f" (tried {attempts} times)" if attempts > 1 else ""
             trouble = "cannot be reached" if fault.kind == "unreachable" else "gave no usable answer"
             return f"the model's server {trouble}{tried}: {fault.detail}"
-        case halts.EndInDoubt(tool=tool, arguments=arguments):
+        case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
             return (
-                f"{tool} {arguments} was begun before the run was cut short, and nobody knows whether it took effect. "
-                "Find out; if it did not, resume the run with in_doubt='ask' in the workflow, and say yes"
+                f"{tool} {arguments} was begun before the run was cut short, and nobody knows whether it took effect"
+                f"{f' ({reason})' if reason else ''}. Find out; then resume the run with somebody to ask (ask=…; in a "
+                "terminal, forge resume), who says whether it did"
+            )
+        case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):
+            return (
+                f"{tool} {arguments} needs a person's yes, and {reason}. Resume the run with somebody to ask (ask=…; "
+                "in a terminal, forge resume)"
             )
         case halts.Cancelled(turns=turns):
             return f"cancelled after {turns} model calls"
@@ -178,8 +188,10 @@ def _error_class(halt: Halt) -> type[ForgeError]:
             return ContextBudgetExceeded
         case halts.BackendFailed():
             return BackendError
-        case halts.EndInDoubt():
+        case halts.OutcomeUnknown():
             return InDoubtError
+        case halts.ApprovalNeeded():
+            return ApprovalError
         case halts.Cancelled():
             return WorkflowCancelledError
         case _:

@@ -20,7 +20,7 @@ from forge.turn import turn_of
 from forge.watching import Watching, interpreting, observing
 from forge.workflow import Workflow
 from stages import events, nudges
-from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Undelivered
+from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
 from stages.halt import BackendFailed
 from stages.state import Done
 
@@ -67,8 +67,9 @@ async def resume_journal(
 
 
 def _unanswered(journal: Journal) -> Journal:
-    """The journal, with the model call that it ends with still to be made if no reply came to it."""
-    if journal.pending is None and journal.entries and isinstance(journal.entries[-1].outcome, Undelivered):
+    """The journal, with the model call or the question that it ends with still to be asked if nobody answered it."""
+    last = journal.entries[-1].outcome if journal.entries else None
+    if journal.pending is None and isinstance(last, Undelivered | Unanswered):
         return replace(journal, entries=journal.entries[:-1], pending=journal.entries[-1].effect)
     return journal
 

@@ -78,7 +78,8 @@ class Workflow:
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
     `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
-    `in_doubt` is what is done about a call that a crash left in doubt: `report` it to the model, or `ask` a person.
+    `in_doubt` says when a person is asked about a call whose outcome is unknown: at once (`ask`), or before the next
+    call of its tool (`report`; at once, too, where the run cannot end without the tool).
 
     Made of them: `rules` (the core's form of it), `budget`, `named_guards`, `functions` and `checks` of arguments (both
     by tool name), `execute` (the interpreter that runs the functions). The stages of a turn are made in `forge.turn`.

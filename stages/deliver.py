@@ -5,7 +5,7 @@ from returns.result import Failure, Result, Success
 
 from stages import nudges
 from stages.batch import waiting, written
-from stages.doubt import doubts
+from stages.doubt import doubts, settled
 from stages.effect import (
     Approved,
     Ask,
@@ -19,10 +19,12 @@ from stages.effect import (
     Replied,
     Results,
     Send,
+    Settled,
+    Unanswered,
     Undelivered,
     Usage,
 )
-from stages.halt import BackendFailed, Halt
+from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.progress import digests
 from stages.state import Answered, Awaiting, Batch, Budget, Edited, Executed, Ledger, Ready, State
@@ -33,7 +35,8 @@ from stages.tokens import Report, calibrated
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
     """The state after the outcome, ready for the pipeline. `Undelivered` is the Halt `BackendFailed`, or no summary.
 
-    A refusal of tools is a turn in which the model was not reached: the next one writes them into the prompt.
+    `Unanswered` is the Halt `ApprovalNeeded`, or `OutcomeUnknown` where it was about a call in doubt. A refusal of
+    tools is a turn in which the model was not reached: the next one writes them into the prompt.
 
     An outcome that does not belong to what the state awaits is a mistake of the driver: ValueError.
     """
@@ -54,7 +57,12 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Undelivered() if isinstance(effect, Send):
             return _undelivered(state, phase, outcome)
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
-            return Success(state.to(_decided(phase.batch, effect, outcome)))
+            return Success(_decided(state, phase.batch, effect, outcome))
+        case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
+            ledger, batch = settled(state.ledger, phase.batch, effect, outcome)
+            return Success(replace(state, ledger=ledger, phase=Executed(batch=batch)))
+        case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
+            return Failure(_unanswered(effect, outcome.reason))
         case _:
             raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
 
@@ -178,10 +186,19 @@ def _later(budget: Budget, seconds: float) -> Budget:
     return budget if budget.seconds is None else replace(budget, seconds=max(0.0, budget.seconds - seconds))
 
 
-def _decided(batch: Batch, ask: Ask, decision: Approved | Rejected) -> Edited | Executed:
-    if isinstance(decision, Rejected):
-        reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt)
-        return Executed(batch=replace(batch, results=(*batch.results, NotRun(call_id=ask.call.id, reason=reason))))
-    if decision.edited is not None:
-        return Edited(batch=batch, ask=ask, arguments=decision.edited)
-    return Executed(batch=replace(batch, approved=(*batch.approved, ask.call.id)))
+def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected) -> State:
+    if isinstance(decision, Approved):
+        if decision.edited is not None:
+            return state.to(Edited(batch=batch, ask=ask, arguments=decision.edited))
+        return state.to(Executed(batch=replace(batch, approved=(*batch.approved, ask.call.id))))
+    reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
+    unrun = NotRun(call_id=ask.call.id, reason=reason)
+    remembered = state.note(rejected=(*state.ledger.rejected, ask.digest))
+    return remembered.to(Executed(batch=replace(batch, results=(*batch.results, unrun))))
+
+
+def _unanswered(ask: Ask, reason: str) -> Halt:
+    call, unsure = ask.call, ask.in_doubt
+    if unsure is None:
+        return ApprovalNeeded(tool=call.name, arguments=call.arguments, reason=reason)
+    return OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)

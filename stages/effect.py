@@ -51,13 +51,14 @@ class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
 class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
     """Ask a person whether this very call may run; `digest` binds the answer to it (D15).
 
-    `in_doubt`: it was begun before, and nobody knows whether it took effect; a yes makes it again. `problem`: what is
-    wrong with the arguments that it was approved with a moment ago; to answer so again is a no.
+    `in_doubt`: a call of the same tool, often this very one, that was begun before, and nobody knows whether it took
+    effect; who knows answers with `Settled`, and a yes runs this call all the same. `problem`: what is wrong with the
+    arguments that it was approved with a moment ago; to answer so again is a no.
     """
 
     call: ToolCall
     digest: str
-    in_doubt: bool = False
+    in_doubt: ToolCall | None = None
     problem: str = ""
 
 
@@ -212,10 +213,28 @@ class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
 
 
 class Rejected(Struct, frozen=True, kw_only=True, tag="rejected"):
-    """The call may not run, because of `reason`; nobody to ask, or no answer in time, counts as no (D15)."""
+    """The call may not run, because of `reason`."""
 
     digest: str
     reason: str
 
 
-Outcome = Replied | Undelivered | Results | Approved | Rejected
+class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
+    """Whether the call that `Ask.in_doubt` names took effect, and `result`, what it returned, if that is known.
+
+    If it did, the call that is asked about does not run. If not, it does, where nothing else is against it.
+    """
+
+    digest: str
+    happened: bool
+    result: str = ""
+
+
+class Unanswered(Struct, frozen=True, kw_only=True, tag="unanswered"):
+    """Nobody is there to ask, or nobody answered in time: the run ends, and asks again when it is resumed."""
+
+    digest: str
+    reason: str
+
+
+Outcome = Replied | Undelivered | Results | Approved | Rejected | Settled | Unanswered

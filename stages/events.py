@@ -33,13 +33,13 @@ class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person is asked about a call; `in_doubt`: about making it again, after one that may have succeeded.
+    """A person is asked about a call; `in_doubt`: one of the same tool, before it, that may have taken effect.
 
     `problem`: what is wrong with the arguments that they gave it.
     """
 
     call: ToolCall
-    in_doubt: bool = False
+    in_doubt: ToolCall | None = None
     problem: str = ""
 
 

@@ -13,14 +13,14 @@ from stages.batch import (
     without_terminal,
     written,
 )
-from stages.doubt import to_be_asked
+from stages.doubt import in_doubt, to_be_asked
 from stages.effect import Ask, Execute, Failed
-from stages.halt import EndInDoubt, Halt, ToolsFailing
+from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
 from stages.progress import advanced
 from stages.recall import RECALL, recalled
-from stages.rules import Rules
+from stages.rules import Rules, undecided
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 
 
@@ -50,7 +50,7 @@ def execute(rules: Rules) -> Stage:
 
     @on(Executed)
     def resume(state: State, phase: Executed) -> Result[State, Halt]:
-        return go_on(state, phase.batch if rules.in_doubt == "report" else to_be_asked(phase.batch))
+        return go_on(state, to_be_asked(phase.batch, _open(rules, state)) if state.ledger.in_doubt else phase.batch)
 
     def go_on(state: State, batch: Batch) -> Result[State, Halt]:
         batch = without_terminal(recalled(state, batch) if recalls else batch, specs)
@@ -66,21 +66,22 @@ def execute(rules: Rules) -> Stage:
 
 
 def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Specs) -> Awaiting:
-    doubtful, retriable = state.ledger.in_doubt, True
+    retriable = True
     for call in group:
         spec = specs.get(call.name)
-        unsure = bool(doubtful) and digest(call) in doubtful
+        unsure = in_doubt(spec, state.ledger) if spec is not None else None
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
             return Awaiting(effect=Ask(call=call, digest=digest(call), in_doubt=unsure), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable), batch=batch)
 
 
-def _end_in_doubt(state: State, batch: Batch, specs: Specs) -> ToolCall | None:
-    """The terminal call of the batch that nobody knows the outcome of."""
-    doubtful = state.ledger.in_doubt
-    ends = (call for call in batch.calls if (spec := specs.get(call.name)) and spec.effect == "terminal")
-    return next((call for call in ends if digest(call) in doubtful), None)
+def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
+    """The calls whose outcome is unknown, and that a person is to be asked about at once."""
+    if rules.in_doubt == "ask":
+        return state.ledger.in_doubt
+    needed = undecided(rules, state.ledger)
+    return () if needed is None else (needed,)
 
 
 def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Result[State, Halt]:
@@ -94,8 +95,6 @@ def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Resul
     if ended := finished(batch, specs):
         tool, result = ended
         return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
-    if state.ledger.in_doubt and (unsure := _end_in_doubt(state, batch, specs)):
-        return Failure(EndInDoubt(tool=unsure.name, arguments=unsure.arguments))
     if errors > max_errors:
         last = wrong[-1]
         name = next(call.name for call in batch.calls if call.id == last.call_id)

@@ -71,14 +71,24 @@ class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
     attempts: int
 
 
-class EndInDoubt(Struct, frozen=True, kw_only=True, tag="end_in_doubt"):
-    """The call that would have ended the run was begun before a crash: it may have taken effect, and nobody may say so.
+class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
+    """The run needs a tool of which this call was begun, and nobody says whether it took effect (D36).
 
-    A model cannot find that out; it would only make the call again.
+    A model cannot decide that; it would only make the call again.
     """
 
     tool: str
     arguments: str
+    call_id: str = ""
+    reason: str = ""
+
+
+class ApprovalNeeded(Struct, frozen=True, kw_only=True, tag="approval_needed"):
+    """The call needs a person's yes, and there is nobody to ask (D15)."""
+
+    tool: str
+    arguments: str
+    reason: str
 
 
 class Cancelled(Struct, frozen=True, kw_only=True, tag="cancelled"):
@@ -97,6 +107,7 @@ Halt = (
     | DeadEnd
     | CannotFit
     | BackendFailed
-    | EndInDoubt
+    | OutcomeUnknown
+    | ApprovalNeeded
     | Cancelled
 )

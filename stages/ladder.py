@@ -8,7 +8,7 @@ from typing import assert_never
 
 from stages.fresh import fresh, limited, one_text
 from stages.progress import circles, circling, stalled
-from stages.rules import Rules, Rung, TextMode, legal, names, pending
+from stages.rules import Rules, Rung, TextMode, legal, names, needed, pending
 from stages.simpler import simpler
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
@@ -64,15 +64,8 @@ def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) ->
 
 def _needed(rules: Rules) -> frozenset[str]:
     """What the run has to call, what it may have to call first, and what it could not call later."""
-    before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
-    for use in rules.order:
-        before[use.tool].update(use.after)
     bound = (use.tool for use in rules.order if use.at_least or use.at_step or use.before)
-    needed, new = set[str](), {*rules.required, *rules.terminal, *bound}
-    while new:
-        needed |= new
-        new = {name for tool in new for name in before.get(tool, ())} - needed
-    return frozenset(needed)
+    return needed(rules, (*rules.required, *rules.terminal, *bound))
 
 
 def demanded(rules: Rules, state: State) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from stages.effect import Usage
+from stages.message import ToolCall
 from stages.tokens import START, Report
 
 
@@ -116,5 +117,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     context_warned: float = 0.0
     """The highest context threshold that the prompt is over, and that the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
-    in_doubt: tuple[str, ...] = ()
-    """Digests of calls that were begun and may have taken effect: nobody makes them again unasked (D9)."""
+    in_doubt: tuple[ToolCall, ...] = ()
+    """Calls that were begun and may have taken effect: until somebody decides, their tools are not used (D36)."""
+    rejected: tuple[str, ...] = ()
+    """Digests of calls that a person said no to: nobody is asked about the very same again."""

@@ -68,6 +68,11 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     repairs: tuple[str, ...] = ()
 
 
+def call_id(number: int) -> str:
+    """Forge's own id of a run's n-th call, from 1 (seed)."""
+    return f"call_{number:09d}"
+
+
 class System(Struct, frozen=True, kw_only=True, gc=False, tag="system"):
     """The system prompt."""
 

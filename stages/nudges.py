@@ -116,6 +116,14 @@ def prerequisite(name: str, missing: Sequence[str], match: Sequence[str]) -> str
     return f"[PrereqError] You cannot call {name} yet. First call {listed(missing)}{same}; call {missing[0]} now."
 
 
+def needs_a_decision(name: str, needed: Sequence[str], allowed: Sequence[str]) -> str:
+    """For a call that needs others first which may not be made, as nobody knows what became of them."""
+    return (
+        f"[PrereqError] You cannot call {name} yet. It needs {listed(needed)}, and nobody knows whether that took "
+        f"effect: a person has to find out. You may call: {listed(allowed)}."
+    )
+
+
 def repeated(name: str, times: int, others: Sequence[str], values: Sequence[str] = ()) -> str:
     """For a call that was answered the same so many times; `others` may be called instead, `values` were not tried."""
     instead = [other for other in others if other != name]
@@ -243,6 +251,24 @@ def in_doubt(name: str, why: str) -> str:
 def doubtful(reason: str) -> str:
     """For the answer to such a call."""
     return f"[InDoubt] {reason}"
+
+
+def happened(result: str) -> str:
+    """For such a call, once a person has found out that it took effect; `result`: what it returned, if they know."""
+    return result or "It took effect, as a person has found out. Do not repeat it."
+
+
+def did_not_happen(name: str) -> str:
+    """For such a call, once a person has found out that it took no effect."""
+    return f"{name} took no effect, as a person has found out. Call it again if it is still needed."
+
+
+def happened_before(name: str, arguments: str) -> str:
+    """For a call of a tool of which an earlier one turned out to have taken effect."""
+    return (
+        f"{name} was not run, because a person has found out that an earlier call of it, {quote(arguments)}, took "
+        "effect. Call it again if it is still needed."
+    )
 
 
 def not_approved(name: str, why: str, *, in_doubt: bool) -> str:

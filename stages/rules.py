@@ -1,20 +1,24 @@
 """The rules of a workflow, and what is legal now: the one place that enforce, serialize and nudges ask."""
 
+from collections.abc import Iterable
 from typing import Literal, assert_never, get_args
 
 import msgspec
 from msgspec import Struct
 
+from stages.doubt import in_doubt
+from stages.message import ToolCall
 from stages.order import Use, lacking, obstacle
 from stages.state import Ledger
 from stages.tool import ToolEffect, ToolSpec
 
 InDoubtPolicy = Literal["report", "ask"]
-"""What is done about a call that was begun, and nobody knows whether it took effect: tell the model, or ask a person.
+"""When a person is asked about a call that was begun, and nobody knows whether it took effect.
 
-Told, the model goes on; making the very same call again takes a person's yes. A terminal call in doubt ends the run,
-and the user is told, as the model could do nothing but make it again. Nothing of this is for tools that only
-read, or are declared idempotent: their calls are made again.
+`ask`: before the model is asked again. `report`: the model is told, and goes on with other tools; the person is asked
+before the next call of that tool, whatever its arguments, and at once where the run cannot end without the tool. With
+nobody to ask, the run ends as `OutcomeUnknown`. Nothing of this is for tools that only read, or are declared
+idempotent: their calls are made again.
 """
 
 OnText = Literal["nudge", "accept"]
@@ -113,6 +117,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     max_calls: int = 32
     """So many calls of one reply are run, at most; the others are answered unrun."""
     in_doubt: InDoubtPolicy = "report"
+    """When a person is asked about a call whose outcome is unknown."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""
@@ -163,16 +168,43 @@ def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str,
 
 
 def legal(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
-    """The tools that may be called now: prerequisites met, terminal ones only when no step is pending, in order."""
+    """The tools that may be called now: prerequisites met, terminal ones only when no step is pending, in order.
+
+    None with a call whose outcome is unknown: a person decides about it first.
+    """
     waiting = bool(pending(rules, ledger))
     done = names(ledger) if rules.order else ()
     return tuple(
         tool
         for tool in rules.tools
         if not (waiting and tool.effect == "terminal")
+        and not in_doubt(tool, ledger)
         and not missing(tool, None, ledger)
         and obstacle(rules.order, done, tool.name) is None
     )
+
+
+def needed(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
+    """These tools, and all that has to succeed before them."""
+    before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
+    for use in rules.order:
+        before[use.tool].update(use.after)
+    found, new = set[str](), {*wanted}
+    while new:
+        found |= new
+        new = {name for tool in new for name in before.get(tool, ())} - found
+    return frozenset(found)
+
+
+def undecided(rules: Rules, ledger: Ledger) -> ToolCall | None:
+    """A call whose outcome is unknown, and without whose tool the run cannot end."""
+    unknown = tuple(call for tool in rules.tools if (call := in_doubt(tool, ledger)))
+    if not unknown:
+        return None
+    left = pending(rules, ledger)
+    ends = needed(rules, (*left, *rules.terminal)) - ({*completed(ledger)} - {*left})
+    stuck = rules.on_text != "accept" and not legal(rules, ledger)
+    return next((call for call in unknown if stuck or call.name in ends), None)
 
 
 def _values(arguments: str) -> dict[str, object]:

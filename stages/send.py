@@ -3,22 +3,28 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.effect import Send
-from stages.halt import BudgetSpent, DeadEnd, Halt, Spent
+from stages.batch import digest
+from stages.effect import Ask, Send
+from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
+from stages.message import call_id
 from stages.pipeline import Stage, on
-from stages.rules import Rules, completed, legal, pending
-from stages.state import Awaiting, Budget, Prepared, State
+from stages.rules import Rules, completed, legal, pending, undecided
+from stages.state import Awaiting, Batch, Budget, Prepared, State
 
 
 def send(rules: Rules) -> Stage:
     """Turn a Prepared state into one that awaits the model: every call costs one (D2).
 
-    Halts with `BudgetSpent`, or with `DeadEnd` where the rules of order allow no call.
+    A person is asked first, where a call's outcome is unknown and the run cannot go on without knowing it; who leaves
+    it open ends the run as `OutcomeUnknown`. Halts with `BudgetSpent` too, and with `DeadEnd` where the rules of order
+    allow no call.
     """
 
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> Result[State, Halt]:
         ledger = state.ledger
+        if ledger.in_doubt and (asking := _decision(rules, state)):
+            return asking
         if spent := _spent(ledger.budget):
             left = pending(rules, ledger)
             return Failure(BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left))
@@ -30,6 +36,22 @@ def send(rules: Rules) -> Stage:
         return Success(replace(state, ledger=paid, phase=asked))
 
     return stage
+
+
+def _decision(rules: Rules, state: State) -> Result[State, Halt] | None:
+    """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
+    ledger = state.ledger
+    needed = undecided(rules, ledger)
+    left_open = {call.id for call in ledger.in_doubt if digest(call) in ledger.rejected}
+    if needed is not None and needed.id in left_open:
+        return Failure(OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id))
+    asked = ledger.in_doubt if rules.in_doubt == "ask" else filter(None, (needed,))
+    unsure = next((call for call in asked if call.id not in left_open), None)
+    if unsure is None:
+        return None
+    again = replace(unsure, id=call_id(ledger.ids + 1))
+    ask = Ask(call=again, digest=digest(again), in_doubt=unsure)
+    return Success(state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(calls=(again,)))))
 
 
 def _spent(budget: Budget) -> Spent | None:

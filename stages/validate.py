@@ -11,7 +11,7 @@ from stages.calculated import check_of
 from stages.edits import refused
 from stages.effect import Reply
 from stages.halt import BadReplies, Halt, ToolsFailing
-from stages.message import Assistant, Kind, Message, Tool, ToolCall, User
+from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
 from stages.pipeline import Stage, on, pipeline
 from stages.reading import Judged, Reading, in_a_sentence, reader
 from stages.rescue import Family
@@ -99,11 +99,6 @@ def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
     if not reading.text.strip() and reading.damage is None:
         return nudges.empty(allowed)
     return nudges.bare_text(allowed, reading.damage)
-
-
-def call_id(number: int) -> str:
-    """Forge's own id of a run's n-th call, from 1 (seed)."""
-    return f"call_{number:09d}"
 
 
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:

@@ -12,10 +12,11 @@ from forge.cli.options import redact_of
 from forge.cli.parser import Parser
 from forge.cli.plain import printable
 from forge.loop import Halted
-from stages.batch import digest
-from stages.halt import BackendFailed, Cancelled
-from stages.message import Assistant, ToolCall
-from stages.state import State
+from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
+from stages.message import ToolCall
+
+RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
+"""The ends of a run that its journal can be gone on with from."""
 
 
 def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
@@ -23,9 +24,9 @@ def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.
     where = f" Journal: {journal}" if journal.exists() else ""
     calls = "1 model call" if turns == 1 else f"{turns} model calls"
     if halted is not None:
-        yield from (Text(line, style="yellow") for line in unknown_lines(unknown(halted.state)))
+        yield from (Text(line, style="yellow") for line in unknown_lines(halted.state.ledger.in_doubt))
     yield Text(f"{calls}.{where}", style="dim")
-    if halted is not None and isinstance(halted.halt, Cancelled | BackendFailed) and where:
+    if halted is not None and isinstance(halted.halt, RESUMABLE) and where:
         yield Text(going_on(journal, options))
 
 
@@ -38,12 +39,6 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
     return f"To go on with it: {command}"
-
-
-def unknown(state: State) -> list[ToolCall]:
-    """The calls that were begun, and nobody knows whether they took effect."""
-    calls = (call for message in state.history if isinstance(message, Assistant) for call in message.calls)
-    return [*{mark: call for call in calls if (mark := digest(call)) in state.ledger.in_doubt}.values()]
 
 
 def unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:

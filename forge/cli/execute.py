@@ -12,6 +12,7 @@ from rich.text import Text
 from forge.backends import Backend
 from forge.backends.process import state_folder
 from forge.cli import demo
+from forge.cli.approval import ask_person
 from forge.cli.interrupt import Running
 from forge.cli.load import load_workflow
 from forge.cli.options import redact_of
@@ -20,14 +21,12 @@ from forge.cli.running import Shown
 from forge.errors import ForgeError
 from forge.interpreters import Asker, nobody
 from forge.interpreters.recorded import read_journal
-from forge.interpreters.threads import in_thread, unheard
 from forge.interpreters.write_ahead import refuse_taken
 from forge.recovery import resume_journal
 from forge.run import run
 from forge.suggest import did_you_mean
 from forge.watching import Watching
 from forge.workflow import Workflow
-from stages.effect import Approved, Ask, Rejected
 
 
 def run_demo(options: argparse.Namespace) -> int:
@@ -79,20 +78,6 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
 
 def _asker() -> Asker:
     return ask_person if sys.stdin.isatty() else nobody
-
-
-async def ask_person(effect: Ask) -> Approved | Rejected:
-    """Whoever sits at the terminal decides; anything but yes is no."""
-    before = "it was begun before, and may have taken effect: " if effect.in_doubt else ""
-    before += f"these arguments are wrong: {printable(effect.problem)}; " if effect.problem else ""
-    question = f"     {before}may {effect.call.name} {printable(effect.call.arguments)} run? [y/N] "
-    try:
-        answer = await in_thread(lambda: input(question), unheard)
-    except EOFError:
-        answer = ""
-    if str(answer).strip().lower() in {"y", "yes"}:
-        return Approved(digest=effect.digest)
-    return Rejected(digest=effect.digest, reason="the user said no")
 
 
 def _journal() -> Path:

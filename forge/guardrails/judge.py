@@ -18,10 +18,9 @@ from stages.batch import waiting
 from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
 from stages.halt import Halt
-from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, is_nudge, sound
+from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge, sound
 from stages.pipeline import stuck
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
-from stages.validate import call_id
 
 VERSION: Final = 1
 """Of a checkpoint's JSON form; a reader refuses another."""

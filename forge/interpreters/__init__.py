@@ -3,17 +3,33 @@
 from collections.abc import Awaitable, Callable
 from typing import assert_never
 
-from stages.effect import Approved, Ask, Effect, Execute, Outcome, Rejected, Replied, Results, Send, Undelivered
+from stages.effect import (
+    Approved,
+    Ask,
+    Effect,
+    Execute,
+    Outcome,
+    Rejected,
+    Replied,
+    Results,
+    Send,
+    Settled,
+    Unanswered,
+    Undelivered,
+)
 
 Interpreter = Callable[[Effect], Awaitable[Outcome]]
 Sender = Callable[[Send], Awaitable[Replied | Undelivered]]
 Runner = Callable[[Execute], Awaitable[Results]]
-Asker = Callable[[Ask], Awaitable[Approved | Rejected]]
+Answer = Approved | Rejected | Settled | Unanswered
+"""What a person may say; `Settled` only where the outcome of a call is unknown."""
+
+Asker = Callable[[Ask], Awaitable[Answer]]
 
 
-async def nobody(ask: Ask) -> Rejected:
-    """The asker where there is nobody to ask: no (D15, fail-closed)."""
-    return Rejected(digest=ask.digest, reason="nobody is there to approve it")
+async def nobody(ask: Ask) -> Unanswered:
+    """The asker where there is nobody to ask: the run ends (D15, fail-closed)."""
+    return Unanswered(digest=ask.digest, reason="nobody is there to ask")
 
 
 def interpreter(send: Sender, execute: Runner, ask: Asker = nobody) -> Interpreter:

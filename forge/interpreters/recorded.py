@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from forge.errors import ForgeError
 from forge.setup import Setup
-from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Undelivered
+from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
 from stages.state import SCHEMA_VERSION, State
 
 VERSION = 2
@@ -134,8 +134,9 @@ def read_journal(path: str | PathLike[str]) -> Journal:
                 pending = _send(path, number, effect, last) if isinstance(effect, SentPart) else effect
                 if known is not None and pending != known:
                     raise JournalError(f"{path}, line {number}: {_STRANGE}")
-                if entries and isinstance(entries[-1].outcome, Undelivered) and entries[-1].effect == pending:
-                    entries.pop()  # it was sent again, once the server was back
+                again = bool(entries) and isinstance(entries[-1].outcome, Undelivered | Unanswered)
+                if again and entries[-1].effect == pending:
+                    entries.pop()  # it was asked again, once the server was back, or a person
                 last = pending.request if isinstance(pending, Send) else last
                 messages += len(last.messages)
             case Done(outcome=outcome), known if known is not None:

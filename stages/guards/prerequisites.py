@@ -1,13 +1,12 @@
 """Prerequisites: no call before the calls that it depends on have succeeded."""
 
-from collections.abc import Mapping
-
 from stages import nudges
+from stages.doubt import in_doubt
 from stages.halt import PrerequisitesSkipped
+from stages.ladder import offered
 from stages.message import Kind, ToolCall
 from stages.rules import Rules, missing
 from stages.state import State
-from stages.tool import ToolSpec
 from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 
 
@@ -31,14 +30,18 @@ def prerequisites(rules: Rules) -> Guard:
         return Block(
             kind=Kind.PREREQUISITE_NUDGE,
             counter="prerequisite_violations",
-            corrections=tuple(_correction(dependent, call, unmet.get(call.id, ())) for call in calls),
+            corrections=tuple(_correction(rules, state, call, unmet.get(call.id, ())) for call in calls),
         )
 
     return guard
 
 
-def _correction(dependent: Mapping[str, ToolSpec], call: ToolCall, unmet: tuple[str, ...]) -> Correction:
-    if not unmet:
+def _correction(rules: Rules, state: State, call: ToolCall, unmet: tuple[str, ...]) -> Correction:
+    tool = rules.tool(call.name)
+    if not unmet or tool is None:
         return Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
-    match = [p.match_arg for p in dependent[call.name].prerequisites if p.match_arg and p.tool in unmet]
+    if barred := [name for name in unmet if (spec := rules.tool(name)) and in_doubt(spec, state.ledger)]:
+        others = [other.name for other in offered(rules, state)]
+        return Correction(call_id=call.id, text=nudges.needs_a_decision(call.name, barred, others))
+    match = [p.match_arg for p in tool.prerequisites if p.match_arg and p.tool in unmet]
     return Correction(call_id=call.id, text=nudges.prerequisite(call.name, unmet, match))

@@ -20,6 +20,7 @@ from stages.effect import (
     Replied,
     Results,
     Send,
+    Settled,
     Succeeded,
     Unresolved,
 )
@@ -90,9 +91,11 @@ def outcomes(draw: st.DrawFn, awaiting: Awaiting) -> Outcome:
             return Replied(reply=draw(replies), seconds=draw(st.floats(0, 5)))
         case Execute(calls=calls):
             return Results(results=tuple(draw(result_of(call)) for call in calls))
-        case Ask(digest=digest):
+        case Ask(digest=digest, in_doubt=unsure):
             edited = draw(st.sampled_from([None, '{"text": "edited"}', '{"text": 1}', "no"]))
             decisions: list[Outcome] = [Approved(digest=digest, edited=edited), Rejected(digest=digest, reason="no")]
+            if unsure:
+                decisions += [Settled(digest=digest, happened=True, result="5"), Settled(digest=digest, happened=False)]
             return draw(st.sampled_from(decisions))
 
 

@@ -1,20 +1,25 @@
 """What holds for the guards and the ladder together, whatever the rules, the state and the calls."""
 
+import re
 from typing import get_args
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.testing import assert_answered, batches, states
-from stages import enforce
+from stages import enforce, execute, pipeline, send, serialize
+from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of
-from stages.ladder import offered
+from stages.ladder import demanded, offered
+from stages.message import Tool, ToolCall
 from stages.order import Use
-from stages.rules import Ladder, Rules, Rung, legal
-from stages.state import Ready, State, Vetted
+from stages.rules import Ladder, Rules, Rung, legal, undecided
+from stages.serialize import Mode
+from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
 from stages.verdict import Allow
 
@@ -52,6 +57,9 @@ rules_ = st.builds(
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Rules, State]:
     state = draw(states(TOOLS, phases=[Ready], max_turns=3))
+    unsure = draw(st.lists(st.sampled_from(("write", "finish")), max_size=2))
+    begun = (ToolCall(id=f"before_{n}", name=name, arguments='{"what":"a"}') for n, name in enumerate(unsure))
+    state = state.note(in_doubt=tuple(begun))
     calls = draw(batches(TOOLS, first_id=state.ledger.ids + 1, least=1, arguments=ARGUMENTS))
     return draw(rules_), replace(state, phase=Vetted(calls=calls))
 
@@ -80,6 +88,49 @@ def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tu
     tools = offered(rules, state)
     assert {tool.name for tool in tools} <= {tool.name for tool in may}
     assert bool(tools) == bool(may)
+
+
+@given(cases())
+def test_a_tool_with_a_call_of_unknown_outcome_is_neither_offered_nor_proposed(case: tuple[Rules, State]) -> None:
+    rules, state = case
+    barred = {call.name for call in state.ledger.in_doubt}
+    assert barred.isdisjoint(tool.name for tool in legal(rules, state.ledger))
+    assert barred.isdisjoint(tool.name for tool in offered(rules, state))
+    assert barred.isdisjoint(demanded(rules, state))
+    if undecided(rules, state.ledger):
+        return  # the model is not asked before somebody has decided
+    moved = enforce(*guards_of(rules))(state).value_or(None)
+    said = [] if moved is None else [m.text for m in moved.history[len(state.history) :] if isinstance(m, Tool)]
+    proposed = [name for text in said for name in re.findall(r"(?:call|one of:|First complete:) (\w+)", text)]
+    assert barred.isdisjoint(proposed), said
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained", "prompted"])
+@given(case=cases())
+def test_no_request_demands_a_tool_with_a_call_of_unknown_outcome(mode: Mode, case: tuple[Rules, State]) -> None:
+    rules, state = case
+    barred = {call.name for call in state.ledger.in_doubt}
+    write = pipeline(serialize(rules, mode, "model"), send(rules))
+    asked = write(state.to(Folded(view=state.history))).value_or(None)
+    if asked is None or not isinstance(asked.phase, Awaiting) or not isinstance(asked.phase.effect, Send):
+        return
+    tail = bytes(asked.phase.effect.request.tail).decode()
+    allowed = re.findall(r'"const":"(\w+)"', tail) if mode == "constrained" else re.findall(r'_choice.*"(\w+)"', tail)
+    assert barred.isdisjoint(allowed), tail
+
+
+@given(cases())
+def test_a_call_of_unknown_outcome_has_its_tool_wait_for_a_person(case: tuple[Rules, State]) -> None:
+    rules, state = case
+    moved = execute(rules)(state).unwrap()
+    assert isinstance(moved.phase, Awaiting)
+    barred = {call.name for call in state.ledger.in_doubt}
+    match moved.phase.effect:
+        case Execute(calls=calls):
+            assert barred.isdisjoint(call.name for call in calls)
+        case Ask(call=asked, in_doubt=unsure):
+            assert asked.name in barred
+            assert unsure in state.ledger.in_doubt
 
 
 @given(cases())

@@ -11,7 +11,6 @@ from returns.result import Failure
 
 from forge.testing import assert_answered
 from stages import serialize
-from stages.batch import digest
 from stages.deliver import deliver, interrupt
 from stages.effect import Execute
 from stages.message import Assistant, History, Kind, System, Tool, User
@@ -133,7 +132,7 @@ def test_nothing_runs_that_is_not_legal(state: State) -> None:
     if isinstance(state.phase, Awaiting) and state.phase.effect.__class__.__name__ == "Execute":
         assert isinstance(state.phase.effect, Execute)
         for call in state.phase.effect.calls:
-            unsure = digest(call) in state.ledger.in_doubt
+            unsure = any(known.name == call.name for known in state.ledger.in_doubt) and call.name != "look"
             assert not (unsure or call.name == "write") or call.id in state.phase.batch.approved
         for call in state.phase.batch.calls:
             tool = RULES.tool(call.name)

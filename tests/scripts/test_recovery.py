@@ -2,28 +2,33 @@
 
 import asyncio
 import contextlib
+import json
 import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, tool
+from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, states, tool
+from forge.interpreters import Answer as Answered
 from forge.interpreters.recorded import JournalError, read_journal
 from forge.interpreters.redact import Redact
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
 from stages import events
-from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Undelivered
+from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Settled, Undelivered
 from stages.events import Event
-from stages.halt import BackendFailed, Cancelled, EndInDoubt
+from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
+from stages.order import Use
 from stages.state import State
 
 SCRIPT: list[Line] = [
@@ -55,6 +60,12 @@ class World:
 
     def observe(self, event: Event) -> None:
         self.burn()
+
+    async def ask(self, question: Ask) -> Settled:
+        """Whoever looks what became of a call tells the truth."""
+        assert question.in_doubt is not None
+        what = json.loads(question.in_doubt.arguments)["what"]
+        return Settled(digest=question.digest, happened=self.done[f"write {what}"] > 0)
 
     def workflow(self, **options: object) -> Workflow:
         @tool(effect="read")
@@ -116,7 +127,7 @@ def said(path: Path) -> int:
 
 def attempt(world: World, path: Path) -> Result[Finished, Halted]:
     """One life of the program: it begins the run, or goes on with it where there is a journal."""
-    watching = {"observer": world.observe}
+    watching = {"observer": world.observe, "ask": world.ask}
     # What a journal holds at least is its header: without one, nothing has begun.
     if path.exists():
         model = Model(world, said(path))
@@ -145,8 +156,8 @@ def check(result: Result[Finished, Halted], world: World, path: Path) -> None:
     assert run.value == "ok"
     assert world.done["pay 5"] == 1, "its key makes a second payment none"
     assert max(world.done.values()) == 1, "no write tool ran twice"
-    unsure = [m for m in run.state.history if isinstance(m, Answer) and m.status == "in_doubt"]
-    assert len(world.done) + len(unsure) >= 3, "and one that may not have run is reported"
+    open_ = [m for m in run.state.history if isinstance(m, Answer) and m.status in {"in_doubt", "not_run"}]
+    assert len(world.done) + len(open_) >= 3, "and one that may not have run is reported"
     assert_answered(run.state.history)
     assert replay(path, world.workflow()) == result, "the journal is that of one run"
 
@@ -179,12 +190,11 @@ class Till:
         self.paid: list[int] = []
         self.crashes = True
 
-        @tool
-        def finish() -> str:
-            """Finish."""
-            return "ok"
+        self.workflow = Workflow("till", tools=[self.pay, self.finish], terminal_tool="finish", **options)  # type: ignore[arg-type]
 
-        self.workflow = Workflow("till", tools=[self.pay, finish], terminal_tool="finish", **options)  # type: ignore[arg-type]
+    def finish(self) -> str:
+        """Finish."""
+        return "ok"
 
     async def pay(self, amount: int) -> str:
         """Pay."""
@@ -196,22 +206,43 @@ class Till:
 
 PAY = call("pay", amount=5)
 
+Reply = Callable[[str], Answered]
+"""What a person says, bound to the question."""
 
-def reopened(till: Till, path: Path, *script: Line, yes: bool | None = None) -> tuple[Finished | Halted, list[Ask]]:
-    """The run that crashed as it paid, gone on with by that script; and what a person was asked."""
-    asked: list[Ask] = []
 
-    async def ask(effect: Ask) -> Approved | Rejected:
-        asked.append(effect)
-        return Approved(digest=effect.digest) if yes else Rejected(digest=effect.digest, reason="not again")
+def yes(digest: str) -> Answered:
+    return Approved(digest=digest)
+
+
+def no(digest: str) -> Answered:
+    return Rejected(digest=digest, reason="not again")
+
+
+def it_did(digest: str) -> Answered:
+    return Settled(digest=digest, happened=True, result="paid, no. 7")
+
+
+def it_did_not(digest: str) -> Answered:
+    return Settled(digest=digest, happened=False)
+
+
+def reopened(
+    till: Till, path: Path, *script: Line, said: Reply | None = None
+) -> tuple[Finished | Halted, list[tuple[str, str]]]:
+    """The run that crashed as it paid, gone on with by that script; and what a person was asked: of what, and why."""
+    asked: list[tuple[str, str]] = []
+
+    async def ask(effect: Ask) -> Answered:
+        assert said is not None
+        asked.append((effect.call.arguments, effect.in_doubt.arguments if effect.in_doubt else ""))
+        return said(effect.digest)
 
     with contextlib.suppress(Crash):
         asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(path)))
     till.crashes = False
     model = Scripted(script)
-    watching = {} if yes is None else {"ask": ask}
+    watching = {} if said is None else {"ask": ask}
     result = asyncio.run(resume_journal(till.workflow, path, backend=model, **watching))  # type: ignore[arg-type]
-    model.assert_complete()
     return result.unwrap() if isinstance(result, Success) else result.failure(), asked
 
 
@@ -229,53 +260,148 @@ def test_a_call_in_doubt_is_reported_and_not_made_again(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("yes", "paid"), [(None, [5, 6]), (False, [5, 6]), (True, [5, 5, 6])])
-def test_the_model_cannot_repeat_it_without_a_person_s_yes(tmp_path: Path, yes: bool | None, paid: list[int]) -> None:
+UNKNOWN = OutcomeUnknown(
+    tool="pay", arguments='{"amount":5}', call_id="call_000000001", reason="nobody is there to ask"
+)
+
+
+@pytest.mark.parametrize("amount", [5, 6], ids=["the same call", "other arguments"])
+@pytest.mark.parametrize(
+    ("said", "paid"), [(None, None), (no, 0), (yes, 1), (it_did, 0), (it_did_not, 1)], ids=lambda v: str(v)[:22]
+)
+def test_before_any_call_of_its_tool_a_person_decides(
+    tmp_path: Path, amount: int, said: Reply | None, paid: int | None
+) -> None:
+    """`paid` is how often it is paid after the crash; None: the run ends there."""
     till = Till()
-    run, asked = reopened(till, tmp_path / "j", PAY, call("pay", amount=6), call("finish"), yes=yes)
-    assert till.paid == paid
-    assert [(ask.call.arguments, ask.in_doubt) for ask in asked] == [('{"amount":5}', True)] * (yes is not None)
-    assert ("It may have taken effect before" in answers(run)[1]) == (not yes)
-
-
-@pytest.mark.parametrize(("yes", "paid"), [(None, [5]), (False, [5]), (True, [5, 5])])
-def test_a_person_may_be_asked_at_once(tmp_path: Path, yes: bool | None, paid: list[int]) -> None:
-    till = Till(in_doubt="ask")
-    run, _ = reopened(till, tmp_path / "j", call("finish"), yes=yes)
-    assert till.paid == paid
-    assert answers(run)[0] == ("paid" if yes else answers(run)[0])
-    assert ("may have taken effect before" in answers(run)[0]) == (not yes)
-
-
-@pytest.mark.parametrize(("policy", "yes"), [("report", True), ("ask", None), ("ask", False), ("ask", True)])
-def test_a_terminal_call_in_doubt_is_the_user_s_to_settle(tmp_path: Path, policy: str, yes: bool | None) -> None:
-    """The model could only make it again: it is not asked any more."""
-    till = Till(in_doubt=policy)
-    till.workflow = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay", in_doubt=policy)  # type: ignore[arg-type]
-    run, asked = reopened(till, tmp_path / "j", yes=yes)
-    assert len(asked) == (policy == "ask" and yes is not None)
-    if asked and yes:
-        assert isinstance(run, Finished)
-        assert till.paid == [5, 5]
-    else:
+    end = call("finish")
+    run, asked = reopened(till, tmp_path / "j", call("pay", amount=amount), end, said=said)
+    assert asked == ([] if said is None else [(f'{{"amount":{amount}}}', '{"amount":5}')])
+    assert till.paid == [5, *[amount] * (paid or 0)]
+    if paid is None:
         assert isinstance(run, Halted)
-        assert run.halt == EndInDoubt(tool="pay", arguments='{"amount":5}')
-        assert till.paid == [5]
+        assert run.halt == UNKNOWN
+    else:
+        assert isinstance(run, Finished)
+    assert_answered(run.state.history)
 
 
-def test_a_run_that_ended_in_doubt_goes_on_once_the_user_knows(tmp_path: Path) -> None:
+def test_what_a_person_finds_out_counts(tmp_path: Path) -> None:
+    """A call that turned out to have been made is a success like any other; its result answers the one that repeats."""
+    run, _ = reopened(Till(), tmp_path / "a", PAY, call("finish"), said=it_did)
+    assert answers(run)[1] == "paid, no. 7"
+    other, _ = reopened(Till(), tmp_path / "b", call("pay", amount=6), call("finish"), said=it_did)
+    assert answers(other)[1].startswith("[NotRun] pay was not run, because a person has found out that an earlier call")
+    for ended in (run, other):
+        assert [(s.name, s.arguments) for s in ended.state.ledger.successes[:-1]] == [("pay", '{"amount":5}')]
+        assert ended.state.ledger.in_doubt == ()
+
+
+def test_a_yes_leaves_the_other_call_in_doubt(tmp_path: Path) -> None:
+    script = [call("pay", amount=6), call("pay", amount=7), call("finish")]
+    till = Till()
+    run, asked = reopened(till, tmp_path / "j", *script, said=yes)
+    assert asked == [('{"amount":6}', '{"amount":5}'), ('{"amount":7}', '{"amount":5}')]
+    assert till.paid == [5, 6, 7]
+    assert [call.arguments for call in run.state.ledger.in_doubt] == ['{"amount":5}']
+
+
+def test_with_nobody_to_ask_it_ends_and_can_be_gone_on_with(tmp_path: Path) -> None:
+    """The three mugs: a model that tries with other arguments, and nobody who knows what became of the first call."""
+    path, till = tmp_path / "j", Till(required_steps=["pay"])
+    run, _ = reopened(till, path)
+    assert isinstance(run, Halted)
+    assert run.halt == UNKNOWN
+
+    async def found(effect: Ask) -> Answered:
+        return it_did(effect.digest)
+
+    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")]), ask=found))
+    assert result.unwrap().value == "ok"
+    assert till.paid == [5]
+    assert replay(path, till.workflow) == result
+
+
+@pytest.mark.parametrize(("said", "paid"), [(None, [5]), (no, [5]), (yes, [5, 5]), (it_did, [5]), (it_did_not, [5, 5])])
+def test_a_person_may_be_asked_at_once(tmp_path: Path, said: Reply | None, paid: list[int]) -> None:
+    till = Till(in_doubt="ask")
+    run, asked = reopened(till, tmp_path / "j", call("finish"), said=said)
+    assert till.paid == paid
+    assert len(asked) == (said is not None)
+    assert isinstance(run, Halted) == (said is None)
+    texts: dict[Reply, str] = {
+        no: "[NotRun] pay was not approved: not again. It may have taken effect before",
+        it_did: "paid, no. 7",
+    }
+    assert said is None or answers(run)[0] == texts.get(said, "paid")
+
+
+@pytest.mark.parametrize("policy", ["report", "ask"])
+@pytest.mark.parametrize("said", [None, no, yes, it_did, it_did_not])
+@pytest.mark.parametrize("place", ["terminal", "required", "before the end", "in the order"])
+def test_a_tool_that_the_run_cannot_end_without_is_the_user_s_to_settle(
+    tmp_path: Path, place: str, policy: str, said: Reply | None
+) -> None:
+    """The model could only make the call again: it is not asked any more before somebody decides."""
+    till = Till()
+
+    @tool(prerequisites=["pay"] if place == "before the end" else [])
+    def end() -> str:
+        """End."""
+        return "ok"
+
+    options: dict[str, dict[str, object]] = {
+        "terminal": {"terminal_tool": ["pay", "end"]},
+        "required": {"terminal_tool": "end", "required_steps": ["pay"]},
+        "before the end": {"terminal_tool": "end"},
+        "in the order": {"terminal_tool": "end", "order": [Use(tool="pay", at_step=1)]},
+    }
+    till.workflow = Workflow("till", tools=[tool(till.pay), end], in_doubt=policy, **options[place])  # type: ignore[arg-type]
+    run, asked = reopened(till, tmp_path / "j", call("end"), said=said)
+    assert len(asked) == (said is not None)
+    assert till.paid == ([5, 5] if said in {yes, it_did_not} else [5])
+    if said in {None, no}:
+        assert isinstance(run, Halted)
+        assert run.halt == (UNKNOWN if said is None else replace(UNKNOWN, reason=""))
+    else:
+        assert isinstance(run, Finished)
+        words = "paid, no. 7" if said is it_did else "paid"
+        assert run.value == (words if place == "terminal" else "ok")
+
+
+@pytest.mark.parametrize("said", [None, no, yes, it_did, it_did_not])
+def test_so_it_is_where_the_state_was_saved_after_the_call_was_reported(said: Reply | None, tmp_path: Path) -> None:
+    """No batch is under way any more: the question comes before the model is asked."""
     till = Till()
     till.workflow = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay")
-    halted, _ = reopened(till, tmp_path / "j")
-    assert isinstance(halted, Halted)
-    asking = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay", in_doubt="ask")
+    with contextlib.suppress(Crash):
+        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(tmp_path / "j")))
+    till.crashes = False
+    *_, last = states(tmp_path / "j", till.workflow)
 
-    async def yes(effect: Ask) -> Approved:
-        return Approved(digest=effect.digest)
+    async def ask(effect: Ask) -> Answered:
+        assert said is not None
+        return said(effect.digest)
 
-    result = asyncio.run(resume_journal(asking, tmp_path / "j", backend=Scripted([]), ask=yes))
-    assert result.unwrap().value == "paid"
-    assert replay(tmp_path / "j", asking) == result
+    watching = {} if said is None else {"ask": ask}
+    ended = asyncio.run(resume(till.workflow, last.state, backend=Scripted([]), **watching))  # type: ignore[arg-type]
+    assert till.paid == ([5, 5] if said in {yes, it_did_not} else [5])
+    if isinstance(ended, Success):
+        assert ended.unwrap().value == ("paid, no. 7" if said is it_did else "paid")
+        assert_answered(ended.unwrap().state.history)
+    else:
+        assert said in {None, no}
+        assert isinstance(ended.failure().halt, OutcomeUnknown)
+
+
+@pytest.mark.parametrize("options", [{"effect": "read"}, {"idempotent": True}])
+def test_a_tool_that_is_safe_to_retry_is_never_barred(options: dict[str, object], tmp_path: Path) -> None:
+    till = Till()
+    safe = tool(**options)(till.pay)  # type: ignore[call-overload]  # options of a test
+    till.workflow = Workflow("till", tools=[safe, tool(till.finish)], terminal_tool="finish")
+    run, _ = reopened(till, tmp_path / "j", call("pay", amount=6), call("finish"))
+    assert isinstance(run, Finished)
+    assert till.paid == [5, 5, 6]
 
 
 def test_a_yes_is_for_one_time(tmp_path: Path) -> None:
@@ -361,7 +487,7 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
     """Not only journals: also a state that was saved and is resumed elsewhere."""
     paid: list[str] = []
 
-    async def go() -> Finished:
+    async def go() -> Halted:
         cancel = asyncio.Event()
 
         @tool
@@ -381,12 +507,12 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
         halted = (await run(workflow, "Go.", backend=Scripted([PAY]), cancel=cancel)).failure()
         assert isinstance(halted.halt, Cancelled)
         saved = msgspec.json.decode(msgspec.json.encode(halted.state), type=State)
-        return (await resume(workflow, saved, backend=Scripted([PAY, call("finish")]))).unwrap()
+        return (await resume(workflow, saved, backend=Scripted([PAY, call("finish")]))).failure()
 
     ended = asyncio.run(go())
     assert paid == ["paid"]
     assert "the run was cancelled before its result came" in answers(ended)[0]
-    assert "not approved: nobody is there to approve it" in answers(ended)[1]
+    assert ended.halt == UNKNOWN
 
 
 def test_kill_9_in_the_middle_of_a_tool(tmp_path: Path) -> None:
