@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
-from forge.loop import Finished, Halted, drive
+from forge.loop import drive
+from forge.outcome import Finished, Halted
 from forge.parameters import IdempotencyKey
 
 # A function of the name of its module has to be there before the module is imported by others.
@@ -16,6 +17,7 @@ from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
 
 if TYPE_CHECKING:
     from forge.conversation import Conversation
+    from forge.event_stream import stream
     from forge.interpreters.redact import Redact
     from forge.recovery import resume_journal
     from forge.tooldef import ToolDef
@@ -47,6 +49,7 @@ __all__ = [
     "run_or_raise",
     "run_sync",
     "states",
+    "stream",
     "tool",
 ]
 
@@ -56,6 +59,7 @@ _LATER = {
     "Summarize": "stages.summary",
     "ToolDef": "forge.tooldef",
     "resume_journal": "forge.recovery",
+    "stream": "forge.event_stream",
 }
 
 if not TYPE_CHECKING:  # a type checker goes on knowing which names there are

@@ -1,20 +1,20 @@
 """Conversation: runs of one workflow, each going on from what was said before."""
 
 from collections.abc import Mapping
-from typing import Unpack
+from typing import Generic, Unpack
 
 from returns.result import Failure, Result
 
 from forge.connection import Backend
 from forge.errors import ForgeError
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted, R_co
 from forge.run import follow, run, synchronously
 from forge.watching import Watching
 from forge.workflow import Workflow
 from stages.state import State
 
 
-class Conversation:
+class Conversation(Generic[R_co]):
     """A workflow that is run for one message after the other. Corrections and failed attempts are not carried on.
 
     `state` is that of the last run, None before the first: a value that can be saved as JSON. Give it to another
@@ -24,7 +24,7 @@ class Conversation:
 
     def __init__(
         self,
-        workflow: Workflow,
+        workflow: Workflow[R_co],
         *,
         backend: Backend | str,
         prompt_vars: Mapping[str, str] | None = None,
@@ -36,7 +36,11 @@ class Conversation:
         self._running = False
         self.state = state
 
-    async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished, Halted]:
+    def __repr__(self) -> str:
+        """Of which workflow, and where it is."""
+        return f"Conversation({self._workflow.name!r}, {self.state!r})"
+
+    async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """Run the workflow for this message; options as in `forge.run`. ForgeError while another message is run."""
         if self._running:
             raise ForgeError("the conversation is at another message; await its end, or cancel it")
@@ -51,11 +55,11 @@ class Conversation:
         self.state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
         return ended
 
-    def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished, Halted]:
+    def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """`say`, for code without an event loop."""
         return synchronously(self.say(message, **watching), "await conversation.say(…)")
 
-    async def _run(self, message: str, **watching: Unpack[Watching]) -> Result[Finished, Halted]:
+    async def _run(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         if self.state is None:
             return await run(self._workflow, message, backend=self._backend, prompt_vars=self._prompt_vars, **watching)
         return await follow(self._workflow, self.state, message, backend=self._backend, **watching)

@@ -6,15 +6,15 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Never, TypeVar
 
-import msgspec
-from msgspec import Struct
 from returns.result import Failure, Result, Success
 
 from forge.errors import ForgeError, PipelineError
 from forge.interpreters import Interpreter
 from forge.interpreters.patience import leave
+from forge.log import log_event, logging_turns
+from forge.outcome import Finished, Halted
 from stages import events
 from stages.batch import waiting
 from stages.deliver import deliver, interrupt
@@ -22,42 +22,10 @@ from stages.effect import Outcome
 from stages.halt import Cancelled, Halt
 from stages.pipeline import Stage, stuck
 from stages.rules import completed
-from stages.state import Awaiting, Completed, Done, Ending, Executed, Ready, Said, State
+from stages.state import Awaiting, Done, Executed, Ready, State
 
 Observer = Callable[[events.Event], None]
 T = TypeVar("T")
-
-
-class Finished(Struct, frozen=True, kw_only=True):
-    """A run that reached a typed outcome, and its last state.
-
-    `result` is the value as an instance of the workflow's result type, where it has one.
-    """
-
-    outcome: Ending
-    state: State
-    result: object = None
-
-    @property
-    def value(self) -> object:
-        """The result; else what the terminal tool returned, as JSON has it; the text, where the model answered in text.
-
-        The outcome itself where it is a question or a hand-over.
-        """
-        match self.outcome:
-            case Completed(value=value):
-                return msgspec.json.decode(value) if self.result is None else self.result
-            case Said(text=text):
-                return text
-            case other:
-                return other
-
-
-class Halted(Struct, frozen=True, kw_only=True):
-    """A run that ended without its goal: why, and its last state, from which it can be resumed."""
-
-    halt: Halt
-    state: State
 
 
 async def drive(
@@ -75,8 +43,7 @@ async def drive(
         if not isinstance(moved, Success):
             return halted(moved.failure(), state, observer)
         before, state = state, moved.unwrap()
-        if observer is not None:
-            _tell(observer, before, state)
+        _tell(observer, before, state)
         match state.phase:
             case Awaiting(effect=effect):
                 if cancel is not None and cancel.is_set():
@@ -88,8 +55,7 @@ async def drive(
                 if not isinstance(delivered, Success):
                     return halted(delivered.failure(), state, observer)
                 before, state = state, delivered.unwrap()
-                if observer is not None:
-                    _tell(observer, before, state)
+                _tell(observer, before, state)
             case Ready() if not isinstance(before.phase, Ready):
                 pass  # the turn is over, the next begins
             case Done(outcome=outcome):
@@ -103,14 +69,16 @@ def _all_back(state: State) -> bool:
     return isinstance(state.phase, Executed) and not waiting(state.phase.batch)
 
 
-def _stopped(state: State, observer: Observer | None) -> Result[Finished, Halted]:
+def _stopped(state: State, observer: Observer | None) -> Result[Never, Halted]:
     return halted(Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state, observer)
 
 
-def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Finished, Halted]:
+def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never, Halted]:
     """The end of a run without its goal, told to the observer."""
+    told = events.Halted(halt=halt)
+    log_event(told, state.run)
     if observer is not None:
-        notify(observer, events.Halted(halt=halt))
+        notify(observer, told)
     return Failure(Halted(halt=halt, state=state))
 
 
@@ -148,9 +116,13 @@ GRACE = 5.0
 """Seconds that what is cancelled has to end."""
 
 
-def _tell(observer: Observer, before: State, after: State) -> None:
+def _tell(observer: Observer | None, before: State, after: State) -> None:
+    if observer is None and not logging_turns():
+        return
     for event in events.observe(before, after):
-        notify(observer, event)
+        log_event(event, after.run)
+        if observer is not None:
+            notify(observer, event)
 
 
 def notify(watcher: Callable[[T], None], what: T) -> None:

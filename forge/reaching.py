@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Never
 
 from msgspec.structs import replace
 from returns.result import Result
 
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
-from forge.loop import Finished, Halted, Observer, halted
+from forge.loop import Observer, halted
+from forge.outcome import Halted
 from forge.turn import written
 from forge.watching import Watching
 from forge.workflow import Workflow
@@ -57,7 +59,7 @@ async def _expire(limit: asyncio.Timeout, cancel: asyncio.Event) -> None:
     limit.reschedule(asyncio.get_running_loop().time())
 
 
-def stopped(state: State, tell: Observer | None) -> Result[Finished, Halted]:
+def stopped(state: State, tell: Observer | None) -> Result[Never, Halted]:
     """The end of a run whose model was not reached, for it was cancelled before; its state is as it was."""
     return halted(Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state, tell)
 

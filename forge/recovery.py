@@ -1,7 +1,7 @@
 """Recovery: go on with a run that a crash, a cancellation or a dead server cut short, from its journal."""
 
 from pathlib import Path
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 from msgspec.structs import replace
 from returns.result import Result, Success
@@ -12,7 +12,8 @@ from forge.errors import BackendError
 from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Journal, JournalError, read_journal
 from forge.interpreters.write_ahead import continuing
-from forge.loop import Finished, Halted, Observer, drive, halted, notify
+from forge.loop import Observer, drive, halted, notify
+from forge.outcome import Finished, Halted
 from forge.reaching import Stopped, connected, stopped
 from forge.replay import Step, states
 from forge.setup import Setup
@@ -24,10 +25,12 @@ from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered
 from stages.halt import BackendFailed
 from stages.state import Done
 
+R = TypeVar("R")
+
 
 async def resume_journal(
-    workflow: Workflow, path: str | Path, *, backend: Backend | str, **watching: Unpack[Watching]
-) -> Result[Finished, Halted]:
+    workflow: Workflow[R], path: str | Path, *, backend: Backend | str, **watching: Unpack[Watching]
+) -> Result[Finished[R], Halted]:
     """Go on with the run that the journal at `path` records, and go on recording it there.
 
     What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were

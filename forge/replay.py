@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from os import PathLike
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +11,7 @@ from returns.result import Failure, Result, Success
 from forge.difference import Difference, as_lines, differences
 from forge.interpreters.marks import MARK
 from forge.interpreters.recorded import Journal, JournalError, read_journal
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 from forge.turn import turn_of
 from forge.workflow import Workflow
 from stages import events as happened
@@ -21,6 +22,8 @@ from stages.halt import Halt
 from stages.pipeline import Stage
 from stages.schema import Check, Fits, Misfit
 from stages.state import Awaiting, Done, Ready, State
+
+R = TypeVar("R")
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -77,7 +80,7 @@ def _trusting(check: Check) -> Check:
     return judge
 
 
-def replay(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Result[Finished, Halted]:
+def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[R]) -> Result[Finished[R], Halted]:
     """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short.
 
     That of a redacted run has its value as JSON alone: with marks in it, it is no instance of the workflow's `result`.
@@ -87,8 +90,10 @@ def replay(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Result
         if step.halt is not None:
             return Failure(Halted(halt=step.halt, state=step.state))
         if isinstance(step.state.phase, Done):
-            finished = Finished(outcome=step.state.phase.outcome, state=step.state)
-            return Success(finished if record.header.redacted else workflow.typed(finished))
+            ending, state = step.state.phase.outcome, step.state
+            if record.header.redacted:
+                return Success(Finished(outcome=ending, state=state))
+            return Success(workflow.typed(Finished(outcome=ending, state=state)))
     last = f"; begun, and never finished: {name_of(record.pending)}" if record.pending else ""
     raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
 

@@ -12,7 +12,8 @@ from forge.connection import Backend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Header
-from forge.loop import Finished, Halted, drive, halted
+from forge.loop import drive, halted
+from forge.outcome import Finished, Halted
 from forge.reaching import Stopped, connected, counted, stopped, unless
 from forge.setup import Setup
 from forge.turn import reading, turn_of
@@ -23,18 +24,19 @@ from stages.halt import BackendFailed
 from stages.message import History
 from stages.state import Budget, Sent, State
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
 async def run(
-    workflow: Workflow,
+    workflow: Workflow[R],
     message: str,
     *,
     backend: Backend | str,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> Result[Finished, Halted]:
+) -> Result[Finished[R], Halted]:
     """Run the workflow for this message to a typed end.
 
     `backend` is one of `forge.backends`, a server's address, or `local`. `prompt_vars` fill the system
@@ -47,8 +49,8 @@ async def run(
 
 
 async def follow(
-    workflow: Workflow, before: State, message: str, *, backend: Backend | str, **watching: Unpack[Watching]
-) -> Result[Finished, Halted]:
+    workflow: Workflow[R], before: State, message: str, *, backend: Backend | str, **watching: Unpack[Watching]
+) -> Result[Finished[R], Halted]:
     """Run the workflow for the next message of a conversation, whose last run ended in the state `before`.
 
     What was said goes on, corrections and failed attempts do not. Steps, counts and the budget begin anew.
@@ -59,13 +61,13 @@ async def follow(
 
 
 async def resume(
-    workflow: Workflow,
+    workflow: Workflow[R],
     state: State,
     *,
     backend: Backend | str,
     budget: Budget | None = None,
     **watching: Unpack[Watching],
-) -> Result[Finished, Halted]:
+) -> Result[Finished[R], Halted]:
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero.
 
     A state that waits for calls may have been saved after they were begun: they are not made again, but in doubt,
@@ -114,14 +116,14 @@ def _recorded(
 
 
 def run_sync(
-    workflow: Workflow,
+    workflow: Workflow[R],
     message: str,
     *,
     backend: Backend | str,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> Result[Finished, Halted]:
+) -> Result[Finished[R], Halted]:
     """`run`, for code without an event loop."""
     started = run(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
@@ -146,14 +148,14 @@ def _looping() -> bool:
 
 
 def run_or_raise(
-    workflow: Workflow,
+    workflow: Workflow[R],
     message: str,
     *,
     backend: Backend | str,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> object:
+) -> R:
     """The value of `run_sync`'s outcome; a halt is raised as the ForgeError of its kind."""
     result = run_sync(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching

@@ -46,6 +46,10 @@ class Tool(Generic[P, R]):
         self.problems = problems
         self.__doc__ = function.__doc__
 
+    def __repr__(self) -> str:
+        """Its name and what it does to the world."""
+        return f"Tool({self.name!r}, {self.spec.effect})"
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         return self.function(*args, **kwargs)

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from types import NoneType
-from typing import Self
+from typing import TYPE_CHECKING, Generic, Self
 
 from msgspec.structs import replace
 
@@ -17,9 +17,9 @@ from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
 from forge.kinds import foreign
-from forge.loop import Finished
 from forge.nudging import Nudges, nudge_mistakes
 from forge.opening import following, opening
+from forge.outcome import Finished, R_co
 from forge.result import RESULT, Decode, result_of, result_tool
 from forge.stage_list import STAGES, StageName, stage_mistakes
 from forge.tool import Grounds, Tool, respond_tool, tool
@@ -42,12 +42,15 @@ from stages.verdict import Allow, Block, Guard, Stop
 from stages.warnings import ContextWarning
 from stages.wire.prompted import Form
 
+if TYPE_CHECKING:
+    from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
+
 LIKES = ({"compact_at", "compact_to"}, {"price", "max_cost"}, {"tools", "terminal_tool"})
 """Options that are judged together: where one cannot be read, nothing is said of the other."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Workflow:
+class Workflow(Generic[R_co]):
     """Tools, the steps that are required, and the tool that ends the run.
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
@@ -91,7 +94,7 @@ class Workflow:
     terminal_tool: str | Sequence[str] = ()
     required_steps: str | Sequence[str] = ()
     system_prompt: str = ""
-    result: object = None
+    result: "type[R_co] | _SpecialForm | None" = None
 
     max_iterations: int = 10
     max_tool_calls: int | None = None
@@ -140,7 +143,8 @@ class Workflow:
     _without: frozenset[str] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
-        hints = {option.name: option.type for option in fields(self) if option.init}
+        # Of what a type may be, `result_tool` knows more than an annotation can say.
+        hints = {option.name: option.type for option in fields(self) if option.init} | {"result": object}
         wrong = foreign({name: getattr(self, name) for name in hints}, hints)
         if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
             raise DefinitionError(problems)
@@ -253,6 +257,17 @@ class Workflow:
     def _read_result(self) -> Decode | None:
         return None if self.result is None else result_of(self.result)
 
+    def __repr__(self) -> str:
+        """Its name, its tools and what ends it."""
+        steps = self.rules.required
+        said = {
+            "tools": ", ".join(made.name for made in self._tools),
+            "required_steps": ", ".join(steps),
+            "terminal_tool": ", ".join(sorted(self._ends)),
+            "result": getattr(self.result, "__name__", self.result) or "",
+        }
+        return f"Workflow({self.name!r}{''.join(f', {name}: {what}' for name, what in said.items() if what)})"
+
     def start(
         self, message: str, prompt_vars: Mapping[str, str] | None = None, initial_messages: History = ()
     ) -> State:
@@ -266,12 +281,13 @@ class Workflow:
         """The state of a run for the next message of a conversation, whose last run ended in the state `before`."""
         return following(self.budget, before, message)
 
-    def typed(self, finished: Finished) -> Finished:
+    def typed(self, finished: Finished) -> Finished[R_co]:
         """The end of a run of this workflow, with its value as an instance of the type `result` if it has one."""
-        ending = finished.outcome
-        if self._read_result is None or not isinstance(ending, Completed) or ending.tool != RESULT:
-            return finished
-        return replace(finished, result=self._read_result(ending.value))
+        ending, read = finished.outcome, self._read_result
+        if read is None or not isinstance(ending, Completed) or ending.tool != RESULT:
+            return Finished(outcome=ending, state=finished.state)
+        result = read(ending.value)
+        return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
 
     def changed(
         self,

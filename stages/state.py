@@ -119,6 +119,15 @@ class State(Struct, frozen=True, kw_only=True):
     """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
     version: int = SCHEMA_VERSION
 
+    def __repr__(self) -> str:
+        """Where the run is, in a few words; the fields are all there, and as JSON by `msgspec.json.encode`."""
+        effect = f"({type(self.phase.effect).__name__})" if isinstance(self.phase, Awaiting) else ""
+        done = ", ".join(dict.fromkeys(success.name for success in self.ledger.successes))
+        return (
+            f"State({type(self.phase).__name__}{effect}, turn {self.ledger.turn}, {len(self.history)} messages, "
+            f"done: {done or 'nothing'})"
+        )
+
     def to(self, phase: Phase) -> Self:
         """The same run in another phase."""
         return replace(self, phase=phase)

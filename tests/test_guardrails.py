@@ -193,6 +193,7 @@ def test_the_servers_own_ids_come_back_in_calls_and_messages() -> None:
     guard = guarded()
     reply = Reply(calls=(RawCall(id="abc", name="look", arguments='{"what":"a"}'),), text="Looking.")
     action = guard.check(reply)
+    assert isinstance(action, RunCalls)
     assert action == RunCalls(calls=(Call(id="abc", name="look", text='{"what":"a"}'),))
     assert action.calls[0].arguments == {"what": "a"}
     after = guard.record({"abc": {"found": 7}})

@@ -16,7 +16,7 @@ from forge.guardrails import Guardrails
 from forge.guardrails.actions import RunCalls
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.loop import Halted
+from forge.outcome import Halted
 from forge.stage_list import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact

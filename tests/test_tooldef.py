@@ -162,7 +162,7 @@ def look(what: str) -> str:
         (int | str, {"result": []}, {"result": "x"}, "x"),
     ],
 )
-def test_a_run_ends_with_a_value_of_the_type(kind: object, wrong: object, right: object, value: object) -> None:
+def test_a_run_ends_with_a_value_of_the_type(kind: type[object], wrong: object, right: object, value: object) -> None:
     workflow = Workflow("w", tools=[look], required_steps="look", result=kind)
     script = [call("look", what="a"), call("submit_result", **wrong), call("submit_result", **right)]  # type: ignore[arg-type]
     model = Scripted(script)
@@ -190,7 +190,8 @@ def test_another_terminal_tool_keeps_its_own_value() -> None:
         return {"why": why}
 
     workflow = Workflow("w", tools=[give_up], terminal_tool="give_up", result=Report)
-    assert run_sync(workflow, "Go.", backend=Scripted([call("give_up", why="no")])).unwrap().value == {"why": "no"}
+    value: object = run_sync(workflow, "Go.", backend=Scripted([call("give_up", why="no")])).unwrap().value
+    assert value == {"why": "no"}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_another_terminal_tool_keeps_its_own_value() -> None:
         (Annotated[int, pydantic.Field(alias="x")], "result: Field(alias=…) counts only in a pydantic model"),
     ],
 )
-def test_a_type_that_cannot_be_a_result_is_said(kind: object, says: str) -> None:
+def test_a_type_that_cannot_be_a_result_is_said(kind: type[object], says: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         Workflow("w", tools=[look], result=kind)
     assert caught.value.problems[0].startswith(says)

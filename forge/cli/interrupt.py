@@ -10,7 +10,7 @@ from types import FrameType
 
 from returns.result import Result
 
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 from forge.watching import Watching
 
 Running = Coroutine[None, None, Result[Finished, Halted]]

@@ -7,7 +7,7 @@ from forge.guardrails.holder import Guardrails
 from forge.guardrails.judge import Checkpoint
 from forge.guardrails.replies import reply_of
 from forge.guardrails.validator import ResponseValidator, ValidationResult
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 
 __all__ = [
     "Action",

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 from stages.message import History, Kind
 from stages.wire import anthropic, openai, valid
 

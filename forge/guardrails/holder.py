@@ -12,7 +12,7 @@ from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin
 from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.results import failed, succeeded
-from forge.loop import Finished
+from forge.outcome import Finished
 from forge.workflow import Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
 from stages.message import sound

@@ -10,7 +10,7 @@ from returns.result import Result, Success
 from forge.callbacks import keeping
 from forge.errors import ForgeError, PipelineError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 from forge.turn import judging
 from forge.workflow import Workflow
 from stages import Stage, on, pipeline

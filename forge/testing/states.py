@@ -5,6 +5,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from hypothesis.vendor.pretty import RepresentationPrinter, for_type_by_name
 from msgspec import Raw
 
 from forge.testing.histories import TOOLS, arguments, batches, histories, texts
@@ -46,6 +47,19 @@ from stages.state import (
     Success,
     Vetted,
 )
+
+
+def _whole(state: State, printer: RepresentationPrinter, _: bool) -> None:
+    """A State as Python that can be pasted into a test: its own repr is too short for that."""
+    with printer.group(6, "State(", ")"):
+        for name in state.__struct_fields__:
+            printer.text(f"{name}=")
+            printer.pretty(getattr(state, name))
+            printer.text(",")
+            printer.breakable()
+
+
+for_type_by_name(State.__module__, State.__name__, _whole)
 
 PHASES: tuple[type[Phase], ...] = get_args(Phase)
 

@@ -11,7 +11,7 @@ from returns.result import Failure
 from forge import resume, run
 from forge.connection import Connection
 from forge.interpreters.http import Http
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 from forge.watcher import OnChunk
 from forge.watching import Watching
 from stages.delta import Delta, Ended, Retry

@@ -1,0 +1,82 @@
+"""The log of a run: its events as lines at DEBUG, of names and sizes alone, so that no value can be in it."""
+
+import logging
+
+from stages import events
+from stages.effect import Failed, Succeeded
+from stages.message import ToolCall
+
+log = logging.getLogger("forge")
+
+NAME = 64
+"""Characters of a name that are logged; a model may make one up."""
+
+
+def logging_turns() -> bool:
+    """Whether anybody reads them."""
+    return log.isEnabledFor(logging.DEBUG)
+
+
+def log_event(event: events.Event, run: str) -> None:
+    """Log the event, where it is one of a turn."""
+    if line := _line(event):
+        log.debug("run %s: %s", run[:8] or "-", line)
+
+
+def _line(event: events.Event) -> str:
+    match event:
+        case events.TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left):
+            return f"turn {turn}: model asked, about {tokens} of {room or '?'} tokens, {left} model calls left"
+        case events.ModelReplied(turn=turn, reply=reply):
+            names = ", ".join(_name(call.name) for call in reply.calls) or "no native call"
+            thought = f", {len(reply.reasoning)} of reasoning" if reply.reasoning else ""
+            return f"turn {turn}: reply with {names}; {len(reply.text)} characters of text{thought}; {reply.finish}"
+        case events.CallsAccepted(calls=calls):
+            return f"runs {', '.join(map(_call, calls))}"
+        case events.ApprovalAsked(call=call, in_doubt=in_doubt):
+            return f"asks a person about {_call(call)}{', whose outcome is unknown' if in_doubt else ''}"
+        case events.ToolsReturned(results=results):
+            return f"results: {', '.join(f'{one.call_id} {_became(one)}' for one in results)}"
+        case events.Nudged(kind=kind) | events.Warned(kind=kind):
+            return f"model told: {kind.value}"
+        case events.Narrowed(turn=turn, tools=tools):
+            return f"turn {turn}: no progress; offered are {', '.join(tools)}"
+        case events.ModeChanged(turn=turn, mode=mode):
+            return f"turn {turn}: no progress; mode {mode}"
+        case events.SummaryAsked(turn=turn, messages=count):
+            return f"turn {turn}: summary asked for, of {count} messages"
+        case events.Compacted(compaction=cut):
+            return f"compacted: {cut.tokens_before} to {cut.tokens_after} tokens, phase {cut.phase}"
+        case events.PrefixLost(turn=turn, kept_tokens=kept, lost_tokens=lost, cause=cause):
+            return f"turn {turn}: {lost} of {kept + lost} tokens of the last prompt changed ({cause})"
+        case events.FellBack() | events.SummaryFailed():
+            return (
+                "the server refused tools: prompted from now on"
+                if isinstance(event, events.FellBack)
+                else ("the summary cannot be used")
+            )
+        case events.Finished(outcome=outcome):
+            return f"finished: {type(outcome).__name__}"
+        case events.Halted(halt=halt):
+            return f"halted: {type(halt).__name__}"
+        case events.MessageAdded() | events.ToolProgressed():
+            return ""  # the other events tell of it
+
+
+def _call(call: ToolCall) -> str:
+    return f"{_name(call.name)} ({call.id}, {len(call.arguments)} characters of arguments)"
+
+
+def _became(result: object) -> str:
+    match result:
+        case Succeeded(text=text):
+            return f"succeeded, {len(text)} characters"
+        case Failed(error=error):
+            return f"failed with {_name(error)}"
+        case other:
+            return type(other).__name__
+
+
+def _name(text: str) -> str:
+    """The name as one safe word: a server or a model may have chosen it."""
+    return ascii(text[:NAME])[1:-1]

@@ -1,0 +1,167 @@
+"""A run as an async stream: the same events as the observer's, then the outcome; leaving it cancels in order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from returns.result import Success
+
+from forge import Finished, Halted, Workflow, resume_journal, run_sync, stream, tool
+from forge.errors import WatcherError
+from forge.event_stream import LIMIT
+from forge.interpreters.scripted import Line, Scripted, ScriptError, call
+from forge.testing import assert_answered
+from stages.delta import CallStarted, Delta, TextDelta
+from stages.events import CallsAccepted, Event, MessageAdded, ToolProgressed, TurnStarted
+from stages.events import Finished as FinishedEvent
+from stages.halt import Cancelled
+from tests.flows import Desk
+
+LOOK, FINISH = call("look", what="a"), call("finish", result="ok")
+SCRIPT: list[Line] = ["Hm.", LOOK, FINISH]
+
+
+async def whole(workflow: Workflow, script: list[Line]) -> list[object]:
+    return [event async for event in stream(workflow, "Go.", backend=Scripted(script))]
+
+
+def test_it_gives_the_events_of_the_observer_and_the_deltas_and_ends_with_the_outcome() -> None:
+    seen: list[Event | Delta] = []
+    ended = run_sync(
+        Desk().workflow, "Go.", backend=Scripted(SCRIPT), observer=seen.append, on_chunk=seen.append
+    ).unwrap()
+    *events, last = asyncio.run(whole(Desk().workflow, SCRIPT))
+    assert [type(event) for event in events] == [type(event) for event in seen]
+    assert isinstance(events[-1], FinishedEvent)
+    assert isinstance(last, Finished)
+    assert last.value == ended.value == "ok"
+    assert [e.text for e in events if isinstance(e, TextDelta)] == ["Hm."]
+    assert [e.name for e in events if isinstance(e, CallStarted)] == ["look", "finish"]
+
+
+def test_a_run_that_halts_ends_with_why() -> None:
+    *_, last = asyncio.run(whole(Desk(max_iterations=1).workflow, ["Hm."]))
+    assert isinstance(last, Halted)
+    assert type(last.halt).__name__ == "BudgetSpent"
+
+
+def test_the_users_own_observers_are_told_as_well_and_their_errors_are_theirs() -> None:
+    heard: list[object] = []
+
+    async def watched() -> None:
+        run = stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), observer=heard.append, on_message=heard.append)
+        async for _ in run:
+            pass
+        with pytest.raises(WatcherError, match="on_chunk failed"):
+            async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_chunk=lambda delta: 1 / 0):  # type: ignore[arg-type, return-value]
+                pass
+
+    asyncio.run(watched())
+    assert any(isinstance(one, TurnStarted) for one in heard)
+    assert sum(isinstance(one, MessageAdded) for one in heard) >= 6
+
+
+def test_what_run_raises_comes_out_of_the_loop_after_the_events_before_it() -> None:
+    seen: list[object] = []
+
+    async def watched() -> None:
+        async for event in stream(Desk().workflow, "Go.", backend=Scripted([LOOK])):
+            seen.append(event)  # noqa: PERF401 - it raises on the way
+
+    with pytest.raises(ScriptError):
+        asyncio.run(watched())
+    assert any(isinstance(event, CallsAccepted) for event in seen)
+
+
+def test_leaving_early_cancels_in_order_and_the_journal_loses_nothing(tmp_path: Path) -> None:
+    desk, journal = Desk(), tmp_path / "run.jsonl"
+
+    async def left() -> None:
+        write = call("write", what="a", text="x")
+        script = Scripted([LOOK, write, FINISH])
+        async with aclosing(stream(desk.workflow, "Go.", backend=script, journal=str(journal))) as events:
+            async for event in events:
+                if isinstance(event, CallsAccepted) and event.calls[0].name == "write":
+                    break
+        assert len(asyncio.all_tasks()) == 1, "the run goes on behind the reader's back"
+
+    asyncio.run(left())
+    ended = asyncio.run(resume_journal(desk.workflow, journal, backend=Scripted([FINISH, FINISH])))
+    state = ended.unwrap().state if isinstance(ended, Success) else ended.failure().state
+    assert_answered(state.history)
+    assert desk.log.count("look a") == 1
+    assert desk.log.count("write a") <= 1
+
+
+def test_a_break_without_closing_ends_the_run_with_the_program() -> None:
+    ended: list[Event] = []
+
+    async def left() -> None:
+        async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), observer=ended.append):
+            break
+
+    asyncio.run(left())
+    assert not any(isinstance(event, FinishedEvent) for event in ended)
+
+
+def test_cancel_and_a_cancelled_reader_end_it_too() -> None:
+    async def cancelled() -> object:
+        cancel = asyncio.Event()
+        last: object = None
+        async for event in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), cancel=cancel):
+            last = event
+            if isinstance(event, TurnStarted):
+                cancel.set()
+        return last
+
+    last = asyncio.run(cancelled())
+    assert isinstance(last, Halted)
+    assert isinstance(last.halt, Cancelled)
+
+
+async def reads(events: AsyncIterator[object], number: int) -> list[object]:
+    return [await anext(events) for _ in range(number)]
+
+
+def test_the_run_waits_for_its_reader() -> None:
+    """A thousand turns, and a reader that stops after some: no more is asked of the model than the line holds."""
+
+    @tool(effect="read", repeatable=True)
+    def look() -> str:
+        """Look."""
+        return "7"
+
+    workflow = Workflow("w", tools=[look], on_text="accept", max_iterations=1_000, max_repeats=None)
+
+    async def slow() -> int:
+        model = Scripted([call("look")] * 1_000)
+        async with aclosing(stream(workflow, "Go.", backend=model)) as events:
+            await reads(events, 5)
+            for _ in range(5_000):
+                await asyncio.sleep(0)
+            return len(model.requests)
+
+    assert asyncio.run(slow()) < LIMIT
+
+
+def test_progress_that_nobody_reads_does_not_pile_up() -> None:
+    @tool
+    def work():  # type: ignore[no-untyped-def]  # noqa: ANN202 - as users write it
+        """Work."""
+        yield from range(5_000)
+
+    workflow = Workflow("w", tools=[work], terminal_tool="work")
+
+    async def late() -> list[object]:
+        async with aclosing(stream(workflow, "Go.", backend=Scripted([call("work")]))) as events:
+            first = await anext(events)
+            while True:
+                rest = [event async for event in events]
+                return [first, *rest]
+
+    told = asyncio.run(late())
+    progress = [event for event in told if isinstance(event, ToolProgressed)]
+    assert progress[-1].text == "4999"
+    assert isinstance(told[-1], Finished)
