@@ -11,7 +11,7 @@ from forge.cli.flags import add_backend
 from forge.cli.options import redact_of
 from forge.cli.parser import Parser
 from forge.cli.plain import printable
-from forge.loop import Halted
+from forge.outcome import Halted
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 

@@ -20,7 +20,7 @@ from forge.cli.progress import downloading
 from forge.cli.view import View
 from forge.errors import ForgeError
 from forge.interpreters import Asker
-from forge.loop import Finished, Halted
+from forge.outcome import Finished, Halted
 from forge.watching import Watching
 from forge.workflow import Workflow
 from stages.halt import Cancelled
