@@ -60,33 +60,32 @@ class _Variant(Struct, frozen=True, kw_only=True):
 def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
     """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `forge.states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    run = [*states(record, workflow)]
-    workflow = as_recorded(record, workflow)
     connection = record.header.setup.connection()
+    variants = _variants(as_recorded(record, workflow))
+    turns = {name: turn_of(variant.workflow, connection) for name, variant in variants.items()}
+    acted: dict[str, list[Acted]] = {name: [] for name in variants}
+    # A pass for all of them: the states of a run, kept together, would take memory by its square.
+    for before, after in pairwise(states(record, workflow)):
+        for name, variant in variants.items():
+            acted[name].extend(_acted(before, after, turns[name], variant.where))
     return tuple(
-        Ablated(
-            guardrail=name,
-            does=variant.does,
-            acted=tuple(_acted(run, turn_of(variant.workflow, connection), variant.where)),
-        )
-        for name, variant in _variants(workflow).items()
+        Ablated(guardrail=name, does=variant.does, acted=tuple(acted[name])) for name, variant in variants.items()
     )
 
 
-def _acted(run: list[Step], turn: Stage, where: Where) -> Iterator[Acted]:
-    """The states of the run that this pipeline makes something else of."""
-    for before, after in pairwise(run):
-        if after.outcome is not None or (where == "prompt") != isinstance(before.state.phase, Ready):
-            continue
-        if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
-            continue
-        did = decision(before.state, after.halt or after.state)
-        moved = turn(before.state)
-        without = decision(before.state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
-        if did != without:
-            over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
-            number = before.state.ledger.turn + (where == "prompt")
-            yield Acted(turn=number, step=before.number, did=did, without=without, ends=over)
+def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Acted]:
+    """What this pipeline does instead, where it makes something else of the state `before` than the run did."""
+    if after.outcome is not None or (where == "prompt") != isinstance(before.state.phase, Ready):
+        return
+    if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
+        return
+    did = decision(before.state, after.halt or after.state)
+    moved = turn(before.state)
+    without = decision(before.state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
+    if did != without:
+        over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
+        number = before.state.ledger.turn + (where == "prompt")
+        yield Acted(turn=number, step=before.number, did=did, without=without, ends=over)
 
 
 def _variants(workflow: Workflow) -> Mapping[str, _Variant]:

@@ -7,8 +7,9 @@ from msgspec import Struct
 from returns.result import Result, Success
 
 from forge.difference import Difference, differences
-from forge.interpreters.marks import MARK
-from forge.interpreters.recorded import Journal, JournalError, read_journal
+from forge.errors import JournalError
+from forge.followed import Followed
+from forge.interpreters.recorded import Journal, read_journal
 from forge.replay import as_recorded, delivered, name_of
 from forge.turn import stages_of
 from forge.workflow import Workflow
@@ -44,8 +45,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     one, other = (_stages(record, pipeline) for pipeline in (first, second))
-    state, number, used = record.header.state, 1, 0
-    outcomes = iter(record.entries)
+    state, number, used, followed = record.header.state, 1, 0, Followed(record)
     while True:
         if parting := _parting(state, one, other, number):
             return parting
@@ -54,10 +54,10 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
             return None
         state, number = moved.unwrap(), number + 1
         if isinstance(state.phase, Awaiting):
-            entry = next(outcomes, None)
-            if entry is None:
+            if used == len(record.entries):
                 return None
-            if differences(entry.effect, state.phase.effect, MARK if record.header.redacted else None):
+            entry = record.entries[used]
+            if followed.differences(state.phase.effect):
                 sentence = f"both pipelines do something else than the recorded run: {name_of(entry.effect)} differs"
                 raise JournalError(f"{sentence}; forge replay shows where")
             used += 1

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from stages import halt as halts
-from stages.effect import Fault
+from stages.effect import Fault, Outcome
 from stages.halt import Halt
 from stages.state import State
 
@@ -84,6 +84,21 @@ class PipelineError(ForgeError, TypeError):
     """The stages of a run leave it in a phase in which none of them acts."""
 
 
+class JournalError(ForgeError):
+    """A journal cannot be written or read, or the run that is replayed does something that is not in it."""
+
+
+class UnrecordedError(JournalError):
+    """The journal of a run that is going on can no longer be written; the loop ends the run as `JournalFailed`.
+
+    `outcome` is what was not written down; None: the effect was not begun.
+    """
+
+    def __init__(self, message: str, outcome: Outcome | None = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
     """The slot worker was stopped before the job was done."""
 
@@ -155,6 +170,8 @@ def explain(halt: Halt) -> str:
                 f"{tool} {arguments} needs a person's yes, and {reason}. Resume the run with somebody to ask (ask=…; "
                 "in a terminal, forge resume)"
             )
+        case halts.JournalFailed(problem=problem):
+            return f"{problem}. The run was stopped, for what it did next would not be on record"
         case halts.Cancelled(turns=turns):
             return f"cancelled after {turns} model calls"
         case _:
@@ -192,6 +209,8 @@ def _error_class(halt: Halt) -> type[ForgeError]:
             return InDoubtError
         case halts.ApprovalNeeded():
             return ApprovalError
+        case halts.JournalFailed():
+            return JournalError
         case halts.Cancelled():
             return WorkflowCancelledError
         case _:

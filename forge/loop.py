@@ -10,7 +10,7 @@ from typing import Never, TypeVar
 
 from returns.result import Failure, Result, Success
 
-from forge.errors import ForgeError, PipelineError
+from forge.errors import ForgeError, PipelineError, UnrecordedError
 from forge.interpreters import Interpreter
 from forge.interpreters.patience import leave
 from forge.log import log_event, logging_turns
@@ -19,7 +19,7 @@ from stages import events
 from stages.batch import waiting
 from stages.deliver import deliver, interrupt
 from stages.effect import Outcome
-from stages.halt import Cancelled, Halt
+from stages.halt import Cancelled, Halt, JournalFailed
 from stages.pipeline import Stage, stuck
 from stages.rules import completed
 from stages.state import Awaiting, Done, Executed, Ready, State
@@ -49,8 +49,8 @@ async def drive(
                 if cancel is not None and cancel.is_set():
                     return _stopped(interrupt(state, begun=False), observer)
                 arrived = await _outcome(state, cancel, interpret(effect))
-                if arrived is None:
-                    return _stopped(interrupt(state), observer)
+                if isinstance(arrived, Halted):
+                    return halted(arrived.halt, arrived.state, observer)
                 delivered = deliver(state, arrived)
                 if not isinstance(delivered, Success):
                     return halted(delivered.failure(), state, observer)
@@ -70,7 +70,11 @@ def _all_back(state: State) -> bool:
 
 
 def _stopped(state: State, observer: Observer | None) -> Result[Never, Halted]:
-    return halted(Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state, observer)
+    return halted(_cancelled(state), state, observer)
+
+
+def _cancelled(state: State) -> Cancelled:
+    return Cancelled(turns=state.ledger.turn, completed=completed(state.ledger))
 
 
 def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never, Halted]:
@@ -82,16 +86,23 @@ def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never,
     return Failure(Halted(halt=halt, state=state))
 
 
-async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | None:
-    """The outcome, or None where `cancel` came first.
+async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | Halted:
+    """The outcome; or the end of the run, where `cancel` came first or the journal can no longer be written.
 
-    A ForgeError on the way carries the run's state, every call answered: what was done is not lost with it.
+    Any other ForgeError on the way carries the run's state, every call answered: what was done is not lost with it.
     """
     try:
-        return await (outcome if cancel is None else _unless(cancel, outcome))
+        arrived = await (outcome if cancel is None else _unless(cancel, outcome))
+    except UnrecordedError as error:
+        after = state if error.outcome is None else deliver(state, error.outcome).value_or(state)
+        return Halted(halt=JournalFailed(problem=str(error)), state=interrupt(after, begun=False))
     except ForgeError as error:
         error.state = error.state or interrupt(state)
         raise
+    if arrived is None:
+        stopped = interrupt(state)
+        return Halted(halt=_cancelled(stopped), state=stopped)
+    return arrived
 
 
 async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:

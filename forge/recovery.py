@@ -1,5 +1,6 @@
 """Recovery: go on with a run that a crash, a cancellation or a dead server cut short, from its journal."""
 
+from collections import deque
 from pathlib import Path
 from typing import TypeVar, Unpack
 
@@ -8,9 +9,9 @@ from returns.result import Result, Success
 
 from forge.connection import Backend, Connection
 from forge.difference import as_lines, differences
-from forge.errors import BackendError
+from forge.errors import BackendError, JournalError
 from forge.interpreters import Interpreter
-from forge.interpreters.recorded import Journal, JournalError, read_journal
+from forge.interpreters.recorded import Journal, Recorded, read_journal
 from forge.interpreters.write_ahead import continuing
 from forge.loop import Observer, drive, halted, notify
 from forge.outcome import Finished, Halted
@@ -52,7 +53,7 @@ async def resume_journal(
     if journal.header.redacted:
         hidden = ", ".join(journal.header.redacted)
         raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
-    *_, last = states(journal, workflow)
+    (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
     if ended := _ended(last, tell):
         return ended.map(workflow.typed)
     try:
@@ -97,7 +98,7 @@ def _refuse_another(journal: Journal, connection: Connection, path: str | Path) 
         )
 
 
-def _careful(interpret: Interpreter, pending: Effect | None) -> Interpreter:
+def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
     """The interpreter, that does not make the pending calls again if that might do something twice."""
     doubtful = pending if isinstance(pending, Execute) and not pending.retriable else None
 

@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Struct
 from returns.result import Failure, Result, Success
 
-from forge.difference import Difference, as_lines, differences
+from forge.difference import Difference, as_lines
+from forge.errors import JournalError
+from forge.followed import Followed
 from forge.interpreters.marks import MARK
-from forge.interpreters.recorded import Journal, JournalError, read_journal
+from forge.interpreters.recorded import Journal, Recorded, SentPart, read_journal
 from forge.outcome import Finished, Halted
 from forge.turn import turn_of
 from forge.workflow import Workflow
@@ -102,11 +104,11 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     """`states`, for a pipeline: the loop of `forge.loop`, with the journal in the place of the world."""
     step = Step(number=0, state=journal.header.state)
     yield step
-    used = 0
+    used, followed = 0, Followed(journal)
     while True:
         step = _after(step, turn(step.state))
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
-            _same(journal, used, step)
+            _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
             entry = journal.entries[used]
             sentence = f"the run ends after {used} effects; in the journal {name_of(entry.effect)} follows"
@@ -144,25 +146,23 @@ def _after(before: Step, moved: Result[State, Halt], outcome: Outcome | None = N
     return Step(number=number, state=state, events=observe(before.state, state), outcome=outcome)
 
 
-def _same(journal: Journal, used: int, step: Step) -> None:
-    """DivergenceError if the state does not ask for the effect that comes next in the journal."""
+def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Difference, ...]) -> None:
+    """DivergenceError if the state asks for another effect than the one that comes next in the journal."""
     phase = step.state.phase
-    recorded = journal.entries[used].effect if used < len(journal.entries) else journal.pending
-    if recorded is None or not isinstance(phase, Awaiting) or recorded == phase.effect:
+    if not found or not isinstance(phase, Awaiting):
         return
-    redacted = journal.header.redacted
-    if found := differences(recorded, phase.effect, MARK if redacted else None):
-        which = f"effect {used + 1} ({name_of(recorded)}) is not the recorded one"
-        another = type(recorded) is not type(phase.effect)
-        where = f" it is {name_of(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
-        why = f"\nThe journal is redacted ({', '.join(redacted)}): what is hidden there can be why." if redacted else ""
-        raise DivergenceError(f"{which}:{where}{why}", used + 1, step, found)
+    recorded, redacted = journal.effect(used), journal.header.redacted
+    which = f"effect {used + 1} ({name_of(recorded)}) is not the recorded one"
+    another = type(recorded) is not type(phase.effect)
+    where = f" it is {name_of(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
+    why = f"\nThe journal is redacted ({', '.join(redacted)}): what is hidden there can be why." if redacted else ""
+    raise DivergenceError(f"{which}:{where}{why}", used + 1, step, found)
 
 
-def name_of(effect: Effect) -> str:
+def name_of(effect: Effect | Recorded) -> str:
     """The effect in a few words."""
     match effect:
-        case Send(turn=turn):
+        case Send(turn=turn) | SentPart(turn=turn):
             return f"the model call of turn {turn}"
         case Execute(calls=calls):
             return f"the call of {', '.join(call.name for call in calls)}"

@@ -91,6 +91,15 @@ class ApprovalNeeded(Struct, frozen=True, kw_only=True, tag="approval_needed"):
     reason: str
 
 
+class JournalFailed(Struct, frozen=True, kw_only=True, tag="journal_failed"):
+    """The run's journal can no longer be written: the disk or the journal is full, or another program changed the file.
+
+    `problem` says which.
+    """
+
+    problem: str
+
+
 class Cancelled(Struct, frozen=True, kw_only=True, tag="cancelled"):
     """The user cancelled. Seed: `WorkflowCancelledError`."""
 
@@ -109,5 +118,6 @@ Halt = (
     | BackendFailed
     | OutcomeUnknown
     | ApprovalNeeded
+    | JournalFailed
     | Cancelled
 )

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from forge import SlidingWindowCompact, TieredCompact, Workflow, run_sync, tool
 from forge.errors import DefinitionError
-from forge.interpreters.recorded import read_journal
+from forge.interpreters.recorded import SentPart, read_journal
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
-from stages.effect import Execute, Send, Succeeded, Unresolved
+from stages.effect import Execute, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.recall import RECALL, clear, recalled
 from stages.rules import Rules
@@ -76,7 +76,7 @@ def test_a_truncated_result_says_how_to_read_it_and_is_read(tmp_path: Path) -> N
     effects = [entry.effect for entry in read_journal(path).entries]
     names = [c.name for effect in effects if isinstance(effect, Execute) for c in effect.calls]
     assert names == ["look"] * 9 + ["finish"], "the core answers a recall, the world is not asked"
-    assert sum(isinstance(effect, Send) for effect in effects) == len(model.requests)
+    assert sum(isinstance(effect, SentPart) for effect in effects) == len(model.requests)
     assert msgspec.json.decode(msgspec.json.encode(result.state), type=State) == result.state
 
 

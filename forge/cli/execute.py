@@ -20,8 +20,8 @@ from forge.cli.plain import printable
 from forge.cli.running import Shown
 from forge.errors import ForgeError
 from forge.interpreters import Asker, nobody
+from forge.interpreters.journal_file import refuse_taken
 from forge.interpreters.recorded import read_journal
-from forge.interpreters.write_ahead import refuse_taken
 from forge.recovery import resume_journal
 from forge.run import run
 from forge.suggest import did_you_mean

@@ -19,10 +19,10 @@ from forge.cli.plain import printable
 from forge.cli.state_view import COLUMN, described, phase_of
 from forge.cli.view import View
 from forge.errors import ForgeError
-from forge.interpreters.recorded import Journal, read_journal
+from forge.interpreters.recorded import Journal, SentPart, read_journal
 from forge.replay import DivergenceError, Step, name_of, states
 from forge.workflow import Workflow
-from stages.effect import Ask, Execute, Request, Send
+from stages.effect import Ask, Execute
 from stages.events import Event
 from stages.halt import Halt
 from stages.state import State
@@ -161,15 +161,11 @@ def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -
 
 def recorded(journal: Journal) -> Iterator[Text | Row]:
     """The record as it is, without a workflow: what each effect added, and what became of it."""
-    before = Request()
     for number, entry in enumerate(journal.entries, start=1):
         yield Text(f"effect {number}  {name_of(entry.effect)}", style="bold")
         match entry.effect:
-            case Send(request=request):
-                known = len(before.messages)
-                added = request.messages[known if request.messages[:known] == before.messages else 0 :]
+            case SentPart(messages=added):
                 yield from (_told("to the model", bytes(message)) for message in added)
-                before = request
             case Execute(calls=calls):
                 yield from (_told("runs", f"{call.name} {call.arguments}".encode()) for call in calls)
             case Ask(call=call):

@@ -2,51 +2,36 @@
 
 The first line holds the state that the run began with and what it was set up for, so the file is all that a replay
 needs. An effect is written before it is performed, its outcome before the run goes on: a journal that ends early is a
-run that ended early, and an effect without outcome at its end is in doubt. An effect that is written twice was
-performed again after a crash. A request is written as what it adds to the last one: a journal grows with the run,
-not with its square.
+run that ended early, and an effect without outcome at its end is in doubt. A request is written, and kept in memory,
+as what it adds to the last one: both grow with the run, not with its square.
 """
 
-from collections.abc import Iterator
 from os import PathLike
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from forge.errors import ForgeError
+from forge.errors import JournalError
+from forge.interpreters.lines import VERSION, CheckedLines
 from forge.setup import Setup
 from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
 from stages.state import SCHEMA_VERSION, State
-
-VERSION = 2
-"""Of the format; a reader refuses another."""
-
-LONGEST_LINE = 128 * 1024 * 1024
-"""Bytes of a line that are read: a reply may have 16 MiB, and JSON may write a character as six."""
-
-MOST_LINES = 200_000
-MOST_MESSAGES = 20_000_000
-"""Of all requests of a journal together, as the reader lays them out: what bounds its memory."""
-
-
-class JournalError(ForgeError):
-    """A journal cannot be written or read, or the run that is replayed does something that is not in it."""
 
 
 class Header(Struct, frozen=True, kw_only=True):
     """The first line: the state that the run began with and what it was set up for, all that a replay needs.
 
-    `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for people; nothing is computed from them.
-    `redacted` says what is hidden in it (`forge.interpreters.redact`).
+    `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
+    people; nothing is computed from them. `redacted` says what is hidden in it (`forge.interpreters.redact`).
     """
 
+    journal: int = VERSION
     workflow: str
     state: State
     setup: Setup = Setup()
     redacted: tuple[str, ...] = ()
     forge: str = ""
     started: str = ""
-    version: int = VERSION
 
 
 class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
@@ -59,10 +44,18 @@ class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
     tail: Raw | UnsetType = UNSET
 
 
+Recorded = SentPart | Execute | Ask
+"""An effect as a journal has it."""
+
+
 class Started(Struct, frozen=True, kw_only=True, tag="started"):
     """A line: this is going to be asked of the world."""
 
-    effect: SentPart | Execute | Ask
+    effect: Recorded
+
+
+class Again(Struct, frozen=True, kw_only=True, tag="again"):
+    """A line: the last effect is going to be asked again, after a crash, or once the server is back or a person is there."""
 
 
 class Done(Struct, frozen=True, kw_only=True, tag="done"):
@@ -74,29 +67,48 @@ class Done(Struct, frozen=True, kw_only=True, tag="done"):
 class Entry(Struct, frozen=True, kw_only=True):
     """What was asked of the world, and what became of it."""
 
-    effect: Effect
+    effect: Recorded
     outcome: Outcome
 
 
 class Journal(Struct, frozen=True, kw_only=True):
     """A whole journal, read back. `pending` was begun, and nobody wrote down what became of it.
 
-    `size` is what its complete lines take, in bytes; `last` the last request, which the next one extends.
+    `size` is what its complete lines take, in bytes; `check` the checksum of the last of them; `last` the last
+    request, which the next one extends.
     """
 
     header: Header
     entries: tuple[Entry, ...]
-    pending: Effect | None = None
+    pending: Recorded | None = None
     size: int = 0
+    check: str = ""
     last: Request = Request()
 
+    def asked(self) -> tuple[Recorded, ...]:
+        """All that was asked of the world, the pending effect last."""
+        known = tuple(entry.effect for entry in self.entries)
+        return known if self.pending is None else (*known, self.pending)
 
-def shortened(effect: Effect, before: Request) -> SentPart | Execute | Ask:
+    def effect(self, number: int) -> Effect:
+        """The effect of that number, counted from 0, with the whole of its request."""
+        asked = self.asked()[: number + 1]
+        wanted = asked[-1]
+        if not isinstance(wanted, SentPart):
+            return wanted
+        requests = _Requests()
+        for one in asked:
+            if isinstance(one, SentPart):
+                requests.add(one)
+        return Send(request=requests.last(), turn=wanted.turn)
+
+
+def shortened(effect: Effect, before: Request) -> Recorded:
     """The effect as its line has it: a request as what it adds to the one before it."""
     if not isinstance(effect, Send):
         return effect
-    request, known = effect.request, len(before.messages)
-    keep = known if request.messages[:known] == before.messages else 0
+    request = effect.request
+    keep = _common(before.messages, request.messages)
     return SentPart(
         turn=effect.turn,
         keep=keep,
@@ -106,85 +118,77 @@ def shortened(effect: Effect, before: Request) -> SentPart | Execute | Ask:
     )
 
 
-def whole(sent: SentPart, before: Request) -> Request:
-    """The request that a part stands for. ValueError where it keeps more messages than there were."""
-    if not 0 <= sent.keep <= len(before.messages):
-        raise ValueError(f"keeps {sent.keep} messages of a request that has {len(before.messages)}")
-    return Request(
-        head=before.head if sent.head is UNSET else sent.head,
-        messages=before.messages[: sent.keep] + sent.messages,
-        tail=before.tail if sent.tail is UNSET else sent.tail,
-    )
+def _common(before: tuple[Raw, ...], after: tuple[Raw, ...]) -> int:
+    """How many messages the two have in common at their beginning."""
+    if after[: len(before)] == before:  # as a rule: one request extends the last
+        return len(before)
+    pairs = zip(before, after, strict=False)
+    return next((n for n, (old, new) in enumerate(pairs) if old is not new and old != new), len(after))
+
+
+class _Requests:
+    """The requests of a journal, one after the other: each takes the time of what it adds."""
+
+    def __init__(self) -> None:
+        self._head = self._tail = Raw(b"{}")
+        self._messages: list[Raw] = []
+
+    def add(self, part: SentPart) -> None:
+        """The next one. ValueError where it keeps more messages than there were."""
+        if not 0 <= part.keep <= len(self._messages):
+            raise ValueError(f"keeps {part.keep} messages of a request that has {len(self._messages)}")
+        del self._messages[part.keep :]
+        self._messages += part.messages
+        self._head = self._head if part.head is UNSET else part.head
+        self._tail = self._tail if part.tail is UNSET else part.tail
+
+    def last(self) -> Request:
+        """The request that was added last."""
+        return Request(head=self._head, messages=tuple(self._messages), tail=self._tail)
 
 
 def read_journal(path: str | PathLike[str]) -> Journal:
     """The journal in that file; JournalError names a wrong line. A last line that a crash cut off is left out."""
-    lines = _lines(path)
-    first = next(lines, None)
-    if first is None:
-        raise JournalError(f"{path} is no journal: it has no complete line")
-    header = _header(path, first[1])
+    checked = CheckedLines(path)
+    lines = iter(checked)
+    header = _header(path, next(lines))
     entries: list[Entry] = []
-    pending: Effect | None = None
-    last, messages, size = Request(), 0, len(first[1])
-    for number, line in lines:
-        size += len(line)
+    pending: Recorded | None = None
+    requests = _Requests()
+    for number, line in enumerate(lines, start=2):
         match _decoded(path, number, line), pending:
-            case Started(effect=effect), known:
-                pending = _send(path, number, effect, last) if isinstance(effect, SentPart) else effect
-                if known is not None and pending != known:
-                    raise JournalError(f"{path}, line {number}: {_STRANGE}")
-                again = bool(entries) and isinstance(entries[-1].outcome, Undelivered | Unanswered)
-                if again and entries[-1].effect == pending:
-                    entries.pop()  # it was asked again, once the server was back, or a person
-                last = pending.request if isinstance(pending, Send) else last
-                messages += len(last.messages)
+            case Started(effect=effect), None:
+                pending = effect
+                _add(requests, effect, f"{path}, line {number}")
             case Done(outcome=outcome), known if known is not None:
                 entries.append(Entry(effect=known, outcome=outcome))
                 pending = None
+            case Again(), None if entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
+                pending = entries.pop().effect
+            case Again(), known if known is not None:
+                pass
             case _:
-                raise JournalError(f"{path}, line {number}: {_STRANGE}")
-        if number > MOST_LINES or messages > MOST_MESSAGES:
-            raise JournalError(f"{path}, line {number}: the journal is too long to be read")
-    return Journal(header=header, entries=tuple(entries), pending=pending, size=size, last=last)
+                raise JournalError(f"{path}, line {number}: it does not follow from the line before")
+    return Journal(
+        header=header,
+        entries=tuple(entries),
+        pending=pending,
+        size=checked.size,
+        check=checked.check,
+        last=requests.last(),
+    )
 
 
-_STRANGE = "it does not follow from the line before"
-
-
-def _send(path: str | PathLike[str], number: int, sent: SentPart, before: Request) -> Send:
-    try:
-        return Send(request=whole(sent, before), turn=sent.turn)
-    except ValueError as error:
-        raise JournalError(f"{path}, line {number}: it {error}") from None
-
-
-def _lines(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
-    """The complete lines with their numbers, from 1 on."""
-    number = 0
-    try:
-        # Without pathlib, for whoever imports forge imports this, and pathlib takes longer to load than all of it.
-        with open(path, "rb") as file:  # noqa: PTH123
-            while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
-                number += 1
-                yield number, line
-    except OSError as error:
-        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
-    if len(line) >= LONGEST_LINE:
-        raise JournalError(f"{path}, line {number + 1}: it has more than {LONGEST_LINE} bytes")
-
-
-class _Versions(Struct):
-    """What of a header every version has."""
-
-    version: int
+def _add(requests: _Requests, effect: Recorded, place: str) -> None:
+    if isinstance(effect, SentPart):
+        try:
+            requests.add(effect)
+        except ValueError as error:
+            raise JournalError(f"{place}: it {error}") from None
 
 
 def _header(path: str | PathLike[str], line: bytes) -> Header:
     try:
-        found = msgspec.json.decode(line, type=_Versions).version
-        if found != VERSION:
-            raise JournalError(f"{path} was written by another version of forge: {found}, and this reads {VERSION}")
         header = msgspec.json.decode(line, type=Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{path} is no journal of this version of forge: line 1: {error}") from None
@@ -193,8 +197,8 @@ def _header(path: str | PathLike[str], line: bytes) -> Header:
     return header
 
 
-def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Done:
+def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Again | Done:
     try:
-        return msgspec.json.decode(line, type=Started | Done)
+        return msgspec.json.decode(line, type=Started | Again | Done)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{path}, line {number}: {error}") from None

@@ -9,14 +9,14 @@ from typing import assert_never, get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from forge import Workflow, run_sync, states
-from forge.errors import ForgeError
-from forge.interpreters.recorded import Header, read_journal
+from forge.errors import ForgeError, JournalError
+from forge.interpreters.recorded import Header, Journal, read_journal
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.interpreters.write_ahead import recording
+from forge.interpreters.write_ahead import continuing, recording
 from forge.setup import Setup
 from forge.testing import states as any_states
 from stages.effect import (
@@ -25,9 +25,11 @@ from stages.effect import (
     CallResult,
     Effect,
     Execute,
+    Fault,
     Outcome,
     Rejected,
     Replied,
+    Request,
     Results,
     Send,
     Undelivered,
@@ -37,6 +39,7 @@ from stages.state import State
 from stages.wire.sampling import Sampling
 from stages.wire.wires import Dialect
 from tests.flows import Desk
+from tests.journals import journal_of
 
 quick = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -94,17 +97,91 @@ def test_what_is_written_is_read(
     asyncio.run(go())
     journal = read_journal(path)
     assert replace(journal.header, forge="", started="") == header
-    assert [(entry.effect, entry.outcome) for entry in journal.entries] == script
+    assert [journal.effect(number) for number in range(len(script))] == [effect for effect, _ in script]
+    assert [entry.outcome for entry in journal.entries] == [outcome for _, outcome in script]
     assert journal.pending is None
     assert journal.size == path.stat().st_size
 
 
+def test_the_same_request_after_one_that_was_undelivered_is_another_effect(tmp_path: Path) -> None:
+    """A run may ask the same twice; only one that is gone on with asks again for what is in its journal."""
+    path = tmp_path / "run.jsonl"
+    send = Send(request=Request(messages=(Raw(b'{"role":"user"}'),)), turn=1)
+    undelivered = Undelivered(fault=Fault(kind="timeout", detail="too slow"))
+
+    async def nobody(effect: Effect) -> Outcome:
+        return undelivered
+
+    async def go() -> None:
+        with recording(nobody, path, Header(workflow="w", state=State(history=()))) as perform:
+            await perform(send)
+            await perform(send)
+        before = read_journal(path)
+        unanswered = replace(before, entries=before.entries[:-1], pending=before.entries[-1].effect)
+        with continuing(nobody, path, unanswered) as perform:
+            await perform(send)
+
+    asyncio.run(go())
+    journal = read_journal(path)
+    assert [journal.effect(number) for number in range(2)] == [send, send]
+    assert [entry.outcome for entry in journal.entries] == [undelivered, undelivered]
+
+
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("journal") / "run.jsonl"
     script: list[Line] = ["Hm.", call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")]
     run_sync(Desk().workflow, "Go.", backend=Scripted(script), journal=str(path))
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
+    return path.read_bytes()
+
+
+def read(tmp_path: Path, content: bytes) -> Journal:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content)
+    return read_journal(path)
+
+
+def test_no_flipped_bit_is_read(tmp_path: Path, written: bytes) -> None:
+    for bit in range(0, len(written) * 8, 7):
+        flipped = bytearray(written)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(JournalError):
+            read(tmp_path, bytes(flipped))
+
+
+@quick
+@given(data=st.data())
+def test_no_line_that_was_removed_repeated_or_moved_is_read(
+    tmp_path: Path, written: bytes, data: st.DataObject
+) -> None:
+    lines = written.splitlines(keepends=True)
+    order = data.draw(st.lists(st.sampled_from(range(len(lines))), min_size=1))
+    if order == [*range(len(order))]:
+        assert len(read(tmp_path, b"".join(lines[: len(order)])).entries) == (len(order) - 1) // 2
+        return
+    with pytest.raises(JournalError):
+        read(tmp_path, b"".join(lines[n] for n in order))
+
+
+def test_a_journal_that_was_cut_off_anywhere_is_the_run_so_far_or_says_that_there_was_none(
+    tmp_path: Path, written: bytes
+) -> None:
+    whole = read(tmp_path, written)
+    header = written.index(b"\n") + 1
+    for end in [0, 1, 5, 11, header - 1, *range(header, len(written), 3)]:
+        if end < header:
+            with pytest.raises(JournalError, match="nothing was done"):
+                read(tmp_path, written[:end])
+        else:
+            so_far = read(tmp_path, written[:end])
+            assert whole.asked()[: len(so_far.asked())] == so_far.asked()
+            assert so_far.size == written[:end].rindex(b"\n") + 1
+
+
+@pytest.fixture(scope="module")
+def lines(written: bytes) -> list[dict[str, object]]:
+    lines = [json.loads(line) for line in written.splitlines()]
+    return [{name: value for name, value in line.items() if name != "check"} for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +207,7 @@ anything: st.SearchStrategy[object] = st.sampled_from(
 @settings(quick, max_examples=150)
 @given(data=st.data())
 def test_a_journal_that_was_tampered_with_is_refused_or_read_never_a_crash(
-    tmp_path: Path, lines: list[object], workflow: Workflow, data: st.DataObject
+    tmp_path: Path, lines: list[dict[str, object]], workflow: Workflow, data: st.DataObject
 ) -> None:
     content = json.loads(json.dumps(lines))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -143,6 +220,6 @@ def test_a_journal_that_was_tampered_with_is_refused_or_read_never_a_crash(
         except (TypeError, KeyError, IndexError):
             continue  # an earlier change took the place away
     path = tmp_path / "run.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in content))
+    path.write_bytes(journal_of(*(json.dumps(line).encode() for line in content)))
     with suppress(ForgeError):
         assert [*states(path, workflow)]

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from forge import SlidingWindowCompact, run_sync
 from forge.bisect import bisect
-from forge.interpreters.recorded import JournalError, read_journal
+from forge.errors import JournalError
+from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.turn import stages_of
 from stages import enforce, validate

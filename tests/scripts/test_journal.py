@@ -1,8 +1,9 @@
 """The journal: a run is written down as it happens, and read back as the same run."""
 
 import asyncio
+import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,17 +13,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from forge import Finished, Halted, replay, resume, run, run_sync, states
-from forge.interpreters.recorded import Header, JournalError, read_journal
+from forge import Finished, Halted, Workflow, replay, resume, run, run_sync, states, tool
+from forge.errors import JournalError, as_error
+from forge.interpreters.journal_file import JournalFile
+from forge.interpreters.lines import LARGEST
+from forge.interpreters.recorded import Header, read_journal
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.replay import DivergenceError
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault
+from stages.halt import JournalFailed
 from stages.state import Awaiting, State
 from tests.flows import Desk
+from tests.journals import journal_of
 from tests.property.strategies import replies
 
-HEADER = msgspec.json.encode(Header(workflow="w", state=State(history=()))) + b"\n"
+HEADER = msgspec.json.encode(Header(workflow="w", state=State(history=())))
 SCRIPT: list[Line] = ["Hm.", call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")]
 
 
@@ -55,16 +61,22 @@ def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "no complete line"),
-        (b"hello\n", "line 1"),
-        (b'{"workflow":"w","state":{"history":[]},"version":99}\n', "another version of forge: 99"),
-        (b'{"workflow":"w","state":{"history":[]}}\n', "missing required field `version`"),
-        (b'{"workflow":"w","state":{"history":[],"version":7},"version":2}\n', "its state is of version 7"),
-        (HEADER + b'{"effect":1}\n', "line 2"),
-        (HEADER + b'{"type":"done","outcome":{"type":"replied","reply":{}}}\n', "line 2: it does not follow"),
-        (HEADER + b'{"type":"started","effect":{"type":"send","turn":1,"keep":5}}\n', "line 2: it keeps 5 messages"),
-        (b"[" * 100_000 + b"\n", "line 1"),
-        (HEADER + b'{"type":"done","outcome":' + b'{"a":' * 100_000 + b"\n", "line 2"),
+        (b"", "is empty: .* nothing was done"),
+        (b'{"journal":3,"work', "ends within its first line: .* nothing was done"),
+        (b"hello", "is no journal: it has no complete line"),
+        (b"hello\n", "is no journal: line 1"),
+        (b"[" * 100_000 + b"\n", "is no journal: line 1"),
+        (b'{"workflow":"w","state":{"history":[]}}\n', "is no journal: line 1 names no version"),
+        (b'{"workflow":"w","state":{"history":[]},"version":2}\n', "another version of forge: 2, and this one reads 3"),
+        (b'{"journal":99,"workflow":"w","state":{"history":[]}}\n', "another version of forge: 99"),
+        (HEADER + b"\n", "line 1: its checksum is wrong"),
+        (journal_of(b'{"journal":3,"workflow":"w"}'), "missing required field `state`"),
+        (journal_of(b'{"journal":3,"workflow":"w","state":{"history":[],"version":7}}'), "its state is of version 7"),
+        (journal_of(HEADER, b'{"effect":1}'), "line 2"),
+        (journal_of(HEADER, b'{"type":"done","outcome":{"type":"replied","reply":{}}}'), "line 2: it does not follow"),
+        (journal_of(HEADER, b'{"type":"again"}'), "line 2: it does not follow"),
+        (journal_of(HEADER, b'{"type":"started","effect":{"type":"send","turn":1,"keep":5}}'), "it keeps 5 messages"),
+        (journal_of(HEADER, b'{"type":"done","outcome":' + b'{"a":' * 100_000 + b"}"), "line 2"),
     ],
 )
 def test_what_is_no_journal_is_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
@@ -72,8 +84,15 @@ def test_what_is_no_journal_is_refused_with_the_line(tmp_path: Path, content: by
     path.write_bytes(content)
     with pytest.raises(JournalError, match=says):
         read_journal(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="cannot read"):
         read_journal(tmp_path / "none.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(JournalError, match="is not a file"):
+            read_journal(path)
 
 
 def test_a_journal_that_cannot_be_written_is_said(tmp_path: Path) -> None:
@@ -110,12 +129,119 @@ def test_a_full_disk_is_said_before_the_tool_runs_and_the_state_is_not_lost(tmp_
     lines = first.read_bytes().splitlines(keepends=True)
     begun = next(n for n, line in enumerate(lines) if b'"started"' in line and b'"write"' in line and b"call_" in line)
     desk = Desk()
-    with room(sum(map(len, lines[: begun + 1])) - 30), pytest.raises(JournalError, match="free some space") as caught:
-        run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "run.jsonl"))
+    with room(sum(map(len, lines[: begun + 1])) - 30):
+        result = run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "run.jsonl"))
+    run = result.failure()
+    assert isinstance(run.halt, JournalFailed)
+    assert "free some space" in run.halt.problem
     assert desk.log == ["look a"]
-    assert caught.value.state is not None
-    assert_answered(caught.value.state.history)
+    assert_answered(run.state.history)
     assert read_journal(tmp_path / "run.jsonl").pending is None, "half a line says nothing"
+    with pytest.raises(JournalError, match="free some space"):
+        raise as_error(run.halt, run.state)
+
+
+def test_a_result_that_the_disk_has_no_room_for_is_not_lost(tmp_path: Path) -> None:
+    first = tmp_path / "first.jsonl"
+    run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(first))
+    lines = first.read_bytes().splitlines(keepends=True)
+    written = next(n for n, line in enumerate(lines) if b'"written' in line)
+    desk = Desk()
+    with room(sum(map(len, lines[: written + 1])) - 30):
+        result = run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "run.jsonl"))
+    state = result.failure().state
+    assert desk.log == ["look a", "write a"]
+    assert [done.name for done in state.ledger.successes] == ["look", "write"]
+    assert state.ledger.in_doubt == ()
+    pending = read_journal(tmp_path / "run.jsonl").pending
+    assert isinstance(pending, Execute), "whoever goes on from the file alone does not know"
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def move(path: Path) -> None:
+    path.rename(path.with_suffix(".old"))
+
+
+def replace_(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+
+
+def append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"{}\n")
+
+
+def shorten(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+@pytest.mark.parametrize(
+    ("meddle", "says"),
+    [
+        (delete, "was deleted or moved"),
+        (move, "was deleted or moved"),
+        (replace_, "was replaced by another file"),
+        (append, "was changed by another program"),
+        (shorten, "was changed by another program"),
+    ],
+)
+def test_no_write_runs_once_another_program_has_changed_the_journal(
+    tmp_path: Path, meddle: Callable[[Path], None], says: str
+) -> None:
+    path = tmp_path / "run.jsonl"
+    paid: list[int] = []
+
+    @tool(effect="read")
+    def look() -> str:
+        """Look something up; meanwhile somebody is at the journal."""
+        meddle(path)
+        return "7"
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    workflow = Workflow("till", tools=[look, pay], terminal_tool="pay")
+    script: list[Line] = [call("look"), call("pay", amount=7)]
+    run = run_sync(workflow, "Go.", backend=Scripted(script), journal=str(path)).failure()
+    assert isinstance(run.halt, JournalFailed)
+    assert says in run.halt.problem
+    assert paid == []
+    assert [done.name for done in run.state.ledger.successes] == ["look"], "what was done is known"
+
+
+def test_a_journal_of_a_relative_path_is_found_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    @tool
+    def leave() -> str:
+        """Change the working directory."""
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        return "left"
+
+    workflow = Workflow("w", tools=[leave], terminal_tool="leave")
+    run_sync(workflow, "Go.", backend=Scripted([call("leave")]), journal="run.jsonl").unwrap()
+    assert read_journal(tmp_path / "run.jsonl").pending is None
+
+
+def test_a_full_journal_ends_the_run_before_the_next_effect(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with JournalFile.new(path) as file:
+        file.append(b"{}", room=LARGEST - 100)
+        with pytest.raises(JournalError, match=r"is full: .* and a journal has at most 2147483648"):
+            file.append(b"{}", room=LARGEST - 50)
+    path.write_bytes(b"")
+    os.truncate(path, LARGEST + 1)  # a file with a hole takes no room
+    with pytest.raises(JournalError, match="more than 2147483648 bytes"):
+        read_journal(path)
 
 
 def test_a_saved_state_goes_on_elsewhere() -> None:

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, states, tool
+from forge.errors import JournalError
 from forge.interpreters import Answer as Answered
-from forge.interpreters.recorded import JournalError, read_journal
+from forge.interpreters.recorded import read_journal
 from forge.interpreters.redact import Redact
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from forge import Workflow, replay, run_sync, tool
 from forge.ablation import ablate
 from forge.bisect import bisect
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, JournalError
 from forge.interpreters.marks import PROTOCOL
-from forge.interpreters.recorded import JournalError, read_journal
+from forge.interpreters.recorded import read_journal
 from forge.interpreters.redact import Field, Redact
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.recovery import resume_journal
