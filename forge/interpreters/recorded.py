@@ -55,7 +55,7 @@ class Started(Struct, frozen=True, kw_only=True, tag="started"):
 
 
 class Again(Struct, frozen=True, kw_only=True, tag="again"):
-    """A line: the last effect is going to be asked again, after a crash, or once the server is back or a person is there."""
+    """A line: the last effect is going to be asked again: after a crash, or once a server or a person is there."""
 
 
 class Done(Struct, frozen=True, kw_only=True, tag="done"):

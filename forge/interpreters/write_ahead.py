@@ -43,7 +43,8 @@ def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> It
     since it was read. The effect that `journal` has pending must be the first one.
     """
     with JournalFile.after(Path(path), journal.size, journal.check) as file:
-        yield _writing(interpret, file, journal.last, again=journal.pending is not None)
+        pending = None if journal.pending is None else journal.effect(len(journal.entries))
+        yield _writing(interpret, file, journal.last, pending=pending)
 
 
 def _header(header: Header, redactor: Redactor | None) -> bytes:
@@ -65,19 +66,20 @@ def _writing(
     file: JournalFile,
     last: Request = Request(),  # noqa: B008 - frozen
     redactor: Redactor | None = None,
-    *,
-    again: bool = False,
+    pending: Effect | None = None,
 ) -> Interpreter:
     async def perform(effect: Effect) -> Outcome:
-        nonlocal last, again
-        begun = Again() if again else Started(effect=shortened(effect, last))
+        nonlocal last, pending
+        if pending is not None and pending != effect:
+            raise JournalError("the run goes on with another effect than the one that its journal ends with")
+        begun = Started(effect=shortened(effect, last)) if pending is None else Again()
         line = _encoded(begun, effect, redactor)
         try:
             # What a tool does to the world cannot be undone: that it was begun must outlive a loss of power.
             file.append(line, room=LARGEST_OUTCOME, durable=isinstance(effect, Execute))
         except JournalError as error:
             raise UnrecordedError(str(error)) from error
-        again = False
+        pending = None
         last = effect.request if isinstance(effect, Send) else last
         outcome = await interpret(effect)
         line = _encoded(Done(outcome=outcome), outcome, redactor)
