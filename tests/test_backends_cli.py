@@ -44,6 +44,14 @@ def test_a_backend_by_name_and_address(server: str, tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+def test_an_address_of_this_machine_without_its_scheme(server: str, tmp_path: Path) -> None:
+    elsewhere = ran(tmp_path, "--backend", "gpu-box:8000")
+    assert (elsewhere.returncode, elsewhere.stdout) == (2, "")
+    assert "Did you mean http://gpu-box:8000?" in elsewhere.stderr
+    done = ran(tmp_path, "--backend", f"{server.removeprefix('http://')}/vllm/v1")
+    assert "finish returned" in done.stdout, done
+
+
 def test_a_profile_from_a_file(server: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(PROFILE)
     done = ran(tmp_path, "--backend", f"{server}/vllm/v1", "--profile", str(tmp_path / "mine.toml"))

@@ -507,7 +507,7 @@ class Ollama(JsonHandler):
 
     def get(self) -> None:
         loaded = {"models": [{"name": "qwen3:8b", "context_length": 16384}]}
-        self.tell(200, loaded if self.path == "/api/ps" else {})
+        self.tell(200, loaded if self.path in {"/api/ps", "/api/tags"} else {})
 
 
 @pytest.fixture
@@ -549,6 +549,8 @@ def test_ollama_is_attached_to_with_a_context_that_it_is_asked_for(
 def test_a_model_that_ollama_has_not_got_is_named_with_what_to_do(ollama: str) -> None:
     with pytest.raises(ForgeError, match="run: ollama pull gone"):
         asyncio.run(AttachedOllama("gone", url=ollama).start())
+    with pytest.raises(ForgeError, match=r"Did you mean qwen3:8b\?"):
+        asyncio.run(AttachedOllama("qwen3:8", url=ollama).start())
 
 
 def test_an_ollama_that_does_not_run_is_not_started() -> None:

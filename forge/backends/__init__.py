@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+from forge.backends.address import is_address, suggested
 from forge.backends.anthropic import Anthropic
 from forge.backends.budget import BudgetMode, ResolvedBudget
 from forge.backends.download import Watch
@@ -14,6 +15,7 @@ from forge.backends.server_manager import ServerManager, log_loading
 from forge.backends.setup import setup_backend
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
+from forge.suggest import nearest
 
 __all__ = [
     "Anthropic",
@@ -37,20 +39,20 @@ __all__ = [
 def named(spec: str, model: str = "", *, profile: str | None = None, **options: Unpack[Options]) -> Backend:
     """The backend of that name.
 
-    `local` is llama.cpp in this process; an address is the server there; `NAME:ADDRESS` says what it is, `NAME:MODEL`
-    and `NAME` are that backend at its own address. `llama-server:MODEL` and `llamafile:MODEL`, where the model is a
-    file, a known one or `org/repo:quant`, start one for as long as it is needed. `profile` is a profile's name or
-    file, for an address. ForgeError, with what is possible, for any other.
+    `local` is llama.cpp in this process; an address (`127.0.0.1:8080` is one) is the server there; `NAME:ADDRESS`
+    says what it is, `NAME:MODEL` and `NAME` are that backend at its own address. `llama-server:MODEL` and
+    `llamafile:MODEL`, where the model is a file, a known one or `org/repo:quant`, start one for as long as it is
+    needed. `profile` is a profile's name or file, for an address. ForgeError, with what is possible, for any other.
     """
     if spec == "local":
         return Local(model=model) if model else Local()
     if startable(spec) and not profile:
         return started(spec, model, **options)
-    if spec.startswith(ADDRESSES):
+    if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
     name, _, rest = spec.partition(":")
     if name in names() and not profile:
-        if rest.startswith(ADDRESSES):
+        if is_address(rest):
             return Server(rest, profile=name, model=model, **options)
         if name == "anthropic":
             return _anthropic(rest or model, **options)
@@ -59,8 +61,14 @@ def named(spec: str, model: str = "", *, profile: str | None = None, **options: 
     raise ForgeError(
         f"there is no backend {spec!r}; write local (llama.cpp in this process), a server's address, such as "
         f"http://127.0.0.1:8080, NAME:MODEL or NAME:ADDRESS with one of these names: {possible}; or have one started, "
-        "as in llama-server:FILE.gguf"
+        f"as in llama-server:FILE.gguf.{_meant(spec)}"
     )
+
+
+def _meant(spec: str) -> str:
+    name, colon, rest = spec.partition(":")
+    near = nearest(name, ("local", *names()))
+    return f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
 
 
 def _anthropic(model: str, **options: Unpack[Options]) -> Anthropic:
@@ -100,6 +108,3 @@ def started(
         context_tokens=options.pop("context_tokens", None),
     )
     return ServerManager(launch, progress=progress, download=download, **options)
-
-
-ADDRESSES = ("http://", "https://")

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from forge.errors import ForgeError
+from forge.suggest import did_you_mean
 
 
 class Wheel(Struct, frozen=True, kw_only=True):
@@ -224,7 +225,9 @@ def resolve(name: str) -> KnownModel | Path:
         return KNOWN[name]
     path = Path(name).expanduser()
     if not path.exists():
-        raise ForgeError(f"there is no model {name!r}: it is no file, and the known models are {', '.join(KNOWN)}")
+        meant = did_you_mean(name, KNOWN)
+        known = ", ".join(KNOWN)
+        raise ForgeError(f"there is no model {name!r}: it is no file, and the known models are {known}.{meant}")
     if not path.is_file():
         raise ForgeError(f"{path} is not a file; give the path of a GGUF file, or one of {', '.join(KNOWN)}")
     try:

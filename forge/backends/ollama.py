@@ -9,6 +9,7 @@ from msgspec import Struct
 from forge.backends.ask import Answer, ask
 from forge.backends.budget import OllamaSays
 from forge.errors import ForgeError
+from forge.suggest import did_you_mean
 
 
 class _Shown(Struct):
@@ -29,6 +30,16 @@ class _Loaded(Struct):
     models: list[_Running] | None = None
 
 
+class _Tag(Struct):
+    name: str = ""
+
+
+class _Tags(Struct):
+    """GET /api/tags: https://docs.ollama.com/api/tags."""
+
+    models: list[_Tag] = []
+
+
 async def context_of(client: httpx.AsyncClient, base: str, model: str, default: int) -> int:
     """Tokens of context to ask for: as it is loaded or its Modelfile says, else `default`; never more than it can have.
 
@@ -42,7 +53,9 @@ async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaS
     """What it says of the model. ForgeError for a model that it has not, BackendError if nobody answers."""
     shown = await ask(client, base + "/api/show", msgspec.json.encode({"model": model}))
     if shown.status == httpx.codes.NOT_FOUND and b"not found" in shown.content:
-        raise ForgeError(f"Ollama at {base} has no model {model!r}; run: ollama pull {model}")
+        tags = (await ask(client, base + "/api/tags")).read(_Tags) or _Tags()
+        meant = did_you_mean(model, (each.name for each in tags.models))
+        raise ForgeError(f"Ollama at {base} has no model {model!r}; run: ollama pull {model}.{meant}")
     return read(model, await ask(client, base + "/api/ps"), shown)
 
 

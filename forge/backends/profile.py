@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.errors import ForgeError
+from forge.suggest import did_you_mean
 from stages.serialize import Mode
 from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
@@ -133,6 +134,7 @@ def names() -> tuple[str, ...]:
 def named_profile(name: str) -> Profile:
     """The profile of that name. ForgeError, with the names that there are, for any other."""
     if name not in names():
-        raise ForgeError(f"there is no profile {name!r}; there are: {', '.join(names())}")
+        meant = did_you_mean(name, names())
+        raise ForgeError(f"there is no profile {name!r}; there are: {', '.join(names())}.{meant}")
     file = resources.files("forge.backends") / "profiles" / f"{name}.toml"
     return from_toml(file.read_text(encoding="utf-8"), f"forge/backends/profiles/{name}.toml")

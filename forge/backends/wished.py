@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from forge.backends.address import spelt_out, suggested
 from forge.backends.profile import Profile, load, named_profile
 from forge.backends.recognise import About
 from forge.errors import ForgeError
@@ -66,7 +67,7 @@ def base(url: str, profile: Profile | None) -> str:
 
     ForgeError for what is no address, without showing what may be a password in it.
     """
-    given = url or (profile.url if profile else "")
+    given = spelt_out(url or (profile.url if profile else ""))
     try:
         parts = urlsplit(given)
         right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -76,7 +77,7 @@ def base(url: str, profile: Profile | None) -> str:
     if "@" in given:
         raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
     if not right:
-        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080")
+        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
     if parts.query or parts.fragment:
         raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
     protocol = (

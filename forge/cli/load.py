@@ -7,6 +7,7 @@ from types import ModuleType
 
 from forge.cli import demo
 from forge.errors import DefinitionError, ForgeError
+from forge.suggest import did_you_mean
 from forge.workflow import Workflow
 
 
@@ -20,13 +21,14 @@ def load_workflow(reference: str) -> Workflow:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     path = Path(file)
     if not path.is_file():
-        raise ForgeError(f"there is no file {file}; write the workflow as FILE.py:NAME")
+        meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
+        raise ForgeError(f"there is no file {file}; write the workflow as FILE.py:NAME.{meant}")
     found = {key: value for key, value in vars(_imported(path)).items() if isinstance(value, Workflow)}
     if not found:
         raise ForgeError(f"{file} has no workflow; it needs a line like: workflow = Workflow(…)")
     there = ", ".join(found)
     if name and name not in found:
-        raise ForgeError(f"{file} has no workflow named {name!r}; it has: {there}")
+        raise ForgeError(f"{file} has no workflow named {name!r}; it has: {there}.{did_you_mean(name, found)}")
     if not name and len(found) > 1:
         raise ForgeError(f"{file} has several workflows: {there}; write {file}:NAME")
     return found[name] if name else next(iter(found.values()))

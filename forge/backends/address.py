@@ -1,0 +1,40 @@
+"""Addresses of servers as people write them: with their scheme; on this machine, without one too."""
+
+import re
+
+_HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/.*)?", re.IGNORECASE)
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_NEARLY = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]{1,9}:?/{1,3}|https?:)?"
+    r"(?P<host>[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])?"
+    r"(?P<port>:?\d{2,5})?"
+    r"(?P<path>/[^?#]{0,200})?",
+    re.IGNORECASE,
+)
+"""What an address looks like that somebody has misspelt, bounded in all its parts."""
+
+
+def is_address(text: str) -> bool:
+    """Whether it says where a server is. Elsewhere than on this machine the scheme must be written: keys go there."""
+    return bool(_SCHEME.match(text) or _HERE.fullmatch(text))
+
+
+def spelt_out(text: str) -> str:
+    """The address with its scheme, where it is one of this machine; any other text as it is."""
+    return f"http://{text}" if _HERE.fullmatch(text) else text
+
+
+def suggested(text: str) -> str:
+    """` Did you mean http://…?`, for what is nearly an address; empty for what is not, and for what may hold a key."""
+    written = text.strip()
+    found = _NEARLY.fullmatch(f":{written}" if written.isdigit() else written)
+    if found is None:
+        return ""
+    scheme, host, port, path = (found[part] or "" for part in ("scheme", "host", "port", "path"))
+    if not (scheme or port or (path and "." in host)) or not (host or port):
+        return ""
+    # What a server listens on is no address to connect to; and a port alone is one of this machine.
+    where = "127.0.0.1" if host in {"", "0.0.0.0"} else host  # noqa: S104
+    number = f":{port.lstrip(':')}" if port else ""
+    secure = "https" if scheme.lower().startswith(("https", "wss")) else "http"
+    return f" Did you mean {secure}://{where}{number}{path}?"
