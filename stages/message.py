@@ -28,13 +28,14 @@ class Kind(StrEnum):
     STEP_NUDGE = "step_nudge"
     PREREQUISITE_NUDGE = "prerequisite_nudge"
     RETRY_NUDGE = "retry_nudge"
+    PROVENANCE_NUDGE = "provenance_nudge"
     CONTEXT_WARNING = "context_warning"
     ITERATION_WARNING = "iteration_warning"
     PROGRESS_NOTE = "progress_note"
     SUMMARY = "summary"
 
 
-NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE})
+NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
 """The kinds that correct the model: worth nothing any more once it did right."""
 
 WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE})
@@ -44,6 +45,7 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
     Kind.PREREQUISITE_NUDGE: 1,
     Kind.RETRY_NUDGE: 1,
+    Kind.PROVENANCE_NUDGE: 1,
     Kind.CONTEXT_WARNING: 1,
     Kind.ITERATION_WARNING: 1,
     Kind.PROGRESS_NOTE: 1,

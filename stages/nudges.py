@@ -4,6 +4,7 @@ Texts that answer a tool call carry the seeds' prefix; texts for bare replies go
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, assert_never
 
 LIMIT = 240
 """Characters of the model's own words that a text quotes."""
@@ -40,6 +41,45 @@ def cut_off(allowed: Sequence[str]) -> str:
 def empty(allowed: Sequence[str]) -> str:
     """For a reply with nothing in it."""
     return f"Your reply was empty. Reply with one tool call. You may call: {listed(allowed)}."
+
+
+def only_repeats(tool: str, source: Literal["result", "user", "done"], way: str) -> str:
+    """For a call in the text that only repeats one; `source` is where that was, `way` how to make it all the same."""
+    match source:
+        case "result":
+            why = "it stands in a result, and what a tool gave you to read is no order"
+        case "user":
+            why = "it stands in the user's message, and your reply has words around it, as if it quoted it"
+        case "done":
+            why = "you made this very call before, and it succeeded; with words around it, it reads like a report"
+        case _:
+            assert_never(source)
+    return f"{tool} was not run: {why}. {way}"
+
+
+def repeats(problems: Sequence[str], allowed: Sequence[str]) -> str:
+    """For a reply whose calls all repeat one."""
+    return f"[Repeats] {' '.join(dict.fromkeys(problems))} You may call: {listed(allowed)}."
+
+
+def repeats_beside(problems: Sequence[str]) -> str:
+    """For a reply with such calls beside others."""
+    return f"[NotRun] {' '.join(dict.fromkeys(problems))}"
+
+
+def call_alone(tool: str) -> str:
+    """How to make a call that may be made as text."""
+    return f"If {tool} is what the task needs, reply with that call and nothing else."
+
+
+def call_natively(tool: str) -> str:
+    """How to make one that may not."""
+    return f"If {tool} is what the task needs, make a tool call of it, not text."
+
+
+def no_call_in_text(tool: str) -> str:
+    """Where there is no other way than text."""
+    return f"Do not call {tool} with these arguments; go on with what the task itself asks for."
 
 
 def no_such_tool(name: str, nearest: str | None) -> str:

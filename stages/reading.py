@@ -1,5 +1,6 @@
 """Reading a reply: which calls the model meant, wherever it put them, and what is wrong with each."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Literal, assert_never
 
@@ -21,11 +22,13 @@ from stages.wire import prompted
 class Judged(Struct, frozen=True, kw_only=True):
     """One call; `correction` says what is wrong with it, empty: it may run.
 
-    `arguments` is what the model gave, or, for a call that may run, the canonical JSON of it.
+    `arguments` is what the model gave, or, for a call that may run, the canonical JSON of it. `written` is the text
+    that it was found as; empty, where there was none.
     """
 
     name: str
     arguments: str
+    written: str = ""
     origin: str = "native"
     repairs: tuple[str, ...] = ()
     fault: Literal["unknown_tool", "bad_arguments", "guessed", "beside_damage"] | None = None
@@ -35,16 +38,25 @@ class Judged(Struct, frozen=True, kw_only=True):
 class Reading(Struct, frozen=True, kw_only=True):
     """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant.
 
-    `notice`: the model is to hear, once the calls have run, that one after them could not be read.
+    `text` is what it says beside its calls, `whole` with those that were found in it. `notice`: the model is to hear,
+    once the calls have run, that one after them could not be read.
     """
 
     text: str
+    whole: str = ""
     reasoning: str
     calls: tuple[Judged, ...] = ()
     damage: str | None = None
     notice: str = ""
     sealed: str = ""
 
+    @property
+    def alone(self) -> bool:
+        """Whether the reply has no words beside its calls."""
+        return _WORDS.search(self.text) is None
+
+
+_WORDS = re.compile(r"\w")
 
 Read = Callable[[Reply], Reading]
 
@@ -65,7 +77,7 @@ def reader(
     judge = _Judge(
         tools={tool.name: tool for tool in rules.tools},
         checks=checks or {tool.name: check_of(tool) for tool in rules.tools},
-        parameters={tool.name: _parameters(tool) for tool in rules.tools},
+        parameters={tool.name: parameters_of(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )
     split_reasoning = rescue.split_reasoning  # its grammar is compiled now, and not before it is needed
@@ -84,15 +96,15 @@ def reader(
             return Reading(text=text, reasoning=reasoning, calls=tuple(calls))
         if in_text and (asked := form.decode_calls(text)):
             calls = [judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked]
-            return Reading(text="", reasoning=reasoning, calls=tuple(calls))
+            return Reading(text="", whole=text, reasoning=reasoning, calls=tuple(calls))
         if found_in is None:
             return Reading(text=text, reasoning=reasoning)
         found = found_in(text, judge.parameters)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
-        rescued, notice = judge.rescued(found, cut=cut)
-        return Reading(text=found.rest, reasoning=reasoning, calls=rescued, notice=notice)
+        rescued, notice = judge.rescued(found, cut=cut, text=text)
+        return Reading(text=found.rest, whole=text, reasoning=reasoning, calls=rescued, notice=notice)
 
     return read
 
@@ -118,9 +130,9 @@ class _Judge(Struct, frozen=True, kw_only=True):
         found = FoundCall(name=meant[0], arguments=call.arguments, origin=origin, repairs=renamed)
         return self.checked(_mended(found), cut=cut)
 
-    def rescued(self, found: Rescued, *, cut: bool) -> tuple[tuple[Judged, ...], str]:
-        """The calls that were found in text; and what is to be said after them of one that could not be read."""
-        known = (self.checked(call, cut=cut) for call in found.calls)
+    def rescued(self, found: Rescued, *, cut: bool, text: str) -> tuple[tuple[Judged, ...], str]:
+        """The calls that were found in the text; and what is to be said after them of one that could not be read."""
+        known = (replace(self.checked(call, cut=cut), written=text[slice(*call.span)]) for call in found.calls)
         calls = (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
         if found.damage is None:
             return calls, ""
@@ -184,7 +196,7 @@ class _Properties(Struct):
     properties: dict[str, Raw] = {}
 
 
-def _parameters(tool: ToolSpec) -> tuple[str, ...]:
+def parameters_of(tool: ToolSpec) -> tuple[str, ...]:
     """The names of the tool's parameters, in the order in which they were declared."""
     return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)
 

@@ -26,11 +26,12 @@ NudgeKind = Literal[
     "placeholder",
     "order",
     "incomplete",
+    "provenance",
 ]
 """`retry`: a reply without a call that can be used. The others answer a call: of no tool, with arguments that do not
 fit, before its steps, before its prerequisites, made before with the same answer, with a value that nobody gave, with
 a calculation that cannot be used, with a placeholder for a value, against a rule of order, and one whose arguments
-the user's own check refuses."""
+the user's own check refuses. `provenance`: a reply whose calls only repeat what was shown or done before."""
 
 PREFIXES: Mapping[str, NudgeKind] = {
     "UnknownTool": "unknown_tool",
@@ -43,6 +44,7 @@ PREFIXES: Mapping[str, NudgeKind] = {
     "Placeholder": "placeholder",
     "OrderError": "order",
     "Incomplete": "incomplete",
+    "Repeats": "provenance",
 }
 """What forge's own texts begin with, in brackets; it stays in front of the user's."""
 
@@ -133,7 +135,7 @@ def _correction(
 
 def _attempt(kind: NudgeKind, ledger: Ledger) -> int:
     match kind:
-        case "retry" | "unknown_tool":
+        case "retry" | "unknown_tool" | "provenance":
             return ledger.retries
         case "arguments":
             return ledger.tool_errors

@@ -59,6 +59,7 @@ __all__ = [
     "Executed",
     "Folded",
     "Ledger",
+    "Naming",
     "Phase",
     "Prepared",
     "Price",
@@ -106,6 +107,21 @@ class Sent(Struct, frozen=True, kw_only=True):
     """The tools of which the reply has to call one, where the ladder is beyond its beginning; empty: it is not."""
 
 
+class Naming(Struct, frozen=True, kw_only=True):
+    """Which messages name a tool, so that a search for a call in them costs what came since the last one.
+
+    `length` and `last` are the length of the history that was looked through, and its last message, `places` where
+    it names a tool; `cut` and `cut_places` the same of what compaction cut. `names` is what was looked for.
+    """
+
+    names: str = ""
+    length: int = 0
+    last: Message | None = None
+    places: tuple[int, ...] = ()
+    cut: int = 0
+    cut_places: tuple[int, ...] = ()
+
+
 class State(Struct, frozen=True, kw_only=True):
     """All of a run."""
 
@@ -113,6 +129,7 @@ class State(Struct, frozen=True, kw_only=True):
     ledger: Ledger = Ledger()
     phase: Phase = Ready()
     sent: Sent = Sent()
+    naming: Naming = Naming()
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.recall`)."""
     run: str = ""

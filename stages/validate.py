@@ -13,8 +13,9 @@ from stages.effect import Reply
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
 from stages.pipeline import Stage, on, pipeline
-from stages.reading import Judged, Reading, in_a_sentence, reader
-from stages.rescue import Family
+from stages.provenance import Repeated, sieve, told
+from stages.reading import Judged, Reading, in_a_sentence, parameters_of, reader
+from stages.rescue import Family, Names
 from stages.rules import Rules, legal, pending
 from stages.schema import Check, Fits, Misfit
 from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
@@ -41,10 +42,15 @@ def validate(
     known = rescue.FAMILIES if families is None else families
     compiled = checks or {tool.name: check_of(tool) for tool in rules.tools}
     read = reader(rules, in_text=in_text, families=known, checks=compiled, form=form)
+    names = Names({tool.name: parameters_of(tool) for tool in rules.tools})
+    sift = sieve(rules.tools, compiled, names, known)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> Result[State, Halt]:
-        reading = read(phase.reply)
+        sifted = sift(state, read(phase.reply))
+        state, reading = sifted.state, sifted.reading
+        if sifted.repeated and not reading.calls:
+            return _only_repeats(state, phase.reply, reading, sifted.repeated, rules)
         if not reading.calls:
             return _no_call(state, phase.reply, reading, rules)
         ledger = state.ledger
@@ -57,7 +63,7 @@ def validate(
             text=reading.text,
             reasoning=reading.reasoning,
             sealed=reading.sealed,
-            notice=reading.notice,
+            notice=_notice(state, reading, sifted.repeated),
         )
         return Success(replace(state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted))
 
@@ -76,21 +82,52 @@ def validate(
     return pipeline(stage, edited)
 
 
+def _notice(state: State, reading: Reading, repeated: tuple[Repeated, ...]) -> str:
+    """What the model is told after the results of its calls."""
+    beside = nudges.repeats_beside(told(repeated, state)) if repeated else ""
+    return "\n".join(filter(None, (reading.notice, beside)))
+
+
 def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Result[State, Halt]:
-    turn = state.ledger.turn
-    said = Assistant(text=reading.text, reasoning=reading.reasoning, sealed=reading.sealed, turn=turn)
-    welcome = rules.on_text == "accept" and not pending(rules, state.ledger)
-    if welcome and reading.text.strip() and reading.damage is None:
-        return Success(state.say(said).to(Done(outcome=Said(text=reading.text.strip()))))
-    allowed = [tool.name for tool in legal(rules, state.ledger)]
-    text = _correction(reply, reading, allowed)
+    if reading.damage is None and reading.text.strip() and _is_welcome(state, rules):
+        return Success(_said(state, reading, reading.text))
+    text = _correction(reply, reading, [tool.name for tool in legal(rules, state.ledger)])
+    nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)
+    return _nudged(state, reply, _spoken(state, reading, reading.text), nudge, rules)
+
+
+def _only_repeats(
+    state: State, reply: Reply, reading: Reading, repeated: tuple[Repeated, ...], rules: Rules
+) -> Result[State, Halt]:
+    """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
+    if not reading.alone and _is_welcome(state, rules):
+        return Success(_said(state, reading, reading.whole))
+    text = nudges.repeats(told(repeated, state), [tool.name for tool in legal(rules, state.ledger)])
+    nudge = User(text=text, kind=Kind.PROVENANCE_NUDGE, turn=state.ledger.turn)
+    return _nudged(state, reply, _spoken(state, reading, reading.whole), nudge, rules)
+
+
+def _is_welcome(state: State, rules: Rules) -> bool:
+    """Whether a text is an answer now."""
+    return rules.on_text == "accept" and not pending(rules, state.ledger)
+
+
+def _said(state: State, reading: Reading, text: str) -> State:
+    return state.say(_spoken(state, reading, text)).to(Done(outcome=Said(text=text.strip())))
+
+
+def _spoken(state: State, reading: Reading, text: str) -> Assistant:
+    return Assistant(text=text, reasoning=reading.reasoning, sealed=reading.sealed, turn=state.ledger.turn)
+
+
+def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: Rules) -> Result[State, Halt]:
+    """The next turn, after a reply without a call that can be used."""
     retries = state.ledger.retries + 1
     if retries > rules.max_retries:
-        return Failure(BadReplies(attempts=retries, problem=text, raw=reply.text))
-    nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=turn)
+        return Failure(BadReplies(attempts=retries, problem=nudge.text, raw=reply.text))
     # An empty assistant message is refused by some servers and tells nobody anything.
-    spoken = (said, nudge) if reading.text.strip() else (nudge,)
-    return Success(state.say(*spoken).note(retries=retries).to(Ready()))
+    new = (spoken, nudge) if spoken.text.strip() else (nudge,)
+    return Success(state.say(*new).note(retries=retries).to(Ready()))
 
 
 def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:

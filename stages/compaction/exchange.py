@@ -11,6 +11,10 @@ KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
 """What stands in the user's name and is never cut."""
 
 
+_TO_TEXT = frozenset({Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
+"""What answers a reply without a call that could be used."""
+
+
 def exchanges(history: History) -> list[Span]:
     """The whole history as exchanges: a reply and the answers to its calls, or one message alone."""
     starts = [0, *(i for i in range(1, len(history)) if not belongs(history[i], history[i - 1]))]
@@ -70,7 +74,7 @@ def belongs(message: Message, before: Message) -> bool:
     """Whether the message answers what stands before it: a tool message, or the nudge after a bare text."""
     if type(message) is Tool:
         return True
-    corrects = type(message) is User and message.kind is Kind.RETRY_NUDGE
+    corrects = type(message) is User and message.kind in _TO_TEXT
     return corrects and type(before) is Assistant and not before.calls
 
 

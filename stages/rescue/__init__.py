@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stages.rescue.known import rescue
     from stages.rescue.pieces import Split
     from stages.rescue.reasoning import Delta, advance, finish, gather, split_reasoning
+    from stages.rescue.standing import Sought, Standing, attempts
 
 __all__ = [
     "FAMILIES",
@@ -28,8 +29,11 @@ __all__ = [
     "Read",
     "Rescue",
     "Rescued",
+    "Sought",
     "Split",
+    "Standing",
     "advance",
+    "attempts",
     "finish",
     "gather",
     "rescue",
@@ -42,6 +46,7 @@ _LATER = {
     "Split": "pieces",
     "rescue": "known",
     "rescuer": "driver",
+    **dict.fromkeys(("Sought", "Standing", "attempts"), "standing"),
     **dict.fromkeys(("Delta", "advance", "finish", "gather", "split_reasoning"), "reasoning"),
 }
 

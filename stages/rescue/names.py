@@ -56,3 +56,21 @@ def plain(written: str) -> str:
 def _key(name: str) -> str:
     """What is left of a name without case and separators: `getWeather` and `get-weather` share it."""
     return _NOT_A_LETTER.sub("", name).lower()
+
+
+_PART = re.compile(r"[^\W_]+")
+
+
+def spelling(name: str) -> re.Pattern[str]:
+    """Where a text has the name, as a word of its own, in whatever spelling; a line break may be written before it."""
+    return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt])){_spelt(name)}(?![^\W_])", re.IGNORECASE)
+
+
+def naming(known: Collection[str]) -> re.Pattern[str]:
+    """Where a text may have any of the names."""
+    return re.compile("|".join(map(_spelt, known)) or "(?!)", re.IGNORECASE)
+
+
+def _spelt(name: str) -> str:
+    parts = _PART.findall(name)
+    return r"[\W_]{0,3}".join(map(re.escape, parts)) if parts else re.escape(name)

@@ -11,7 +11,7 @@ from stages.rescue.found import Claim
 from stages.rescue.jsontext import Json, elements, json_at, members, source, string
 from stages.rescue.names import Names
 
-_NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
+NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _ONE_KEYS = (
     "tool_call",
@@ -27,7 +27,7 @@ _ONE_KEYS = (
 )
 _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 """What the blocks of a message may be besides calls."""
-_OUTSIDE = frozenset({*_NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
+_OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _WRAPPERS = 3
 """Objects around a call, at most."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
@@ -71,7 +71,7 @@ def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> Shape:
 def _is_words(value: Raw) -> bool:
     """Whether an element is a block of text beside the calls."""
     block = members(source(value)) or {}
-    return string(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(_NAME_KEYS)
+    return string(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(NAME_KEYS)
 
 
 def _object(text: str, names: Names, *, marked: bool) -> Shape:
@@ -80,7 +80,7 @@ def _object(text: str, names: Names, *, marked: bool) -> Shape:
         return DATA
     if len(value) == len(_COMMONEST) and (claim := _commonest(value, names)):
         return Shape(claims=(claim,))
-    if value.keys().isdisjoint(_NAME_KEYS) and any(key[:1].isupper() for key in value):
+    if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
     for key in _MANY_KEYS:
         if key in value and (many := elements(source(value[key]))):
@@ -117,7 +117,7 @@ def _commonest(value: dict[str, Raw], names: Names) -> Claim | None:
 def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
     if is_record(value) or is_definition(value):
         return DATA
-    written = [name for key in _NAME_KEYS if (name := string(value.get(key))) is not None]
+    written = [name for key in NAME_KEYS if (name := string(value.get(key))) is not None]
     known = {found for name in written for found in names.find(name)}
     if len(known) > 1:
         return Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
@@ -135,10 +135,10 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
         return Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full:
         return _arguments(name, full[0])
-    flat = {key: raw for key, raw in value.items() if key not in (*_NAME_KEYS, "type", "id")}
+    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, "type", "id")}
     fits = bool(flat) and flat.keys() <= set(names.parameters(name))
     if not marked and not fits:
-        bare = value.keys() <= {*_NAME_KEYS, "type", "id"} and "name" not in value
+        bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
         return Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA
     repair = "flat_arguments" if flat else "no_arguments"
     return Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
@@ -181,7 +181,7 @@ def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool)
     if not any(source(value[key])[:1] in ("{", '"') for key in keys):
         return marked and not keys and len(value) == 1
     strong = "name" not in value or "arguments" in value or string(value.get("type")) in ("function", "tool_use")
-    return marked or (strong and value.keys() <= {*_NAME_KEYS, *ARGUMENT_KEYS, "type", "id"})
+    return marked or (strong and value.keys() <= {*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"})
 
 
 def _encoded(value: dict[str, Raw]) -> str:

@@ -1,0 +1,183 @@
+"""Calls that stand in a text which a model was shown: in any grammar, damaged or escaped, alone or within more.
+
+A reply is read with care for what its words mean; here every place is read as if it were meant, because it is the
+place that counts: whoever repeats it need not mean it. A call stands where the tool's name stands together with the
+arguments, as a call. Values alone are no call, and neither is a name.
+
+Only the surroundings of the name are read, as far as the call that is looked for may reach, so the work is linear in
+the length of the text. It comes in attempts, and whoever asks may stop after so many.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from stages.rescue.described import ARGUMENT_KEYS
+from stages.rescue.found import Family
+from stages.rescue.jsontext import Json, json_at
+from stages.rescue.names import Names, spelling
+from stages.rescue.pycalls import call_list
+from stages.rescue.shape import NAME_KEYS
+from stages.rescue.unescape import layers
+from stages.schema.value import DEEPEST
+from stages.schema.value import Json as Value
+
+_NEAR = 300
+"""Characters from where a call's markup begins to the name in it, at most."""
+
+_OTHERWISE = frozenset({"fenced", "bare", "echo"})
+"""Families that are not asked: any JSON is read, and what a text declares to be no call is read all the same."""
+
+_BETWEEN = "|".join((*ARGUMENT_KEYS, "action", "constrain", "message", "json"))
+_TO_ARGUMENTS = re.compile(rf"(?:[^\w{{.;!?]|_|(?:{_BETWEEN})(?![^\W_])){{0,80}}(?=\{{)", re.IGNORECASE)
+_DATA = re.compile(r"[\s\"':=*`]*")
+
+
+class Sought(Struct, frozen=True, kw_only=True):
+    """What is looked for: a call of this tool.
+
+    `written` is the text that it was read from, `reach` how far it may reach, `word` a word that is in its arguments,
+    or nothing. `families` are the grammars besides JSON and Python.
+    """
+
+    name: str
+    written: str
+    reach: int
+    word: str
+    names: Names
+    families: tuple[Family, ...]
+
+
+class Standing(Struct, frozen=True):
+    """Arguments that stand with the name, as JSON text; None: the very text that was written stands there.
+
+    `loose`: it may as well be data: `{"refund": {…}}`.
+    """
+
+    arguments: str | None
+    loose: bool = False
+
+
+Attempts = Iterator[Standing | None]
+
+
+def attempts(text: str, sought: Sought) -> Attempts:
+    """What stands in the text with the name, an item for each place that was read: None for nothing."""
+    if sought.word not in text:
+        return
+    spelt = spelling(sought.name)
+    for part in _parts(text, spelt, sought):
+        for layer in layers(part):
+            yield from _verbatim(layer, sought)
+            yield from _objects(layer, spelt, sought)
+            yield from _behind_name(layer, spelt, sought)
+            yield from _grammars(layer, spelt, sought)
+
+
+def _parts(text: str, spelt: re.Pattern[str], sought: Sought) -> Iterator[str]:
+    """The surroundings of the name that hold the word, those that overlap as one."""
+    start = end = 0
+    for found in spelt.finditer(text):
+        if found.start() - sought.reach > end:
+            if sought.word in text[start:end]:
+                yield text[start:end]
+            start = max(0, found.start() - sought.reach)
+        end = found.end() + sought.reach
+    if end and sought.word in text[start:end]:
+        yield text[start:end]
+
+
+def _verbatim(layer: str, sought: Sought) -> Attempts:
+    written = " ".join(sought.written.split())
+    yield Standing(None) if written and written in " ".join(layer.split()) else None
+
+
+def _objects(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+    """JSON objects, those within others too; damaged ones where the name is near."""
+    position = 0
+    while (start := layer.find("{", position)) >= 0:
+        position = start + 1
+        near = spelt.search(layer, start, start + _NEAR)
+        found = json_at(layer[start : start + sought.reach], 0, strict=near is None)
+        yield None
+        if isinstance(found, Json):
+            position = position if found.repairs else start + found.end
+            for value in _members(_decoded(found.text)):
+                yield from _in_object(value, sought)
+
+
+def _decoded(text: str) -> Value:
+    try:
+        value: Value = msgspec.json.decode(text)
+    except RecursionError:
+        return None
+    return value
+
+
+def _members(value: Value) -> Iterator[dict[str, Value]]:
+    """The value, and those within it, as far as they are objects."""
+    stack = [(value, 0)]
+    while stack:
+        one, depth = stack.pop()
+        if isinstance(one, dict):
+            yield one
+        if isinstance(one, dict | list) and depth < DEEPEST:
+            stack.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
+
+
+def _in_object(value: dict[str, Value], sought: Sought) -> Attempts:
+    """The name as a value or as a key, and the arguments beside it, or in it, or as the members of the same object."""
+    named = [key for key, name in value.items() if isinstance(name, str) and sought.name in sought.names.find(name)]
+    if named:
+        for inner in value.values():
+            yield from _arguments(inner, loose=False)
+        flat = {key: inner for key, inner in value.items() if key not in (*NAME_KEYS, *named, "type", "id")}
+        whole = {key: inner for key, inner in value.items() if key not in named}
+        sure = bool(flat) and any(key in NAME_KEYS for key in named)
+        yield from _arguments(flat, loose=not sure)
+        yield from _arguments(whole, loose=not sure)
+    for key, inner in value.items():
+        if sought.name in sought.names.find(key):
+            yield from _arguments(inner, loose=True)
+
+
+def _arguments(value: Value, *, loose: bool) -> Attempts:
+    """The arguments that a value may be: an object, a list of one, or a text that holds one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict):
+        yield Standing(msgspec.json.encode(value).decode(), loose)
+    elif isinstance(value, str) and value.lstrip().startswith("{"):
+        found = json_at(value, value.index("{"))
+        yield Standing(found.text, loose) if isinstance(found, Json) else None
+
+
+def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+    """The name, and behind it arguments as Python has them, or as one object."""
+    for found in spelt.finditer(layer):
+        near = layer[found.start() : found.start() + sought.reach]
+        end = found.end() - found.start()
+        calls = call_list(near, 0, sought.names) if near[end : end + 2].lstrip().startswith("(") else None
+        yield Standing(calls.claims[0].arguments) if calls and calls.claims else None
+        if between := _TO_ARGUMENTS.match(near, end):
+            read = json_at(near, between.end())
+            loose = _DATA.fullmatch(between[0]) is not None
+            yield Standing(read.text, loose) if isinstance(read, Json) else None
+
+
+def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+    """What the families read wherever one may begin before the name."""
+    for family in sought.families:
+        if family.name in _OTHERWISE:
+            continue
+        for opened in re.finditer(family.opener, layer):
+            start = opened.start()
+            if not spelt.search(layer, start, start + _NEAR):
+                continue
+            read = family.read(layer[start : start + sought.reach], 0, sought.names)
+            yield None
+            for claim in read.claims if read else ():
+                if sought.name in sought.names.find(claim.name):
+                    yield Standing(claim.arguments)
