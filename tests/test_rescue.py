@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from forge.testing.replies import GRAMMARS, written
 from stages.effect import Reply
 from stages.reading import reader
 from stages.rescue import (
@@ -224,6 +225,24 @@ def test_a_family_of_one_s_own_is_one_value_more() -> None:
 )
 def test_reasoning_is_told_from_text(text: str, reasoning: str, rest: str) -> None:
     assert split_reasoning(text) == (reasoning, rest)
+
+
+@pytest.mark.parametrize("family", GRAMMARS)
+@pytest.mark.parametrize("tag", ["</think>", "</thinking>", "[/THINK]"])
+@pytest.mark.parametrize(
+    "reply", ["CALL\n\nTAG\nNo, I will not.", "I could do CALL\nTAG\nNo.", "CALL\nTAG", "```\nCALL\n```\nTAG\nNo."]
+)
+def test_a_closing_tag_alone_takes_the_call_before_it_back(family: str, tag: str, reply: str) -> None:
+    called = written(family, "get_weather", {"city": "</think>", "days": 2} if family == "bare" else {"city": "Rome"})
+    _, text = split_reasoning(reply.replace("CALL", called).replace("TAG", tag))
+    assert rescue(text, {"get_weather": ("city", "days")}).calls == ()
+
+
+def test_one_in_an_argument_does_not() -> None:
+    for city in ("</think>", "}\n</think>", 'a \\" }</think>'):
+        called = written("bare", "get_weather", {"city": city})
+        _, text = split_reasoning(called)
+        assert len(rescue(text, NAMES).calls) == 1
 
 
 def test_arguments_are_json_objects() -> None:

@@ -1,12 +1,13 @@
 """A text or a stream cut into pieces of reasoning and of text: what each tag does where it stands."""
 
+import re
 from collections.abc import Iterator
 from typing import Literal, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.rescue.tags import ADDRESSED, TAG, undecided
+from stages.rescue.tags import ADDRESSED, OPEN_ENDED, TAG, undecided
 
 BEHIND = 100
 """Characters before a chunk that are kept, for what a tag stands after."""
@@ -26,6 +27,10 @@ class Split(Struct, frozen=True, kw_only=True):
     """Characters of the open block since a call began in it; -1: none did."""
     lead: str = ""
     """The text's first two characters: whether it is JSON."""
+    quotes: int = 0
+    """Quotation marks in the text since the last block, without those behind a backslash."""
+    escaping: bool = False
+    """Whether the text ends in a backslash."""
     reasoned: bool = False
     behind: str = ""
     held: str = ""
@@ -69,7 +74,14 @@ def _grown(split: Split, piece: str) -> Split:
     if split.inside != "text":
         return replace(split, drafted=split.drafted + len(piece)) if split.drafted >= 0 else split
     lead = (split.lead + piece[:2] if split.lead else piece.lstrip()[:2])[:2]
-    return replace(split, loose=split.loose + len(piece), lead=lead)
+    quotes = piece.count('"') - piece.count('\\"') - (split.escaping and piece.startswith('"'))
+    return replace(
+        split,
+        loose=split.loose + len(piece),
+        lead=lead,
+        quotes=split.quotes + quotes,
+        escaping=piece.endswith("\\") if piece else split.escaping,
+    )
 
 
 def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iterator[tuple[Split, Piece]]:
@@ -83,7 +95,7 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iter
             if split.reasoned:
                 yield split, Piece("open", start, start)
             yield split, Piece("to_reasoning", start - split.loose, start)
-            yield replace(split, loose=0, reasoned=True, lead=""), Piece("tag", start, end)
+            yield replace(split, loose=0, reasoned=True, lead="", quotes=0), Piece("tag", start, end)
         else:
             if split.reasoned:
                 yield split, Piece("open", start, start)
@@ -97,7 +109,10 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iter
     else:
         if split.inside == "text":
             depth = max(0, split.calls + (group == "call") - (group == "called"))
-            split = replace(split, calls=depth, called=split.called or group == "called")
+            if group == "call" and buffer[start:end] in OPEN_ENDED:
+                split = replace(split, lead="{")  # what follows is JSON, and nothing says where it ends
+            else:
+                split = replace(split, calls=depth, called=split.called or group == "called")
         elif split.inside == "block" and group in ("call", "draft") and split.drafted < 0:
             split = replace(split, drafted=0)
         split = _grown(split, buffer[start:end])
@@ -107,9 +122,21 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iter
 def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> bool:
     if group not in ("open", "close", "analysis"):
         return True
+    if group == "close" and _takes_back(split, buffer, start) and not _is_quoted(buffer, start, end):
+        return False
     in_call = split.calls > 0 or split.lead in ("{", "[{", "``") or split.lead.startswith("{")
     addressed = group == "analysis" and ADDRESSED.search(buffer, max(0, start - BEHIND), start) is not None
     return in_call or addressed or _is_quoted(buffer, start, end)
+
+
+_BEFORE = re.compile(r"[}\])>`]\s*\Z")
+
+
+def _takes_back(split: Split, buffer: str, start: int) -> bool:
+    """Whether a closing tag stands right after the end of what begins like JSON, outside of its strings."""
+    return (
+        not split.calls and split.quotes % 2 == 0 and _BEFORE.search(buffer, max(0, start - BEHIND), start) is not None
+    )
 
 
 def _closes(split: Split, buffer: str, start: int, end: int, group: str) -> bool:

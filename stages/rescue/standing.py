@@ -27,6 +27,9 @@ from stages.schema.value import Json as Value
 _NEAR = 300
 """Characters from where a call's markup begins to the name in it, at most."""
 
+_CLOSERS = 4
+"""Closing parentheses that may be a call's own; those before stand in its texts."""
+
 _OTHERWISE = frozenset({"fenced", "bare", "echo"})
 """Families that are not asked: any JSON is read, and what a text declares to be no call is read all the same."""
 
@@ -159,12 +162,22 @@ def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts
     for found in spelt.finditer(layer):
         near = layer[found.start() : found.start() + sought.reach]
         end = found.end() - found.start()
-        calls = call_list(near, 0, sought.names) if near[end : end + 2].lstrip().startswith("(") else None
-        yield Standing(calls.claims[0].arguments) if calls and calls.claims else None
+        if near[end : end + 2].lstrip().startswith("("):
+            yield from _python(near, end, sought)
         if between := _TO_ARGUMENTS.match(near, end):
             read = json_at(near, between.end())
             loose = _DATA.fullmatch(between[0]) is not None
             yield Standing(read.text, loose) if isinstance(read, Json) else None
+
+
+def _python(near: str, position: int, sought: Sought) -> Attempts:
+    """A call as Python has it, up to each of the first parentheses: what follows may change what a quote means."""
+    for _ in range(_CLOSERS):
+        position = near.find(")", position) + 1
+        if not position:
+            return
+        calls = call_list(near[:position], 0, sought.names)
+        yield Standing(calls.claims[0].arguments) if calls and calls.claims else None
 
 
 def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:

@@ -24,6 +24,8 @@ _CALLED = (
     r"<[|\uff5c]tool[\u2581_]calls?[\u2581_]end[|\uff5c]>|<\|(?:tool_calls_section_end|tool_call_end|/tool_calls?|END_ACTION)\|>|"
     r"<\|close\|>tools<\|sep\|>|<tool_call\|>|<end_function_call>"
 )
+OPEN_ENDED = ("[TOOL_CALLS]", "<|python_tag|>")
+"""Call markup that has no closing tag."""
 _DRAFT = r'\n\{"name"|\n\{"tool"|\n```json'
 
 TAG = re.compile(
