@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import pytest
 
-from forge import Finished, Tool, ToolFailed, Workflow, run_sync, tool
+from forge import Finished, ToolFailed, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing.replies import GRAMMARS, written
@@ -74,7 +74,7 @@ class Bank:
         def finish() -> None:
             """Finish."""
 
-        self.tools: list[Tool[..., object]] = [read_file, look, pay, finish]
+        self.tools: list[Callable[..., object]] = [read_file, look, pay, finish]
 
     def run(self, *script: Line, mode: Mode = "native", message: str = "Read it.", **options: object) -> Scripted:
         """The model, after the run in which it said that; its context is large."""
