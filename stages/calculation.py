@@ -71,7 +71,7 @@ _PLAIN = str.maketrans(
 """Signs as a keyboard has them, and no currencies."""
 
 _RESULT = re.compile(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
-_TOKEN = re.compile(r"\s*(?:(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S))")
+_TOKEN = re.compile(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
 _DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
 _GROUPED = re.compile(r"[0-9]{1,3}([.,'_])[0-9]{3}(?:\1[0-9]{3}){0,5}(?:(?!\1)[.,][0-9]{1,20})?")
 _COMMA = re.compile(r"[0-9]{1,20},[0-9]{1,20}")
@@ -83,10 +83,10 @@ class _UnreadableError(Exception):
 
 def _tokens(text: str) -> list[str]:
     tokens = []
-    for found in _TOKEN.finditer(text.rstrip()):
+    for found in _TOKEN.finditer(text):
         if found[4]:
             raise _UnreadableError(f'"{found[4]}" is neither a number nor one of + - * / % ( )')
-        tokens.append("*" if found[3] else found[0].strip())
+        tokens.append("*" if found[3] else found[0])
     return tokens
 
 

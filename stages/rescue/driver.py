@@ -23,13 +23,14 @@ _STRAY = re.compile(
 
 
 _PATIENCE = 8_000
-"""What reading one text may cost: a place where a call may begin is 1. No model that means to act writes as many."""
+"""What reading one text may cost: a place where a call may begin is 1. A longer text may cost as much as it has
+characters, so that time grows with the length and no faster."""
 _PER_READ = 10
 """What a place costs besides, if a family read something there."""
 _PER_CALL = 8
 """What it costs besides, if that may be a call: the sentences around it are read too."""
-_WASTE = 20
-"""Characters that cost 1, if a family has read them in vain."""
+_WASTE = 5
+"""Characters that cost 1, if families have read them in vain: others may read them again."""
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
@@ -51,7 +52,7 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read, in order, none overlapping, without what is only shown."""
     reads: list[tuple[str, Read]] = []
     position = floor = shown = 0
-    patience = _PATIENCE
+    patience = max(_PATIENCE, len(text))
     called = damaged = False
     while found := known.anywhere.search(text, position):
         start = found.start()
@@ -60,13 +61,14 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             # Without a call before it this is a text like any other.
             return [*reads, ("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else reads
         patience -= 1
-        readings = known.readings(text, start, floor, names)
+        readings, looked = known.readings(text, start, floor, names)
         if not readings:
+            patience -= (looked - start) // _WASTE
             continue
         family, read = readings[0] if len(readings) == 1 else cheapest(readings, names)
         read = without_blanks(read)
         position = max(read.end, position)
-        patience -= _PER_READ if len(readings) == 1 else _PER_READ + _wasted(readings, position)
+        patience -= _PER_READ + max(0, looked - position) // _WASTE
         if read.claims or read.damage:
             # Of what is damaged, the model hears of the first.
             if read.claims or not damaged:
@@ -83,11 +85,6 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         reads.append((family, read))
         floor = position
     return reads
-
-
-def _wasted(readings: list[tuple[str, Read]], end: int) -> int:
-    """What the readings cost that went further than `end`, where the one that counts ends."""
-    return max(0, max(read.end for _, read in readings) - end) // _WASTE
 
 
 def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued:

@@ -36,7 +36,9 @@ class Read(Struct, frozen=True, kw_only=True):
     """What a family made of the text from `start` to `end`.
 
     With `claims` or `damage` it is a call, or was meant as one; with neither, nothing that anybody should run.
-    `keep` is what stays of it in the rest of the text; None: all, because it is no markup.
+    `keep` is what stays of it in the rest of the text; None: all, because it is no markup. `looked` is how far
+    the family read, where that is further than `end`: it is paid for. An empty reading, `end` at `start`, only
+    says that: the other families are asked as if there were none.
     """
 
     start: int
@@ -44,6 +46,7 @@ class Read(Struct, frozen=True, kw_only=True):
     claims: tuple[Claim, ...] = ()
     damage: str | None = None
     keep: str | None = None
+    looked: int = 0
 
 
 class Family(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ DEEPEST = 40
 MOST = 3000
 """Values in one that is damaged; valid JSON may have as many as it likes."""
 
-_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|#[^\n]*+)*+")
+_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+")
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+:)")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")

@@ -1,6 +1,8 @@
 """Where families may begin: one pattern finds the place in a text, a second tells which families it is for."""
 
 import re
+from collections.abc import Iterable
+from itertools import compress
 
 from msgspec import Struct
 
@@ -14,27 +16,32 @@ class Openers(Struct, frozen=True):
     anywhere: re.Pattern[str]
     which: dict[str, tuple[re.Pattern[str], tuple[Family, ...]]]
 
-    def readings(self, text: str, start: int, floor: int, names: Names) -> list[tuple[str, Read]]:
+    def readings(self, text: str, start: int, floor: int, names: Names) -> tuple[list[tuple[str, Read]], int]:
         """What the families make of the text at `start`, in their order, up to one that knows that it is no call.
 
-        Nothing counts that begins before `floor`.
+        Nothing counts that begins before `floor`. The number is how far any of them looked.
         """
-        whose, families = self.which[text[start]]
-        if len(families) == 1:
-            read = families[0].read(text, start, names)
-            return [] if read is None or read.start < floor else [(families[0].name, read)]
         readings: list[tuple[str, Read]] = []
-        opened = whose.match(text, start)
-        if opened is None or opened.lastindex is None:
-            return readings
-        for family, opener in zip(families, opened.groups(), strict=True):
-            read = None if opener is None else family.read(text, start, names)
-            if read is None or read.start < floor:
+        looked = start
+        for family in self.families(text, start):
+            read = family.read(text, start, names)
+            if read is None:
+                continue
+            looked = max(looked, read.end, read.looked)
+            if read.start < floor or read.end == start:
                 continue
             readings.append((family.name, read))
             if not read.claims and not read.damage:
                 break
-        return readings
+        return readings, looked
+
+    def families(self, text: str, start: int) -> Iterable[Family]:
+        """The families whose opener is at `start`."""
+        whose, families = self.which[text[start]]
+        if len(families) == 1:
+            return families
+        opened = whose.match(text, start)
+        return compress(families, opened.groups()) if opened else ()
 
 
 def openers(families: tuple[Family, ...]) -> Openers:

@@ -10,15 +10,15 @@ from stages.rescue.jsontext import Json, json_at, quoted
 from stages.rescue.mend import Mended, Torn, mend
 from stages.rescue.names import Names
 
-_HEAD = re.compile(r"\s*(?:print\(\s*|await\s+)?([A-Za-z_][\w.-]{0,120})\s*\(\s*")
-_KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,100})\s*=(?!=)\s*")
-_COMMA_OR_END = re.compile(r"\s*(?:(,)\s*(\))?|(\)))")
-_OBJECT_END = re.compile(r"\s*,?\s*\)")
-_SEPARATOR = re.compile(r"[ \t]*[,;]?\s*")
+_HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)\s*+\(\s*+")
+_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+=(?!=)\s*+")
+_COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)))")
+_OBJECT_END = re.compile(r"\s*+,?\s*+\)")
+_SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
-_LIST_CLOSE = re.compile(r"\s*,?\s*\]")
+_LIST_CLOSE = re.compile(r"\s*+,?\s*+\]")
 _LITERAL = re.compile(r"[\"'{\[\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
-_BLANK_TO_END = re.compile(r"\s*\Z")
+_BLANK_TO_END = re.compile(r"\s*+\Z")
 
 
 class PythonCalls(Struct, frozen=True):
@@ -32,7 +32,7 @@ class PythonCalls(Struct, frozen=True):
 def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
     """`[f(x=1), g()]`, or the same without brackets, calls after one another; None: something else."""
     opening = _LIST_OPEN.match(text, start)
-    claims: tuple[Claim, ...] = ()
+    claims: list[Claim] = []
     position = opening.end() if opening else start
     while True:
         one = _call(text, position, names)
@@ -40,7 +40,7 @@ def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
             break
         if not one.claims:
             # A list is one value: cut off, none of it is sure.
-            return PythonCalls(() if opening else claims, one.end, one.damage)
+            return PythonCalls(() if opening else tuple(claims), one.end, one.damage)
         claims += one.claims
         position = end = one.end
         separator = _SEPARATOR.match(text, end)
@@ -48,14 +48,14 @@ def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
     if not claims:
         return None
     if not opening:
-        return PythonCalls(claims, end)
+        return PythonCalls(tuple(claims), end)
     closing = _LIST_CLOSE.match(text, end)
     if closing:
-        return PythonCalls(claims, closing.end())
+        return PythonCalls(tuple(claims), closing.end())
     if _BLANK_TO_END.match(text, end):
         return PythonCalls(tuple(map(_unclosed, claims)), end)
     if not _BLANK_TO_END.match(text, position):
-        return None
+        return PythonCalls((), end)
     return PythonCalls((), len(text), "its list of calls is cut off before it is complete.")
 
 

@@ -38,17 +38,28 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 def gather(deltas: Iterable[Delta]) -> tuple[str, str]:
     """(reasoning, text) of a whole stream: the same for every way to cut it into chunks."""
-    reasoning = text = ""
+    reasoning: list[str] = []
+    text: list[str] = []
     for delta in deltas:
-        if delta.to_reasoning:
-            text, moved = text[: -delta.to_reasoning], text[-delta.to_reasoning :]
-            reasoning += moved
-        if delta.to_text:
-            reasoning, moved = reasoning[: -delta.to_text], reasoning[-delta.to_text :]
-            text += moved
-        reasoning += delta.reasoning
-        text += delta.text
-    return reasoning.strip(), text.strip()
+        reasoning += _taken_back(text, delta.to_reasoning)
+        text += _taken_back(reasoning, delta.to_text)
+        reasoning.append(delta.reasoning)
+        text.append(delta.text)
+    return "".join(reasoning).strip(), "".join(text).strip()
+
+
+def _taken_back(said: list[str], count: int) -> list[str]:
+    """The last `count` characters of what was said so far, which it loses."""
+    taken: list[str] = []
+    while count > 0 and said:
+        last = said.pop()
+        kept = max(0, len(last) - count)
+        said.append(last[:kept])
+        taken.append(last[kept:])
+        count -= len(last) - kept
+        if count > 0:
+            said.pop()
+    return taken[::-1]
 
 
 def advance(split: Split, chunk: str) -> tuple[Split, tuple[Delta, ...]]:

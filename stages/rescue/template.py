@@ -12,7 +12,7 @@ from msgspec import Struct
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names
-from stages.rescue.shape import shape_of
+from stages.rescue.shape import DATA, shape_of
 
 NAME, KEY, VALUE, TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
 """What the synthetic call and the synthetic text are made of."""
@@ -54,16 +54,16 @@ def template_family(markers: Markers) -> Family:
 
 
 def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
-    gap = re.compile(r"\s*(?=[\[{])")
+    gap = re.compile(r"\s*+(?=[\[{])")
 
     def read(text: str, start: int, names: Names) -> Read | None:
         body = gap.match(text, start + len(markers.opening))
-        found = json_at(text, body.end()) if body else None
-        if not isinstance(found, Json):
+        if body is None:
             return None
-        shape = shape_of(found, names, marked=True)
+        found = json_at(text, body.end())
+        shape = shape_of(found, names, marked=True) if isinstance(found, Json) else DATA
         if not shape.claims:
-            return None
+            return Read(start=start, end=start, looked=found.end)
         return Read(start=start, end=found.end, claims=shape.claims, damage=shape.damage, keep="")
 
     return read
@@ -71,13 +71,15 @@ def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
 
 def _named(markers: Markers) -> Callable[[str, int, Names], Read | None]:
     between = re.escape((markers.between or "").strip())
-    head = re.compile(rf"\s*([A-Za-z_][\w.:-]{{0,120}})\s*{between}\s*(?=\{{)")
+    head = re.compile(rf"\s*+([A-Za-z_][\w.:-]{{0,120}})\s*+{between}\s*+(?=\{{)")
 
     def read(text: str, start: int, names: Names) -> Read | None:
         named = head.match(text, start + len(markers.opening))
-        found = json_at(text, named.end()) if named and names.knows(named[1]) else None
-        if named is None or not isinstance(found, Json):
+        if named is None or not names.knows(named[1]):
             return None
+        found = json_at(text, named.end())
+        if not isinstance(found, Json):
+            return Read(start=start, end=start, looked=found.end)
         claim = Claim(name=named[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
         return Read(start=start, end=found.end, claims=(claim,), keep="")
 

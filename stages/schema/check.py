@@ -77,19 +77,24 @@ def checker(parameters: bytes | Raw) -> Check:
     return check
 
 
-_PADDED = re.compile(r"(-?\d+\.\d+?)0+")
-"""A number whose last zeros say nothing."""
+_DECIMAL = re.compile(r"-?\d++\.\d++")
 
 
 def _numbers(value: dict[str, Json], schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
     """The value coerced, zeros at the end of numbers aside; text that stays text keeps its own."""
-    plain = {
-        name: _PADDED.sub(r"\1", v) if isinstance(v, str) and _PADDED.fullmatch(v) else v for name, v in value.items()
-    }
+    plain = {name: _unpadded(v) if isinstance(v, str) else v for name, v in value.items()}
     coerced, repairs = coerce(plain, schema, size)
     if not isinstance(coerced, dict):
         return coerced, repairs
     return {name: value[name] if isinstance(v, str) else v for name, v in coerced.items()}, repairs
+
+
+def _unpadded(text: str) -> str:
+    """The text of a decimal number without the last zeros, which say nothing; any other text as it is."""
+    if not (text.endswith("0") and _DECIMAL.fullmatch(text)):
+        return text
+    whole, fraction = text.split(".")
+    return f"{whole}.{fraction.rstrip('0') or '0'}"
 
 
 def _decoded(text: str) -> Json | Problem:

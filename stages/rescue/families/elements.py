@@ -10,9 +10,9 @@ from stages.rescue.jsontext import Json, json_at, quoted
 from stages.rescue.names import Names
 
 ELEMENT = re.compile(
-    r"\s*<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:\s+(?:name|key)=[\"'](?P<key>[^\"'>]{1,100})[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?>"
+    r"\s*+<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:\s+(?:name|key)=[\"'](?P<key>[^\"'>]{1,100})[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?>"
 )
-_BLANK = re.compile(r"\s*")
+_BLANK = re.compile(r"\s*+")
 _UNCLOSED = "its markup is not closed."
 
 
@@ -80,8 +80,8 @@ def _unwrapped(value: str) -> str:
 
 def plain_body(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | None:
     """The body as the value of the tool's only parameter."""
-    parameters, end = names.parameters(name), text.find(f"</{tag}>", position)
-    if len(parameters) != 1 or end < 0 or "<" in text[position:end] or not text[position:end].strip():
+    parameters, closing, end = names.parameters(name), f"</{tag}>", text.find("<", position)
+    if len(parameters) != 1 or not text.startswith(closing, max(end, 0)) or not text[position:end].strip():
         return None
     arguments = f"{{{quoted(parameters[0])}:{quoted(text[position:end].strip())}}}"
-    return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(f"</{tag}>")
+    return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(closing)

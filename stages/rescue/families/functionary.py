@@ -8,10 +8,10 @@ from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names
 
 _RECIPIENT = re.compile(
-    r"(?:<\|from\|>\s*assistant\s*)?(?:>>>|<\|recipient\|>\s*)(?P<name>[A-Za-z_][\w.-]{0,120})"
-    r"[ \t]*\n?(?:<\|content\|>)?\s*"
+    r"(?:<\|from\|>\s*+assistant\s*+)?(?:>>>|<\|recipient\|>\s*+)(?P<name>[A-Za-z_][\w.-]{0,120})"
+    r"[ \t]*+\n?(?:<\|content\|>)?\s*+"
 )
-_END = re.compile(r"\s*<\|(?:stop|eot_id)\|>")
+_END = re.compile(r"\s*+<\|(?:stop|eot_id)\|>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:

@@ -8,15 +8,15 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, is_json, json_at, quoted
 from stages.rescue.names import Names
 
-_HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*:?\s*(?:call:)?\s*([\w.:/-]{1,200})\s*(?=\{)")
+_HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=\{)")
 _CALL = re.compile(r"call:([A-Za-z_][\w.:/-]{0,120})\s{0,8}(?=\{)")
-_END = re.compile(r"\s*(?:<tool_call\|>|<end_function_call>|<turn\|>)")
+_END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>)")
 _CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
 _ELEMENT = re.compile(r'<\|open\|>call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
-_ARGUMENT = re.compile(r'\s*<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
-_VALUE_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*(?:<\|open\|>argument |<\|close\|>call|\Z))")
-_CALL_END = re.compile(r"\s*<\|close\|>call<\|sep\|>")
+_ARGUMENT = re.compile(r'\s*+<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
+_VALUE_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*+(?:<\|open\|>argument |<\|close\|>call|\Z))")
+_CALL_END = re.compile(r"\s*+<\|close\|>call<\|sep\|>")
 _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
 
 

@@ -7,13 +7,13 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names
 
-_CONTENT_TYPE = r"\s*(?:<\|constrain\|>\s*)?(?:json|code|text)?"
+_CONTENT_TYPE = r"\s*+(?:<\|constrain\|>\s*+)?(?:json|code|text)?"
 _HEADER = re.compile(
-    r"(?:<\|start\|>assistant)?\s*(?:to=(?P<role>[\w.:-]{1,200}))?\s*(?:<\|channel\|>\s*(?P<channel>\w{1,40}))?"
-    rf"\s*(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*(?:<\|channel\|>\s*commentary)?{_CONTENT_TYPE}\s*(?P<message><\|message\|>)?\s*"
+    r"(?:<\|start\|>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<\|channel\|>\s*+(?P<channel>\w{1,40}))?"
+    rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:<\|channel\|>\s*+commentary)?{_CONTENT_TYPE}\s*+(?P<message><\|message\|>)?\s*+"
 )
 _END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>)|\Z")
-_AFTER_CALL = re.compile(r"\s*<\|(?:end|return|call)\|>")
+_AFTER_CALL = re.compile(r"\s*+<\|(?:end|return|call)\|>")
 _START_BEFORE = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?(?:(?<!\s)\s++)?(?:<\|channel\|>\s*+)?(?:(?:commentary|analysis)\s*+)?\Z"
 )

@@ -9,7 +9,7 @@ from stages.rescue.mend import Torn
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 
-_FENCE = re.compile(r"(?:```|~~~)[ \t]*([\w+#.-]*)[^\n`\[{]*\s*")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
     {"", "json", "json5", "jsonc", "jsonl", "tool", "tool_call", "tool_calls", "toolcall", "tool_code", "function"}
     | {
@@ -33,11 +33,11 @@ _MARKUP = re.compile(
     r"assistant|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_FENCE_END = re.compile(r"\s*[}\])]{0,3}\s*(?:```|~~~|`{1,2}\s*\Z)")
-_NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
-_SURPLUS = re.compile(r"[ \t]*[}\]]{1,3}(?=\s*(?:$|```|<))")
-_NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*([A-Za-z_][\w.-]{0,100})[*`]*\s*(?:\n\s*|\(\s*)?")
-_AFTER_NAMED = re.compile(r"\s*(?:\);?|```)?\s*(?:<[|/][^>\n]{1,40}>\s*)?")
+_FENCE_END = re.compile(r"\s*+[}\])]{0,3}+\s*+(?:```|~~~|`{1,2}\s*+\Z)")
+_NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
+_SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
+_NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*+([A-Za-z_][\w.-]{0,100}+)[*`]*+\s*+(?:\(\s*+)?")
+_AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
@@ -72,8 +72,9 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     if opening is None or opening.end() >= len(text):
         return None
     if text[opening.end()] not in "[{" or language not in _MAY_HOLD_CALLS | _CODE:
-        markup = language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names)
-        return Read(start=start, end=opening.end() if markup else _fence_end(text, opening.end(), language))
+        if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
+            return Read(start=start, end=opening.end())
+        return _passed_over(text, start, opening.end(), language)
     return _fence_of_json(text, start, opening.end(), names)
 
 
@@ -83,26 +84,27 @@ def _may_begin(text: str, position: int, names: Names) -> bool:
     return _MARKUP.match(text, position) is not None or (word is not None and names.knows(word[0]))
 
 
-def _fence_end(text: str, position: int, language: str) -> int:
-    """Past the fence; where one without a language is never closed, it was no fence."""
+def _passed_over(text: str, start: int, position: int, language: str) -> Read:
+    """The fence and all that it holds; where one without a language is never closed, it was no fence."""
     end = text.find("\n```", position)
-    if end < 0:
-        return len(text) if language else position
-    return end + len("\n```")
+    if end >= 0:
+        return Read(start=start, end=end + len("\n```"))
+    return Read(start=start, end=len(text) if language else position, looked=len(text))
 
 
 def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read | None:
-    claims: tuple[Claim, ...] = ()
+    claims: list[Claim] = []
     damage = None
     while True:
         found = json_at(text, position)
         if isinstance(found, Torn):
             torn = torn_call(text, position, found, names)
-            return Read(start=start, end=found.end, claims=claims, damage=torn.damage if torn else damage)
+            return Read(start=start, end=found.end, claims=tuple(claims), damage=torn.damage if torn else damage)
         shape = shape_of(found, names, marked=False)
         if not shape.claims and not shape.damage:
             return Read(start=start, end=found.end)
-        claims, damage = claims + shape.claims, damage or shape.damage
+        claims += shape.claims
+        damage = damage or shape.damage
         following = _NEXT.match(text, found.end)
         if following is None:
             break
@@ -110,7 +112,7 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
     closing = _FENCE_END.match(text, found.end)
     if closing is None and text[found.end : found.end + 200].strip():
         return Read(start=start, end=found.end)
-    return Read(start=start, end=closing.end() if closing else found.end, claims=claims, damage=damage, keep="")
+    return Read(start=start, end=closing.end() if closing else found.end, claims=tuple(claims), damage=damage, keep="")
 
 
 def _named(text: str, start: int, found: Json, names: Names) -> Read | None:

@@ -10,21 +10,21 @@ from stages.rescue.names import Names
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
-    r"\s*(?:<server_name>[^<]{0,200}</server_name>\s*)?<(?P<tag>tool_name|name|tool|function_name|function)>"
-    r"\s*(?P<name>[^<]{1,200}?)\s*</(?P=tag)>\s*"
+    r"\s*+(?:<server_name>[^<]{0,200}</server_name>\s*+)?<(?P<tag>tool_name|name|tool|function_name|function)>"
+    r"\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
 )
 _HEAD = re.compile(_OUTER + _NAME)
 _SIBLING = re.compile(
-    r"<(?P<tag>tool|action|function|tool_name|function_name)>\s*(?P<name>[^<]{1,200}?)\s*</(?P=tag)>\s*"
+    r"<(?P<tag>tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
 )
-_ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*")
-_NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*/>\s*")
+_ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
+_NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
 _ATTRIBUTE_HEAD = re.compile(
-    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?name=[\"'](?P<name>[^\"'>]{1,200})[\"'][^>]{0,80}>\s*"
+    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?name=[\"'](?P<name>[^\"'>]{1,200})[\"'][^>]{0,80}>\s*+"
 )
-_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*(/?)>")
+_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
 _OWN_ATTRIBUTES = re.compile(
-    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'))+)\s*/>"
+    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'))+)\s*+/>"
 )
 _PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)')")
 
@@ -34,7 +34,7 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         return None
-    name, position = head["name"], head.end()
+    name, position = head["name"].rstrip(), head.end()
     if empty := _NO_ARGUMENTS.match(text, position):
         return _closed(text, start, empty.end(), head["outer"], Claim(name=name, arguments="{}"))
     opening = _ARGUMENTS.match(text, position)
@@ -89,14 +89,15 @@ def _own_attributes(text: str, start: int, names: Names) -> Read | None:
 def _siblings(text: str, start: int, names: Names) -> Read | None:
     """`<tool>f</tool><tool_input>…</tool_input>`, nothing around them. LangChain's XML agent."""
     head = _SIBLING.match(text, start)
-    if head is None or not names.knows(head["name"]):
+    name = head["name"].rstrip() if head else ""
+    if head is None or not names.knows(name):
         return None
     opening = _ARGUMENTS.match(text, head.end())
     if opening is None:
         return None
-    body = body_at(text, opening.end(), opening["tag"], head["name"])
+    body = body_at(text, opening.end(), opening["tag"], name)
     if isinstance(body, Broken) or body[0].arguments == "{}":
-        body = plain_body(text, opening.end(), opening["tag"], head["name"], names) or body
+        body = plain_body(text, opening.end(), opening["tag"], name, names) or body
     if isinstance(body, Broken):
         return Read(start=start, end=body.end, damage=body.why, keep="")
     claim, end = body

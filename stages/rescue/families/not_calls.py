@@ -48,7 +48,9 @@ def _tagged(text: str, start: int, names: Names) -> Read | None:
     end = text.find(f"</{tag}>", opening.end(), len(text) if opening[1] else opening.end() + _REACH)
     if end < 0:
         # One that may be a mere word in brackets must be closed.
-        return Read(start=start, end=len(text) if opening[1] else opening.end())
+        return Read(
+            start=start, end=len(text) if opening[1] else opening.end(), looked=min(len(text), opening.end() + _REACH)
+        )
     return Read(start=start, end=end + len(f"</{tag}>"))
 
 

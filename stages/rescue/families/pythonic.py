@@ -7,9 +7,9 @@ from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 
 _NAME_BEFORE = re.compile(r"[\s`]*(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
-_REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*)*\Z")
-_FENCE = re.compile(r"(?:```|~~~)[ \t]*(?:tool_code|tool_calls?|python3?|py|code|)[ \t]*\n\s*")
-_FENCE_END = re.compile(r"\s*(?:```|~~~|`{0,2}\s*\Z)")
+_REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*+(?:tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
+_FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 

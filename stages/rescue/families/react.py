@@ -2,9 +2,12 @@
 
 import re
 
+from msgspec.structs import replace
+
 from stages.rescue.families.json_calls import CUT, UNREADABLE, torn_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, json_at, quoted
+from stages.rescue.mend import Torn
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import shape_of
@@ -19,11 +22,13 @@ _INPUT = (
 )
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
-_INPUT_LABEL = re.compile(rf"\s*\**{_INPUT}(?: \d{{1,3}})?\**[ \t]*:\**\s*(?:```(?:json)?\s*)?`?")
+_INPUT_LABEL = re.compile(rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?")
+_TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"`?(?:\s*```)?")
 _OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ \t]*:")
-_PLAIN = re.compile(r"(?:(?!\n[ \t*]*(?:Observation|Thought|Action|Final Answer|Result|Question)\b)(?s:.))*+")
+_NEXT_LABEL = re.compile(r"\n[ \t*]*+(?:Observation|Thought|Action|Final Answer|Result|Question)\b")
+_LONGEST_LABEL = 40
 _BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
 _LINE_START = re.compile(r"[ \t>*#-]{0,12}\Z")
 _NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
@@ -43,17 +48,35 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     if name is None or label is None or name[1].lower() in _NO_TOOL:
         return None
     if not text.startswith("{", label.end()):
-        plain = _PLAIN.match(text, label.end())
-        return _no_object(text, start, (label.end(), plain.end() if plain else len(text)), name[1], names)
+        return _plain(text, start, label.end(), name[1], names)
     found = json_at(text, label.end())
+    looked = found.end
+    if isinstance(found, Torn):
+        found = _up_to_label(text, label.end(), found)
     if not isinstance(found, Json):
-        # The label of the next line ends it, whether its braces are closed or not.
-        plain = _PLAIN.match(text, label.end())
-        found = json_at(text[: plain.end()], label.end()) if plain and plain.end() < len(text) else found
-    if not isinstance(found, Json):
-        return Read(start=start, end=max(found.end, label.end()), damage=CUT if found.cut else UNREADABLE, keep="")
+        why = CUT if found.cut else UNREADABLE
+        return Read(start=start, end=max(found.end, label.end()), damage=why, keep="", looked=looked)
     claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="")
+    return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="", looked=looked)
+
+
+def _up_to_label(text: str, start: int, torn: Torn) -> Json | Torn:
+    """The object once more: the label of the next line ends it, whether its braces are closed or not."""
+    label = _NEXT_LABEL.search(text, start, torn.end + _LONGEST_LABEL)
+    if label is None:
+        return torn
+    found = json_at(text[start : label.start()], 0)
+    return replace(found, end=start + found.end)
+
+
+def _plain(text: str, start: int, position: int, name: str, names: Names) -> Read | None:
+    """An input that is no JSON object, up to the next label."""
+    if not names.knows(name):
+        return None
+    label = _NEXT_LABEL.search(text, position) if len(names.parameters(name)) == 1 else None
+    end = label.start() if label else len(text)
+    read = _no_object(text, start, (position, end), name, names)
+    return replace(read, looked=end) if read and len(names.parameters(name)) == 1 else read
 
 
 def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Names) -> Read | None:
@@ -101,7 +124,7 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
     name = _NAME.match(text, position)
     if name is None or not names.knows(name[1]):
         return None
-    brace = re.compile(r"[(\[]?\s*(?=\{)").match(text, name.end())
+    brace = _TO_BRACE.match(text, name.end())
     if brace is None:
         calls = call_list(text, position, names)
         if calls is None:

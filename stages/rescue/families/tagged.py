@@ -42,18 +42,19 @@ _BRACKETS = (
 )
 _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
-_FENCE_OPEN = re.compile(r"\s*(?:```[ \t]*\w*\s*)?(?:\"(?=[\[{]\s{0,8}\\))?")
+_FENCE_OPEN = re.compile(r"\s*+(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{]\s{0,8}\\))?")
 _CLOSER = re.compile(
-    r"\s*[}\])]{0,2}\s*(?:```\s*)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
+    r"\s*+[}\])]{0,2}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
     r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
-    r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
+    r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
-_NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s{0,20}[\[{])")
-_EMPTY = re.compile(r"\s*\Z")
+_NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
+_EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(r"\{|\[(?!/?[A-Z_]{3,20}\])")
 _NAME_THEN_JSON = re.compile(
-    r"(?:name\s*[:=]\s*)?[\"'*`]*([A-Za-z_][\w.:/-]{0,120})[\"'*`]*\s*(?:\n|,|:|\(|\[ARGS\]|\[CALL_ID\][\w-]{1,40}\[ARGS\]|arguments\s*[:=]|```(?:json)?)*\s*(?=\{)"
+    r"(?:name\s*+[:=]\s*+)?[\"'*`]*+([A-Za-z_][\w.:/-]{0,120}+)"
+    r"(?:[\s\"'*`,:(]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+(?=\{)"
 )
 
 
@@ -75,7 +76,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _json(text: str, start: int, position: int, names: Names) -> Read:
-    claims: tuple[Claim, ...] = ()
+    claims: list[Claim] = []
     damage = None
     while True:
         found = json_at(text, position)
@@ -83,17 +84,19 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
             return Read(
                 start=start,
                 end=max(found.end, position),
-                claims=claims,
+                claims=tuple(claims),
                 damage=CUT if found.cut else UNREADABLE,
                 keep="",
             )
         shape = shape_of(found, names, marked=True)
         if not shape.claims and not shape.damage:
-            return Read(start=start, end=found.end, claims=claims, damage=damage)
-        claims, damage = claims + shape.claims, damage or shape.damage
+            return Read(start=start, end=found.end, claims=tuple(claims), damage=damage)
+        claims += shape.claims
+        damage = damage or shape.damage
         following = _NEXT.match(text, found.end)
         if following is None:
-            return Read(start=start, end=_past_closer(text, found.end), claims=claims, damage=damage, keep="")
+            end = _past_closer(text, found.end)
+            return Read(start=start, end=end, claims=tuple(claims), damage=damage, keep="")
         position = following.end()
 
 

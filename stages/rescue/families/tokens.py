@@ -9,23 +9,23 @@ from stages.rescue.names import LONGEST, Names
 
 _BEGIN = r"<[|\uff5c]tool[\u2581_]call[\u2581_]begin[|\uff5c]>"
 _HEAD = re.compile(
-    rf"{_BEGIN}\s*(?:function\s*<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?\s*(?P<name>[\w.:/*`-]{{1,200}}?)\s*"
-    r"(?:<[|\uff5c]tool[\u2581_]sep[|\uff5c]>|<\|tool_call_argument_begin\|>|\n)\s*(?:```(?:json)?\s*)?"
+    rf"{_BEGIN}\s*+(?:function\s*+<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?\s*+(?P<name>[\w.:/*`-]{{1,200}}+)"
+    r"(?:\s*+<(?:[|\uff5c]tool[\u2581_]sep[|\uff5c]|\|tool_call_argument_begin\|)>|[^\S\n]*+\n)\s*+(?:```(?:json)?\s*+)?"
 )
-_END = re.compile(r"\s*[}\])]{0,2}\s*(?:```\s*)?<[|\uff5c]tool[\u2581_]call[\u2581_]end[|\uff5c]>")
+_END = re.compile(r"\s*+[}\])]{0,2}+\s*+(?:```\s*+)?<[|\uff5c]tool[\u2581_]call[\u2581_]end[|\uff5c]>")
 _SECTION_BEFORE = re.compile(
     r"<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]begin|\|tool_calls_section_begin)[|\uff5c]>(?P<noise>[^<]{0,200})\Z"
 )
-_SECTION_AFTER = re.compile(r"\s*<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]end|\|tool_calls_section_end)[|\uff5c]>")
+_SECTION_AFTER = re.compile(r"\s*+<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]end|\|tool_calls_section_end)[|\uff5c]>")
 
 _SOLAR = re.compile(
-    r"<\|tool_call:begin\|>[^<]{0,80}<\|tool_call:name\|>\s*(?P<name>[\w.:/-]{1,200})\s*<\|tool_call:args\|>\s*"
+    r"<\|tool_call:begin\|>[^<]{0,80}<\|tool_call:name\|>\s*+(?P<name>[\w.:/-]{1,200}+)\s*+<\|tool_call:args\|>\s*+"
 )
-_SOLAR_END = re.compile(r"\s*<\|tool_call:end\|>")
+_SOLAR_END = re.compile(r"\s*+<\|tool_call:end\|>")
 
-_ARGS = re.compile(r"\[ARGS\]\s*")
+_ARGS = re.compile(r"\[ARGS\]\s*+")
 _COMPACT = re.compile(
-    r"\[TOOL_CALLS\]\s*(?P<name>[A-Za-z_][\w.:/-]{0,200})\s*(?:\[CALL_ID\][\w-]{0,60})?(?:\[ARGS\])?\s*(?=\{)"
+    r"\[TOOL_CALLS\]\s*+(?P<name>[A-Za-z_][\w.:/-]{0,200}+)\s*+(?:\[CALL_ID\][\w-]{0,60}+)?(?:\[ARGS\])?\s*+(?=\{)"
 )
 _NOTHING = re.compile(r"\b\B")
 

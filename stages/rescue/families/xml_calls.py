@@ -9,20 +9,25 @@ type they are is the schema's business. Tags inside of a value are told from tho
 import html
 import re
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, is_json, json_at, quoted
 from stages.rescue.names import Names
 
 _NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"
-_FUNCTION = re.compile(r"<function=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*/?>")
-_FUNCTION_KEY = re.compile(r"\s*<parameter=\s*[\"']?([^>\n\"']{1,200}?)[\"']?\s*>")
+_FUNCTION = re.compile(r"<function=\s*+[\"']?([^>\n\"']{1,200}+)[\"']?\s*+/?>")
+_FUNCTION_KEY = re.compile(r"\s*+<parameter=\s*+[\"']?([^>\n\"']{1,200}+)[\"']?\s*+>")
 _FUNCTION_VALUE = re.compile(
     r"</parameter(?:/|\w{0,3})>(?=\s*(?:<parameter=|</function>|</tool_call>|</seed:tool_call>|<function=|<tool_call>|(?:</\w*+)?\Z))|"
     r"(?=\n?<parameter=[\"']?[\w.-]{1,100}[\"']?>\n)|(?=\n</function>\s*(?:\Z|</|<tool_call>|<function=))"
 )
+_TO_BRACE = re.compile(r"\s*+(?=\{)")
+_FUNCTION_END_OF_JSON = re.compile(r"\s*+</function>")
 _FUNCTION_END = re.compile(r"\s*(?:</parameter>\s*)?</function>|(?=\s*</(?:seed:)?tool_call>)")
-_INVOKE = re.compile(rf"<{_NS}invoke\s+name=[\"']?([^\"'>\n]{{1,200}}?)[\"']?\s*(/?)>")
-_INVOKE_KEY = re.compile(rf"\s*<{_NS}parameter\s+name=[\"']([^\"'>\n]{{1,200}})[\"']([^>\n]{{0,80}})>")
+_INVOKE = re.compile(rf"<{_NS}invoke\s++name=[\"']?([^\"'>\n]{{1,200}}+)[\"']?\s*+(/?)>")
+_INVOKE_KEY = re.compile(rf"\s*+<{_NS}parameter\s++name=[\"']([^\"'>\n]{{1,200}}+)[\"']([^>\n]{{0,80}})>")
 _INVOKE_VALUE = re.compile(
     rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|(?:</[\w:|\uff5c ]*+)?\Z))|"
     rf"(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)|(?=</{_NS}invoke>\s*(?:\Z|</|<{_NS}invoke\s))"
@@ -54,63 +59,73 @@ def _function(text: str, start: int, names: Names) -> Read | None:
         return None
     before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
     begin = before.start() if before else start
-    if whole := _json_body(text, begin, head, r"\s*</function>", names):
+    called = _Called(name=_without_slash(head[1]), begin=begin, body=head.end())
+    if whole := _json_body(text, called, _FUNCTION_END_OF_JSON, names):
         return whole
-    read = _parameters(text, begin, head, (_FUNCTION_KEY, _FUNCTION_VALUE, _FUNCTION_END), names)
+    read = _parameters(text, called, (_FUNCTION_KEY, _FUNCTION_VALUE, _FUNCTION_END), names)
     wrapper = _WRAPPER_AFTER.match(text, read.end) if read.claims else None
-    return Read(
-        start=begin, end=wrapper.end() if wrapper else read.end, claims=read.claims, damage=read.damage, keep=read.keep
-    )
+    return replace(read, end=wrapper.end()) if wrapper else read
 
 
-def _json_body(text: str, begin: int, head: re.Match[str], end: str, names: Names) -> Read | None:
+class _Called(Struct, frozen=True):
+    """Who is called, where the call begins, and where its arguments do."""
+
+    name: str
+    begin: int
+    body: int
+
+
+def _without_slash(written: str) -> str:
+    """The name in a tag that may close itself: `f/`."""
+    return written.rstrip().removesuffix("/").rstrip()
+
+
+def _json_body(text: str, called: _Called, end: re.Pattern[str], names: Names) -> Read | None:
     """Llama 3.1's custom tools: the arguments as JSON between the tags."""
-    brace = re.compile(r"\s*(?=\{)").match(text, head.end())
+    brace = _TO_BRACE.match(text, called.body)
     if brace is None:
         return None
     found = json_at(text, brace.end())
     if not isinstance(found, Json):
-        return _damaged(begin, max(found.end, head.end()), head[1], names)
-    closing = re.compile(end).match(text, found.end)
-    claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
+        return _damaged(called, max(found.end, called.body), names)
+    closing = end.match(text, found.end)
+    claim = Claim(name=called.name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=called.begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
 
 
 def _invoke(text: str, start: int, names: Names) -> Read | None:
     head = _INVOKE.match(text, start)
     if head is None:
         return None
-    if head[2]:
-        return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
-    if whole := _json_body(text, start, head, rf"\s*</{_NS}invoke>", names):
+    called = _Called(name=_without_slash(head[1]), begin=start, body=head.end())
+    if head[2] or head[1].rstrip().endswith("/"):
+        return Read(start=start, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
+    if whole := _json_body(text, called, _INVOKE_END, names):
         return whole
-    return _parameters(text, start, head, (_INVOKE_KEY, _INVOKE_VALUE, _INVOKE_END), names)
+    return _parameters(text, called, (_INVOKE_KEY, _INVOKE_VALUE, _INVOKE_END), names)
 
 
 def _pairs(text: str, start: int, names: Names) -> Read | None:
     head = _PAIR_HEAD.match(text, start)
     if head is None or (not names.knows(head[1]) and "arg_key" not in text[head.end() : head.end() + 30]):
         return None
-    return _parameters(text, start, head, (_PAIR_KEY, _PAIR_VALUE, _PAIR_END), names)
+    called = _Called(name=head[1], begin=start, body=head.end())
+    return _parameters(text, called, (_PAIR_KEY, _PAIR_VALUE, _PAIR_END), names)
 
 
 def _parameters(
-    text: str,
-    begin: int,
-    head: re.Match[str],
-    grammar: tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]],
-    names: Names,
+    text: str, called: _Called, grammar: tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]], names: Names
 ) -> Read:
     """Parameters up to the end tag. Without that tag it is not known whether more were to come: damage."""
     key_tag, value_end, end_tag = grammar
     given: dict[str, str] = {}
     repairs: dict[str, None] = {}
-    position = head.end()
+    position = called.body
     while key := key_tag.match(text, position):
         ended = value_end.search(text, key.end())
         name = html.unescape(key[1]).strip()
         if ended is None or name in given:
-            return _damaged(begin, len(text) if ended is None else ended.end(), head[1], names)
+            return _damaged(called, len(text) if ended is None else ended.end(), names)
         if not ended[0]:
             repairs["missing_closer"] = None
         typed = key[2] if key.re is _INVOKE_KEY else ""
@@ -121,10 +136,10 @@ def _parameters(
         repairs["missing_closer"] = None
     if end is None:
         cut = _CUT_TAG.match(text, position)
-        return _damaged(begin, cut.end() if cut else position, head[1], names)
+        return _damaged(called, cut.end() if cut else position, names)
     arguments = "{" + ",".join(f"{quoted(name)}:{json}" for name, json in given.items()) + "}"
-    claim = Claim(name=head[1], arguments=arguments, repairs=tuple(repairs), cost=len(repairs))
-    return Read(start=begin, end=end.end(), claims=(claim,), keep="")
+    claim = Claim(name=called.name, arguments=arguments, repairs=tuple(repairs), cost=len(repairs))
+    return Read(start=called.begin, end=end.end(), claims=(claim,), keep="")
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
@@ -144,10 +159,10 @@ def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> 
     return quoted(html.unescape(value))
 
 
-def _damaged(start: int, end: int, name: str, names: Names) -> Read:
-    known = names.knows(name)
-    why = f"the markup of the call of {name[:60]} is cut off or not closed." if known else None
-    return Read(start=start, end=end, damage=why, keep="" if known else None)
+def _damaged(called: _Called, end: int, names: Names) -> Read:
+    known = names.knows(called.name)
+    why = f"the markup of the call of {called.name[:60]} is cut off or not closed." if known else None
+    return Read(start=called.begin, end=end, damage=why, keep="" if known else None)
 
 
 FUNCTION = Family(name="function", first="<", opener="<function=", read=_function)
