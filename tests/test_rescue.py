@@ -147,10 +147,10 @@ def test_a_call_that_markup_and_json_both_name_is_one_call() -> None:
 
 def test_a_text_that_seems_to_begin_calls_without_end_is_given_up_and_it_is_said() -> None:
     call = '{"name": "get_weather", "arguments": {}}\n'
-    found = rescue(call + "<a>" * 20_000 + call, NAMES)
+    found = rescue(call + '{"a":;' * 20_000 + call, NAMES)
     assert len(found.calls) == 1
     assert found.damage is not None
-    assert rescue("<a>" * 20_000, NAMES).damage is None
+    assert rescue('{"a":;' * 20_000, NAMES).damage is None
 
 
 @pytest.mark.parametrize(
