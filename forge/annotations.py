@@ -1,6 +1,6 @@
 """Annotations: what pydantic, annotated_types and plain words say beside a type, said in msgspec's way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -89,25 +89,27 @@ def _field(field: object) -> Mapping[str, object]:
 
 def unread(hint: object) -> list[str]:
     """A sentence for each field of a class in the type that has constraints which msgspec does not read."""
-    found: list[str] = []
+    return [
+        f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which counts "
+        "only in pydantic models and at parameters; write Annotated[..., msgspec.Meta(...)]"
+        for one in parts_of(hint)
+        for name, kind in _fields(one).items()
+        for extra in getattr(kind, "__metadata__", ())
+        if foreign(extra)
+    ]
+
+
+def parts_of(hint: object) -> Iterator[object]:
+    """The type, and every type in it, each once: what it is made of, and the fields of its classes."""
     seen: set[int] = set()
     left = [hint]
     while left:
         one = left.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        left.extend(get_args(one))
-        fields = _fields(one)
-        found += [
-            f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which counts "
-            "only in pydantic models and at parameters; write Annotated[..., msgspec.Meta(...)]"
-            for name, kind in fields.items()
-            for extra in getattr(kind, "__metadata__", ())
-            if foreign(extra)
-        ]
-        left.extend(fields.values())
-    return found
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            left.extend(get_args(one))
+            left.extend(_fields(one).values())
 
 
 def _fields(kind: object) -> Mapping[str, object]:

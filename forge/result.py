@@ -46,10 +46,10 @@ def result_of(kind: object) -> Decode:
     """From what the tool returned to the value of that type; ValueError where the type refuses it after all."""
     hint = normal(kind)
     if object_schema(hint) is not None:
-        return decoder_of(hint).decode
-    decoder = decoder_of(hint)
+        return decoder_of(hint)
+    decode = decoder_of(hint)
     split = msgspec.json.Decoder(dict[str, Raw])
-    return lambda value: decoder.decode(split.decode(value)["result"])
+    return lambda value: decode(split.decode(value)["result"])
 
 
 def _wrapped(hint: object) -> dict[str, Json]:

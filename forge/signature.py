@@ -1,7 +1,7 @@
 """Signatures: from a Python function to the JSON Schema that a model is given, and from its JSON to values."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import TYPE_CHECKING, Self
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.parameters import Function, name_of, offered, target, types_of
-from forge.schemas import KINDS, decoder_of, formless, schemas_of
+from forge.schemas import KINDS, decoder_of, encoded, formless, schemas_of
 from stages.schema.value import Json
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
         return tuple(f"tool {name}: {problem}" for problem in found)
     doc = _docstring(function)
     schemas, definitions = schemas_of([*hints.values()])
-    described = _properties(parameters, dict(zip(hints, schemas, strict=True)), doc)
+    described = _properties(parameters, dict(zip(hints, schemas, strict=True)), hints, doc)
     return Signature(
         name=name,
         description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
@@ -82,7 +82,7 @@ def converter(function: Function) -> Convert:
         return function.convert
     parameters, _ = offered(function)
     hints, _ = types_of(function, parameters)
-    decode = {name: decoder_of(hint).decode for name, hint in hints.items()}
+    decode = {name: decoder_of(hint) for name, hint in hints.items()}
     split = msgspec.json.Decoder(dict[str, Raw])
 
     def convert(arguments: str) -> dict[str, object]:
@@ -115,25 +115,31 @@ def _docstring(function: Function) -> "Docstring":
 
 
 def _properties(
-    parameters: dict[str, Parameter], schemas: dict[str, dict[str, Json]], doc: "Docstring"
+    parameters: dict[str, Parameter],
+    schemas: dict[str, dict[str, Json]],
+    hints: Mapping[str, object],
+    doc: "Docstring",
 ) -> dict[str, Json]:
     """The schema of each parameter with what is known besides: its description and its default."""
     texts = {param.arg_name: param.description for param in doc.params if param.description}
     described: dict[str, Json] = {}
     for name, schema in schemas.items():
         text = {"description": texts[name]} if name in texts else {}
-        described[name] = {**text, **schema, **_default(parameters[name].default)}
+        described[name] = {**text, **schema, **_default(parameters[name].default, hints[name])}
     return described
 
 
-def _default(value: object) -> dict[str, Json]:
-    """The default as a keyword of the schema, where there is one that JSON can say; None says nothing."""
+def _default(value: object, hint: object) -> dict[str, Json]:
+    """The default as a keyword of the schema, where JSON can say it so that its type reads it; None says nothing."""
     if value is Parameter.empty or value is None:
         return {}
     try:
-        return {"default": msgspec.json.decode(msgspec.json.encode(value))}
+        text = encoded(value)
+        decoder_of(hint)(text)
     except (TypeError, ValueError, NotImplementedError):
         return {}
+    default: Json = msgspec.json.decode(text)
+    return {"default": default}
 
 
 def _schema(parameters: dict[str, Parameter], properties: dict[str, Json], definitions: dict[str, Json]) -> Raw:

@@ -81,8 +81,8 @@ def _of_class(kind: type) -> tuple[Mapping[str, object], Convert, list[str]]:
     schema = object_schema(kind)
     if schema is None:
         return {"type": "object"}, _as_it_is, [f"its parameters are {kind.__name__}, which is no class with fields"]
-    decoder = decoder_of(kind)
-    return schema, lambda arguments: _fields(decoder.decode(arguments)), unread(kind)
+    decode = decoder_of(kind)
+    return schema, lambda arguments: _fields(decode(arguments)), unread(kind)
 
 
 def _fields(value: object) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """Coercions that lose and invent nothing, led by the schema (D8).
 
-A string becomes the JSON value that it spells, a number only where it prints the same; a whole float becomes
-an integer where only integers are asked for; one string becomes a list of one; the null of an optional
-argument that cannot be null is left out; `null` as text is null where null may be. Nothing else.
+A string becomes the JSON value that it spells, a number only where it prints the same; a number becomes the text
+of a decimal; a whole float becomes an integer where only integers are asked for; one string becomes a list of one;
+the null of an optional argument that cannot be null is left out; `null` as text is null where null may be. Nothing
+else.
 """
 
 import msgspec
@@ -77,6 +78,8 @@ LIST_OF_ONE = "string to array of one"
 def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
     """The value in the type that is asked for, and the name of the coercion, empty for none."""
     if not isinstance(value, str):
+        if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
+            return msgspec.json.encode(value).decode(), "number to decimal"
         whole = _whole(value, part)
         return whole, "number to integer" if whole is not value else ""
     if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
