@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from forge.backends import models
 from forge.backends.download import Watch, fetched
+from forge.backends.environment import needed
 from forge.backends.launch import CacheType, Launch
 from forge.backends.ready import is_free
 from forge.backends.server import Server
@@ -65,8 +67,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 class Local:
     """A model in this process; a known one's name, or the path of a GGUF file.
 
-    `progress` watches the download. A wrong model is refused here; ModelUnavailable and BackendError come
-    from `connect`.
+    Its port is for this machine alone, and for who knows `api_key`: a random one, unless given. `progress` watches
+    the download. A wrong model is refused here; ModelUnavailable and BackendError come from `connect`.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Local:
         sampling: Sampling | None = None,
         port: int = 0,
         chat_template: str = "",
+        api_key: str = "",
         progress: Watch | None = None,
     ) -> None:
         check_mode(mode, None)
@@ -88,6 +91,7 @@ class Local:
         self._context_tokens = context_tokens or CONTEXT
         self._port = port
         self._chat_template = chat_template
+        self._api_key = api_key or random_key()
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
@@ -97,13 +101,14 @@ class Local:
         settings = Settings(
             path=path, context_tokens=self._context_tokens, port=self._port, chat_template=self._chat_template
         )
-        server = await asyncio.to_thread(LlamaCpp, settings)
+        server = await asyncio.to_thread(LlamaCpp, settings, self._api_key)
         try:
             backend = Server(
                 server.url,
                 profile="llama-server",
                 model=model.stem if isinstance(model, Path) else model.name,
                 mode=self._mode,
+                api_key=self._api_key,
                 sampling=self._sampling,
             )
             async with backend.connect() as connection:
@@ -113,13 +118,16 @@ class Local:
 
 
 class LlamaCpp:
-    """A running llama.cpp server at `url`; `stop` frees its memory and its port."""
+    """A running llama.cpp server at `url`; `stop` frees its memory and its port.
 
-    def __init__(self, settings: Settings) -> None:
+    Whoever asks it anything but `/health` needs the `api_key`, if there is one.
+    """
+
+    def __init__(self, settings: Settings, api_key: str = "") -> None:
         if settings.port and not is_free(settings.port):
             raise BackendError(f"port {settings.port} is in use; choose another, or 0 for any free one")
         try:
-            self._server: object | None = _start(settings)
+            self._server: object | None = start(settings, api_key)
         except RuntimeError:
             raise BackendError(_failure(settings)) from None
         self.url = str(getattr(self._server, "listening_address", ""))
@@ -129,7 +137,13 @@ class LlamaCpp:
         self._server = None
 
 
-def _start(settings: Settings, verbosity: int = -1) -> object:
+def random_key() -> str:
+    """A key that nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
+    """llama.cpp's own server, which runs until nobody holds it any more. RuntimeError if it cannot be started."""
     # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
@@ -149,6 +163,11 @@ def _start(settings: Settings, verbosity: int = -1) -> object:
     params.n_parallel = settings.slots
     params.hostnames = ["127.0.0.1"]
     params.port = settings.port
+    params.api_keys = [api_key] if api_key else []
+    # It cannot refuse a foreign Host, which is how a web page gets past a browser's rules by DNS: the key does. And
+    # where a page says whose it is, the browser is told that the answer is for nobody.
+    params.cors_origins = "http://nobody.invalid"
+    params.cors_origins_explicit = True
     params.use_jinja = True
     params.chat_template = settings.chat_template
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads or _threads()
@@ -167,8 +186,10 @@ def _threads() -> int:
 
 def _failure(settings: Settings) -> str:
     """Why llama.cpp did not start: its own words, from a second try in a process whose log can be read."""
-    code = f"from pathlib import *; from forge.backends.local import Settings, _start; _start({settings!r}, 1)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, errors="replace")  # noqa: S603
+    again = f"from pathlib import *; from forge.backends.local import *; start({settings!r}, verbosity=1)"
+    done = subprocess.run(  # noqa: S603 - this very Python
+        [sys.executable, "-c", again], capture_output=True, text=True, check=False, errors="replace", env=needed()
+    )
     errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
     said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"
     return f"llama.cpp could not load {settings.path}; the file may be damaged, or too new for it. It said: {said}"

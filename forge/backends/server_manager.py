@@ -14,7 +14,7 @@ from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, by_ram, hal
 from forge.backends.download import Watch
 from forge.backends.hardware import detect_hardware
 from forge.backends.launch import Launch, served_name, source
-from forge.backends.local import LlamaCpp
+from forge.backends.local import LlamaCpp, random_key
 from forge.backends.process import GRACE, Process
 from forge.backends.ready import Loading, Tell
 from forge.backends.server import Options, Server
@@ -41,7 +41,8 @@ class ServerManager:
     `budget` says who decides on the context: by default `launch.context_tokens` if given, else the server.
     `environment` is added to the server's. `load_timeout` and `grace`, which it has to end by itself, are in seconds.
     `progress` is called every two seconds while it loads; `download` while a known model is fetched. The other options
-    are those of `Server`; `api_key` reaches the server in its environment, and shows nowhere.
+    are those of `Server`; `api_key` reaches the server in its environment, and shows nowhere. `local` has a random one
+    unless one is given.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class ServerManager:
             raise DefinitionError(("context_tokens belongs into the Launch: Launch(context_tokens=…)",))
         self._budget_mode = resolve_mode(budget, launch.context_tokens)
         self._launch = launch
+        if launch.program == "local" and not options.get("api_key"):
+            options["api_key"] = random_key()
         self._options = options
         self._starter = Starter(
             source(launch),
@@ -79,6 +82,11 @@ class ServerManager:
     def url(self) -> str:
         """The server's address. ForgeError while it is not running."""
         return self._now().url
+
+    @property
+    def api_key(self) -> str:
+        """What a client of the server needs, as it was given; `local` has a random one otherwise. Empty: nothing."""
+        return self._options.get("api_key", "")
 
     @property
     def budget(self) -> ResolvedBudget:

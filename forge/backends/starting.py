@@ -91,7 +91,7 @@ class Starter:
 
     async def _inside(self, launch: Launch, path: Path, port: int) -> Running:
         settings = Settings.of(launch, path, port)
-        server = await asyncio.to_thread(LlamaCpp, settings)
+        server = await asyncio.to_thread(LlamaCpp, settings, self._api_key)
         async with AsyncExitStack() as undo:
             undo.push_async_callback(asyncio.to_thread, server.stop)
             found = await self._asked(server.url)

@@ -13,6 +13,7 @@ import pytest
 from forge import run_sync
 from forge.backends import Local
 from forge.backends.local import LlamaCpp, Settings
+from forge.backends.ready import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk
@@ -27,6 +28,32 @@ def test_it_serves_while_it_runs_and_not_afterwards(smol_path: Path) -> None:
         server.stop()
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{server.url}/health")
+
+
+def test_nobody_is_answered_without_the_key_whatever_host_or_page_he_names(smol_path: Path) -> None:
+    server = LlamaCpp(Settings(path=smol_path, context_tokens=512), api_key="a-key")
+    foreign = [{}, {"host": "rebound.example"}, {"origin": "https://page.example"}, {"authorization": "Bearer another"}]
+    for headers in foreign:
+        for path in ("/props", "/v1/models", "/slots", "/tokenize", "/v1/chat/completions"):
+            assert httpx.get(server.url + path, headers=headers).status_code in {401, 404}
+            assert httpx.post(server.url + path, headers=headers, json={"content": "a"}).status_code in {401, 404}
+        allowed = httpx.get(f"{server.url}/health", headers=headers).headers["access-control-allow-origin"]
+        assert allowed == "http://nobody.invalid"
+    assert httpx.get(f"{server.url}/props", headers={"authorization": "Bearer a-key"}).status_code == 200
+    server.stop()
+
+
+def test_a_local_model_has_a_key_of_its_own(smol_path: Path) -> None:
+    port = free_port()
+
+    async def go(api_key: str = "") -> int:
+        async with Local(str(smol_path), context_tokens=512, port=port, api_key=api_key).connect() as connection:
+            assert connection.context_tokens == 512
+            async with httpx.AsyncClient(headers={"authorization": "Bearer mine"}, trust_env=False) as mine:
+                return (await mine.get(f"http://127.0.0.1:{port}/props")).status_code
+
+    assert asyncio.run(go()) == 401
+    assert asyncio.run(go(api_key="mine")) == 200
 
 
 def test_a_program_that_uses_it_ends_cleanly_and_llama_cpp_prints_nothing(smol_path: Path) -> None:

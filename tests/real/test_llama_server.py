@@ -57,7 +57,7 @@ def test_a_conversation_has_the_context_that_was_asked_for(make: Make, launching
     async def go() -> None:
         async with make(**launching) as server, server.connect() as connection:
             assert server.budget.tokens == connection.context_tokens == 512
-            props = asked(server.url, "/props")
+            props = asked(server.url, "/props", server.api_key)
             assert props["default_generation_settings"]["n_ctx"] == 512
             assert props["total_slots"] == launching.get("slots", 1)
             assert isinstance(await connection.send(say(4)), Replied)
@@ -65,8 +65,10 @@ def test_a_conversation_has_the_context_that_was_asked_for(make: Make, launching
     asyncio.run(go())
 
 
-def asked(url: str, path: str) -> dict[str, dict[str, object]]:
-    answer: dict[str, dict[str, object]] = httpx.get(url + path, trust_env=False).raise_for_status().json()
+def asked(url: str, path: str, key: str = "") -> dict[str, dict[str, object]]:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    said = httpx.get(url + path, headers=headers, trust_env=False).raise_for_status()
+    answer: dict[str, dict[str, object]] = said.json()
     return answer
 
 
