@@ -12,6 +12,18 @@ NAME = 64
 """Characters of a name that are logged; a model may make one up."""
 
 
+def escaped(record: logging.LogRecord) -> bool:
+    """Escape what could forge a line or steer a terminal: a server or a model may have written some of it."""
+    text = record.getMessage()
+    if not text.isprintable():
+        record.msg = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        record.args = ()
+    return True
+
+
+log.addFilter(escaped)
+
+
 def logging_turns() -> bool:
     """Whether anybody reads them."""
     return log.isEnabledFor(logging.DEBUG)
