@@ -1,5 +1,6 @@
 """Recovery: go on with a run that a crash, a cancellation or a dead server cut short, from its journal."""
 
+import logging
 from collections import deque
 from pathlib import Path
 from typing import TypeVar, Unpack
@@ -7,6 +8,7 @@ from typing import TypeVar, Unpack
 from msgspec.structs import replace
 from returns.result import Result, Success
 
+from forge.changes import changed_since
 from forge.connection import Backend, Connection
 from forge.difference import as_lines, differences
 from forge.errors import BackendError, JournalError
@@ -28,6 +30,8 @@ from stages.state import Done
 
 R = TypeVar("R")
 
+log = logging.getLogger("forge")
+
 
 async def resume_journal(
     workflow: Workflow[R], path: str | Path, *, backend: Backend | str, **watching: Unpack[Watching]
@@ -37,7 +41,8 @@ async def resume_journal(
     What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were
     begun, and nobody wrote down what became of them, are made again if their tools only read or are declared
     idempotent; any other is in doubt, and the workflow's `in_doubt` says what happens (D9). A run that had ended
-    ends the same, and the model is not reached for it.
+    ends the same, and the model is not reached for it. What the workflow says otherwise than when the run began is
+    told in the log of `forge`, as a warning.
 
     Raises JournalError where the file cannot be gone on with: it is damaged, another run writes to it, or it is of
     another workflow or model. For those, `forge.states` gives the last state, and `forge.resume` takes any.
@@ -54,6 +59,8 @@ async def resume_journal(
         hidden = ", ".join(journal.header.redacted)
         raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
     (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
+    if changed := changed_since(journal, workflow):
+        log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
     if ended := _ended(last, tell):
         return ended.map(workflow.typed)
     try:

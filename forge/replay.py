@@ -62,7 +62,21 @@ def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterat
     one, JournalError for a file that cannot be read.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    return steps(record, turn_of(as_recorded(record, workflow), record.header.setup.connection()))
+    made = steps(record, turn_of(as_recorded(record, workflow), record.header.setup.connection()))
+    return _explained(made, record, workflow)
+
+
+def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Iterator[Step]:
+    """The same; a divergence says what the workflow says differently since the run was recorded."""
+    try:
+        yield from made
+    except DivergenceError as error:
+        from forge.changes import changed_since  # noqa: PLC0415 - only a mistake needs it
+
+        if changed := changed_since(record, workflow):
+            message = "\n- ".join((f"{error}\nThe workflow has changed since the run began:", *changed))
+            raise DivergenceError(message, error.number, error.step, error.found) from None
+        raise
 
 
 def as_recorded(journal: Journal, workflow: Workflow) -> Workflow:

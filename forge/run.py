@@ -106,11 +106,20 @@ def _recorded(
     if journal is None:
         return nullcontext(interpret)
     # Most runs have no journal, and start faster without.
+    from forge.changes import definition_of  # noqa: PLC0415
     from forge.interpreters.redact import Redactor  # noqa: PLC0415
     from forge.interpreters.write_ahead import recording  # noqa: PLC0415
 
     hidden = redact.kinds() if redact else ()
-    header = Header(workflow=workflow.name, state=state, setup=Setup.of(connection), redacted=hidden)
+    # Nobody goes on with a run whose journal is redacted, and what is hidden may stand in its definition too.
+    definition = {} if redact else definition_of(workflow)
+    header = Header(
+        workflow=workflow.name,
+        state=state,
+        setup=Setup.of(connection),
+        redacted=hidden,
+        definition=definition,
+    )
     redactor = Redactor(redact, reading(workflow, connection), tuple(workflow.functions)) if redact else None
     return recording(interpret, journal, header, redactor)
 

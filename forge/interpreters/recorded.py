@@ -23,6 +23,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
     `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
     people; nothing is computed from them. `redacted` says what is hidden in it (`forge.interpreters.redact`).
+    `definition` is what the workflow says (`forge.changes`), for words about what another says differently.
     """
 
     journal: int = VERSION
@@ -30,6 +31,7 @@ class Header(Struct, frozen=True, kw_only=True):
     state: State
     setup: Setup = Setup()
     redacted: tuple[str, ...] = ()
+    definition: dict[str, object] = {}
     forge: str = ""
     started: str = ""
 
