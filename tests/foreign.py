@@ -4,11 +4,12 @@ It plays the model too: `look`, then `write`, then `finish`, in whatever form it
 were recorded from a real one; all others come from the documentation of the servers, none was recorded.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import jsonschema_rs
 
@@ -266,6 +267,28 @@ def echo(headers: dict[str, str], body: Any) -> object:
     raise Refused(403, {"error": {"message": f"refused: {json.dumps(headers)}"}})
 
 
+def spelled(headers: dict[str, str]) -> list[str]:
+    """The key that was sent, in ways in which servers write it down."""
+    key = headers["authorization"].removeprefix("Bearer ")
+    encoded = base64.b64encode(f"Bearer {key}".encode()).decode()
+    quoted = quote(key, safe="")
+    return [key, json.dumps(key).replace("/", "\\/"), quoted, quoted.replace("%2F", "%2f"), encoded]
+
+
+def loud(headers: dict[str, str], body: Any) -> object:
+    """A server that repeats the key in its refusal, after as many characters as the model's name says."""
+    raise Refused(403, {"error": {"message": "~" * int(body["model"]) + "|".join(spelled(headers))}})
+
+
+def parrot(headers: dict[str, str], body: Any) -> object:
+    """A server that repeats the key in every field of a reply, and then calls nothing."""
+    key, escaped, quoted, lower, encoded = spelled(headers)
+    function = {"name": f"look{lower}", "arguments": json.dumps({quoted: key, "what": escaped})}
+    call = {"id": f"id-{key}", "type": "function", "function": function}
+    message = {"role": "assistant", "content": f"{key} {encoded}", "reasoning_content": quoted, "tool_calls": [call]}
+    return {"id": key, "model": key, "choices": [{"index": 0, "message": message, "finish_reason": f"stop{key}"}]}
+
+
 def tokenized(headers: dict[str, str], body: Any) -> object:
     return {"tokens": [0] * (len(body["content"]) // 4 + 1)}
 
@@ -296,6 +319,9 @@ PATHS: dict[str, Callable[[dict[str, str], Any], object]] = {
     "/anthropic/v1/models/m": lambda headers, body: {"id": "m", "type": "model", "max_input_tokens": 1_000_000},
     "/anthropic/v1/messages/count_tokens": lambda headers, body: {"input_tokens": 77},
     "/echo/v1/chat/completions": echo,
+    "/loud/v1/chat/completions": loud,
+    "/parrot/v1/chat/completions": parrot,
+    "/parrot/v1/models": lambda headers, body: {"object": "list", "data": [{"id": spelled(headers)[0]}]},
 }
 
 

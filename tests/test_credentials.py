@@ -1,16 +1,18 @@
 """Credentials: at most one, only where it is meant to go, and in nothing that is written."""
 
+import base64
 import logging
 from pathlib import Path
 
 import pytest
 
-from forge import run_sync
+from forge import run_sync, states
 from forge.backends import Server
-from forge.backends.credentials import headers_for
+from forge.backends.credentials import cleaned, headers_for, keys, secrets
 from forge.backends.profile import Profile, named_profile
 from forge.errors import ForgeError, as_error
 from forge.interpreters.recorded import read_journal
+from stages.effect import RawCall, Reply
 from tests.flows import Desk
 from tests.foreign import serving
 from tests.misbehaving import misbehaving
@@ -98,3 +100,45 @@ def test_a_secret_is_in_nothing_that_a_failing_run_writes(
     written = (*kept, repr(backend), repr(halted), str(error), repr(error), caplog.text, *capsys.readouterr())
     for text in (*written, journal.read_text()):
         assert "very-secret" not in text
+
+
+@pytest.mark.parametrize("before", [0, 250, 280, 289, 295, 1900, 1960, 1977, 1990])
+def test_no_part_of_a_key_is_left_where_an_error_is_cut(before: int, tmp_path: Path) -> None:
+    """Details are cut after 300 characters, bodies after 2,000: what is hidden is hidden before that."""
+    key, journal = "sk-9/Zq7Xw3+KpYt5=", tmp_path / "run.jsonl"
+    with serving() as address:
+        backend = Server(
+            f"{address}/loud/v1", profile="vllm", model=str(before), api_key=key, context_tokens=4096, probe=False
+        )
+        halted = run_sync(Desk().workflow, "Go.", backend=backend, journal=str(journal)).failure()
+    for text in (repr(halted), str(as_error(halted.halt, halted.state)), journal.read_text()):
+        for fragment in ("Zq7X", "zq7x", "KpYt", "sk-9", "WnE3"):
+            assert fragment not in text
+
+
+def test_a_key_that_a_server_repeats_in_a_reply_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In its text, its reasoning, the names, ids, arguments and keys of its calls, its finish reason, its models."""
+    caplog.set_level(logging.DEBUG)
+    key, journal = "sk-9/Zq7Xw3+KpYt5=", tmp_path / "run.jsonl"
+    with serving() as address:
+        backend = Server(f"{address}/parrot/v1", api_key=key, context_tokens=4096, probe=False)
+        halted = run_sync(Desk().workflow, "Go.", backend=backend, journal=str(journal)).failure()
+    replayed = "".join(map(repr, states(journal, Desk().workflow)))
+    told = str(as_error(halted.halt, halted.state))
+    for text in (repr(halted), repr(halted.state), told, replayed, caplog.text, journal.read_text()):
+        for fragment in ("Zq7X", "zq7x", "KpYt"):
+            assert fragment not in text
+
+
+@pytest.mark.parametrize("key", ["ollama", "lm-studio"])
+def test_a_key_that_may_be_meant_is_left_in_replies(key: str) -> None:
+    reply = Reply(text=f"{key} is running", calls=(RawCall(name="start", arguments=f'{{"what":"{key}"}}'),))
+    assert cleaned(reply, keys({"authorization": f"Bearer {key}"})) == reply
+
+
+def test_the_password_of_basic_authentication_is_hidden_too() -> None:
+    word = base64.b64encode(b"eva:open-sesame-7").decode()
+    hidden = secrets({"authorization": f"Basic {word}"}, OPENAI)
+    for text in (word, "eva:open-sesame-7", "open-sesame-7", "open-sesame-7%21"):
+        assert "sesame" not in hidden.without(text)
+        assert word not in hidden.without(text)

@@ -11,13 +11,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.backends.ask import ask
-from forge.backends.credentials import SHORTEST
+from forge.backends.credentials import SHORTEST, UNMISTAKABLE
 from forge.backends.profile import named_profile
 from forge.backends.sending import sender
 from forge.backends.wished import check_options
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
+from forge.interpreters.spellings import Hidden
 from stages.retry import RetryPolicy
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
@@ -84,12 +85,14 @@ class Anthropic:
             async with httpx.AsyncClient(transport=ThroughSdk(sdk), timeout=self._timeout) as http:
                 context = self._context_tokens or await self._context(http, base)
                 spoken = wire(self._profile.dialect(context))
-                hidden = tuple(key for key in (sdk.api_key, sdk.auth_token) if key and len(key) >= SHORTEST)
+                keys = [key for key in (sdk.api_key, sdk.auth_token) if key]
+                hidden = Hidden(key for key in keys if len(key) >= SHORTEST)
+                unmistakable = Hidden(key for key in keys if len(key) >= UNMISTAKABLE)
 
                 async def count(request: bytes) -> int | None:
                     return await _counted(http, base, request)
 
-                send = sender(http, f"{base}/v1", self._retry, spoken, hidden=hidden)
+                send = sender(http, f"{base}/v1", self._retry, spoken, hidden=hidden, keys=unmistakable)
                 yield Connection(
                     send=send,
                     stream=send,

@@ -11,6 +11,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from forge.backends.credentials import keys
 from forge.errors import BackendError
 from forge.interpreters.body import IDENTITY, beginning, packing
 from stages.effect import Fault
@@ -101,6 +102,9 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
         problem = f"it is packed as {packed!r}" if packed else f"it has more than {MOST} bytes"
         log.warning("what %s answered (status %d) is not read: %s", url, response.status_code, problem)
         return Answer(status=response.status_code, content=b"")
+    text = content.decode(errors="replace")
+    if (shown := keys(client.headers).without(text)) != text:
+        content = shown.encode()
     return Answer(status=response.status_code, content=content)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -9,13 +10,17 @@ from msgspec.structs import replace
 
 from forge.backends.profile import Profile
 from forge.errors import ForgeError
-from stages.effect import Fault
+from forge.interpreters.spellings import Hidden
+from stages.effect import Fault, RawCall, Reply
 
 HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 """The headers that carry a credential."""
 
 SHORTEST = 6
-"""Characters of a value that is hidden; a shorter one would be found in every other text."""
+"""Characters of a value that is hidden in errors; a shorter one would be found in every other text."""
+
+UNMISTAKABLE = 12
+"""Characters of a key that is hidden in replies too: `lm-studio`, the key of many a local server, may be meant."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _VALUE = re.compile(r"[\x20-\x7e\t]*")
@@ -72,19 +77,50 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or "the server"
 
 
-def secrets(headers: Mapping[str, str], profile: Profile) -> tuple[str, ...]:
-    """What must show nowhere: each value of the headers that the profile itself does not give, and its last word."""
+def secrets(headers: Mapping[str, str], profile: Profile) -> Hidden:
+    """What no error may show: each value of the headers that the profile itself does not give, and its last word."""
     own = [value for name, value in headers.items() if profile.headers.get(name) != value]
-    words = {part for value in own for part in (value, value.rsplit(" ", 1)[-1]) if len(part) >= SHORTEST}
-    return tuple(sorted(words, key=len, reverse=True))
+    return Hidden(part for value in own for part in _parts(value) if len(part) >= SHORTEST)
 
 
-def scrubbed(fault: Fault, hidden: tuple[str, ...]) -> Fault:
-    """The fault without the credentials that a server may have repeated in the body of an error."""
-    return replace(fault, detail=_without(fault.detail, hidden), body=_without(fault.body, hidden)) if hidden else fault
+def keys(headers: Mapping[str, str], key_header: str = "authorization") -> Hidden:
+    """What must not come back in anything that a server says: the credentials that nobody could take for a word."""
+    own = [value for name, value in headers.items() if name.lower() in HEADERS | {key_header}]
+    return Hidden(part for value in own for part in _parts(value) if len(part) >= UNMISTAKABLE)
 
 
-def _without(text: str, hidden: tuple[str, ...]) -> str:
-    for secret in hidden:
-        text = text.replace(secret, "***")
-    return text
+def _parts(value: str) -> tuple[str, ...]:
+    """A header's value, its last word, and the user and the password that Basic authentication writes in base64."""
+    word = value.rsplit(" ", 1)[-1]
+    if not value.lower().startswith("basic "):
+        return value, word
+    try:
+        plain = b64decode(word).decode()
+    except ValueError:
+        return value, word
+    return value, word, plain, plain.partition(":")[2]
+
+
+def scrubbed(fault: Fault, hidden: Hidden) -> Fault:
+    """The fault without the credentials that a server may have repeated in an error, or the beginning of one."""
+    if not hidden:
+        return fault
+    return replace(fault, detail=hidden.without_end(fault.detail), body=hidden.without_end(fault.body))
+
+
+def cleaned(reply: Reply, hidden: Hidden) -> Reply:
+    """The reply without the credentials that a server may have repeated in any field of it."""
+    if not hidden:
+        return reply
+    calls = tuple(
+        RawCall(id=hidden.without(c.id), name=hidden.without(c.name), arguments=hidden.without(c.arguments))
+        for c in reply.calls
+    )
+    return replace(
+        reply,
+        text=hidden.without(reply.text),
+        reasoning=hidden.without(reply.reasoning),
+        sealed=hidden.without(reply.sealed),
+        calls=calls,
+        finish=hidden.without(reply.finish),
+    )

@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from platformdirs import user_state_path
 
+from forge.backends.death import masked
 from forge.backends.environment import needed
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
@@ -68,14 +69,17 @@ class Process:
         code = self._guardian.poll()
         return code if code is None or code >= 0 else 128 - code
 
-    def tail(self) -> list[str]:
-        """The last lines that it printed, without control characters, cut to size."""
+    def tail(self, secrets: Iterable[str] = ()) -> list[str]:
+        """The last lines that it printed, without the secrets and without control characters, cut to size."""
         with self.log.open("rb") as log:
             log.seek(0, os.SEEK_END)
-            log.seek(max(0, log.tell() - TAIL_BYTES))
+            begin = max(0, log.tell() - TAIL_BYTES)
+            log.seek(begin)
             text = log.read(TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
+        if begin:  # what is read may begin in the middle of a secret
+            text = text.partition("\n")[2] or text[LINE:]
         lines = ["".join(char for char in line if char.isprintable()).strip() for line in text.split("\n")]
-        return [line[:LINE] for line in lines if line][-TAIL_LINES:]
+        return [line[:LINE] for line in masked([line for line in lines if line][-TAIL_LINES:], secrets)]
 
     async def stop(self) -> None:
         """Ask it to end, and wait until it has, which takes little more than its grace at most.

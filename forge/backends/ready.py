@@ -9,7 +9,7 @@ import httpx
 from msgspec import Struct
 
 from forge.backends.client import client
-from forge.backends.death import explain, masked
+from forge.backends.death import explain
 from forge.backends.launch import HOST
 from forge.backends.process import Process
 from forge.errors import BackendError
@@ -48,18 +48,18 @@ async def until_ready(
     async with client(url, timeout=QUIET) as http:
         while not await _healthy(http, url):
             if (code := process.code) is not None:
-                said = masked(process.tail(), secrets)
+                said = process.tail(secrets)
                 raise Died(explain(program, code, said, process.log), code)
             now = time.monotonic()
             if now - began > patience:
-                printed = "\n".join(f"  | {line}" for line in masked(process.tail(), secrets))
+                printed = "\n".join(f"  | {line}" for line in process.tail(secrets))
                 raise BackendError(
                     f"{program} is not ready after {patience:.0f} seconds; it was stopped. If it only needs longer, "
                     f"say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
             if now - told > QUIET:
                 told = now
-                tell(Loading(seconds=now - began, said=next(iter(masked(process.tail()[-1:], secrets)), "")))
+                tell(Loading(seconds=now - began, said=next(iter(process.tail(secrets)[-1:]), "")))
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LONGEST)
 

@@ -1,12 +1,14 @@
-"""Sending over HTTP for a backend: credentials that come back in an error are hidden, refused tools are told of."""
+"""Sending over HTTP for a backend: credentials that come back are hidden, refused tools are told of."""
 
 import logging
+from functools import partial
 
 import httpx
 from msgspec.structs import replace
 
-from forge.backends.credentials import scrubbed
+from forge.backends.credentials import cleaned, scrubbed
 from forge.interpreters.http import TOTAL, Http
+from forge.interpreters.spellings import Hidden
 from stages.effect import Fault
 from stages.retry import RetryPolicy
 from stages.wire.wires import Wire
@@ -20,12 +22,16 @@ def sender(
     retry: RetryPolicy | None,
     spoken: Wire,
     *,
-    hidden: tuple[str, ...],
+    hidden: Hidden,
+    keys: Hidden,
     refusals: tuple[str, ...] = (),
     total: float | None = TOTAL,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> Http:
-    """The interpreter of `Send`: hides credentials that a server repeats in its errors, tells when it refuses tools."""
+    """The interpreter of `Send`: hides credentials that a server repeats, tells when it refuses tools.
+
+    `hidden` is looked for in errors, `keys` in replies.
+    """
 
     def translate(fault: Fault) -> Fault:
         shown = scrubbed(fault, hidden)
@@ -34,7 +40,17 @@ def sender(
         log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
         return replace(shown, kind="no_tools")
 
-    return Http(client, base, retry, spoken, total=total, translate=translate, transport=transport)
+    return Http(
+        client,
+        base,
+        retry,
+        spoken,
+        total=total,
+        hidden=hidden,
+        translate=translate,
+        clean=partial(cleaned, hidden=keys),
+        transport=transport,
+    )
 
 
 def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 import httpx
 
 from forge.backends.client import Verify, client, direct
-from forge.backends.credentials import headers_for, secrets
+from forge.backends.credentials import headers_for, keys, secrets
 from forge.backends.ollama import context_of
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognise import About, addressed, ask_about, recognised
@@ -96,7 +96,7 @@ class Server:
         # Without a profile there is no address of its own, so no environment is read for a server that is recognised.
         known = self._profile or named_profile("openai-compatible")
         self._headers = headers_for(self._base, known, api_key, headers or {})
-        self._hidden = secrets(self._headers, known)
+        self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
         self._sampling = sampling or Sampling()
         check_options(self._sampling, known)
         self._model_sampling = model_sampling
@@ -145,6 +145,7 @@ class Server:
                 self._retry,
                 spoken,
                 hidden=self._hidden,
+                keys=self._keys,
                 refusals=refusals,
                 total=self._total,
                 transport=straight,

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from forge.backends import models
 from forge.backends.client import client
-from forge.backends.death import explain, masked
+from forge.backends.death import explain
 from forge.backends.download import Watch, fetched
 from forge.backends.environment import is_secret, needed
 from forge.backends.launch import HOST, Launch, Source, command
@@ -125,7 +125,7 @@ class Starter:
     def died(self, process: Process, program: str) -> str:
         """What became of a server that was ready; empty while it runs."""
         code = process.code
-        said = masked(process.tail(), self._secrets())
+        said = process.tail(self._secrets())
         return "" if code is None else explain(program, code, said, process.log, "while it was in use")
 
     def _secrets(self) -> tuple[str, ...]:

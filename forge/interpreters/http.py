@@ -7,8 +7,10 @@ from collections.abc import Callable
 from functools import partial
 
 import httpx
+from msgspec.structs import replace
 
 from forge.interpreters.body import IDENTITY, beginning, packing
+from forge.interpreters.spellings import NOTHING, Hidden
 from forge.interpreters.streaming import read_stream
 from forge.interpreters.transport import RAISED, fault_of, place, refused, with_type
 from forge.watcher import OnChunk, Watcher
@@ -29,7 +31,8 @@ class Http:
 
     The client brings what httpx knows of: TLS, proxies, limits, headers, and `timeout.read`, the seconds without a
     byte after which a request is given up. `total` is the seconds that it may take in all, None without end.
-    `translate` is what the backend knows of its faults: it hides what must not be shown, and names what it recognises.
+    `hidden` is taken out of what a refusal says before any of it is cut. `translate` is what the backend knows of its
+    faults: it hides what must not be shown, and names what it recognises; `clean` hides it in replies.
     `transport` is what that client sends through, where nothing of the rest of it is wanted: redirects, cookies and
     logins take a fifth of what a request to a server on this machine costs.
     """
@@ -42,7 +45,9 @@ class Http:
         wire: Wire = OPENAI,
         *,
         total: float | None = TOTAL,
+        hidden: Hidden = NOTHING,
         translate: Callable[[Fault], Fault] = lambda fault: fault,
+        clean: Callable[[Reply], Reply] = lambda reply: reply,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._send = partial(client.send, stream=True) if transport is None else transport.handle_async_request
@@ -54,7 +59,9 @@ class Http:
         self._where = place(blank.url)
         self._retry = retry or Backoff()
         self._total = total
+        self._hidden = hidden
         self._translate = translate
+        self._clean = clean
 
     async def __call__(self, effect: Send, on_chunk: OnChunk | None = None) -> Replied | Undelivered:
         """The reply, or the fault that the retry policy gave up at. With `on_chunk`, the reply is streamed to it."""
@@ -66,7 +73,7 @@ class Http:
         while True:
             answer = await self._attempt(body, watcher)
             if isinstance(answer, Reply):
-                return Replied(reply=answer, seconds=time.monotonic() - began)
+                return Replied(reply=self._clean(answer), seconds=time.monotonic() - began)
             fault = self._translate(answer)
             faults = (*faults, fault)
             wait = self._retry(Tries(faults=faults, waited=waited, chance=random.random()))  # noqa: S311 - no secret
@@ -97,21 +104,27 @@ class Http:
         packed = packing(response)
         if watcher is not None and response.is_success and not packed and not _is_whole(response):
             answer = await read_stream(response.aiter_raw(), self._wire.stream, watcher)
-            return answer if isinstance(answer, Reply) else with_type(answer, response)
+            return answer if isinstance(answer, Reply) else with_type(answer, response, self._hidden)
         content = b"" if packed else await beginning(response, BODY_LIMIT + 1)
         if len(content) > BODY_LIMIT:
             return Fault(kind="too_large", detail=f"{self._where} sent more than {BODY_LIMIT} bytes")
         if not response.is_success:
-            return refused(response, content, self._where)
+            return refused(response, content, self._where, self._hidden)
         if packed:
             return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
         answer = self._wire.decode(content)
         if isinstance(answer, Fault):
-            return with_type(answer, response)
+            return with_type(self._told(answer, content), response, self._hidden)
         if watcher is not None:
             for piece in whole(answer):
                 await watcher.see(piece)
         return answer
+
+    def _told(self, fault: Fault, content: bytes) -> Fault:
+        """The fault of that answer, as it is of one without what is hidden: it holds parts that were cut off."""
+        text = content.decode(errors="replace") if self._hidden else ""
+        again = self._wire.decode(self._hidden.without(text).encode()) if text in self._hidden else fault
+        return again if isinstance(again, Fault) else replace(fault, body="")
 
 
 def _is_whole(response: httpx.Response) -> bool:

@@ -10,8 +10,9 @@ from email.utils import parsedate_to_datetime
 import httpx
 from msgspec.structs import replace
 
+from forge.interpreters.spellings import NOTHING, Hidden
 from stages.effect import Fault
-from stages.wire.faults import cut
+from stages.wire.faults import KEPT, cut
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
 
@@ -57,10 +58,13 @@ def _reason(error: ssl.SSLError) -> str:
     return f"{error.reason or error}; does the server speak https at all?"
 
 
-def refused(response: httpx.Response, content: bytes, where: str) -> Fault:
-    """The fault of a status that is no success, with its body and what it says of when to come again."""
-    body = cut(content)
-    target = response.headers.get("location")
+def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden = NOTHING) -> Fault:
+    """The fault of a status that is no success, with its body and what it says of when to come again.
+
+    What is `hidden` is taken out before anything is cut.
+    """
+    body = cut(hidden.cut_after(content, KEPT) if hidden else content)
+    target = hidden.without(response.headers.get("location", ""))
     hint = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
     if response.status_code == httpx.codes.UNAUTHORIZED:
         hint = " (it wants a key, or another one: api_key=…, on the command line --api-key-env)"
@@ -82,9 +86,9 @@ def _words(response: httpx.Response, body: str) -> str:
     return body[:300] or "nothing more"
 
 
-def with_type(fault: Fault, response: httpx.Response) -> Fault:
+def with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
     """The fault of an answer that cannot be read, with what the answer says it is, where that is no JSON."""
-    said = response.headers.get("content-type", "")
+    said = hidden.without(response.headers.get("content-type", ""))
     if fault.kind != "malformed" or "json" in said:
         return fault
     hint = f"; it says that it is {said[:80]!r}: is a proxy, or another server, at that address?" if said else ""

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.backends.ask import Answer
-from forge.backends.death import MASK, SHORTEST, explain, masked
+from forge.backends.death import SHORTEST, explain, masked
 from forge.backends.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
 from forge.backends.launch import Launch, command
 from forge.backends.ollama import read
+from forge.interpreters.spellings import MASK
 
 SIZES = st.integers(0, 10**6)
 

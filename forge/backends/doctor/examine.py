@@ -13,6 +13,7 @@ from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question,
 from forge.backends.profile import named_profile
 from forge.backends.wished import base
 from forge.interpreters.body import IDENTITY, beginning, packing
+from forge.interpreters.spellings import Hidden
 
 BODY_LIMIT = 2 * 1024 * 1024
 """Bytes of an answer that are read."""
@@ -141,17 +142,18 @@ def _unreachable(url: str, reason: str) -> str:
     return f"cannot connect to {url} ({reason}): start the server there, or look at the host and the port"
 
 
-async def _read(response: httpx.Response, hidden: tuple[str, ...]) -> Answer:
+async def _read(response: httpx.Response, hidden: Hidden) -> Answer:
     """The answer, without a key that the server may have repeated in it."""
     if packed := packing(response):
         body = f"packed as {packed}, and it was asked not to pack".encode()
     else:
         body = await beginning(response, BODY_LIMIT)
-    for secret in hidden:
-        body = body.replace(secret.encode(), b"***")
+    text = body.decode(errors="replace") if hidden else ""
+    if (shown := hidden.without_end(text)) != text:
+        body = shown.encode()
     return Answer(
         status=response.status_code,
         body=body,
-        content_type=response.headers.get("content-type", ""),
-        location=response.headers.get("location", ""),
+        content_type=hidden.without(response.headers.get("content-type", "")),
+        location=hidden.without(response.headers.get("location", "")),
     )
