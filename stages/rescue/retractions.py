@@ -14,24 +14,19 @@ AWAITING_SIGNS = (
 )
 WITHDRAWN = (
     # German
-    r"(?:ignorier\w*|vergiss|vergessen sie|verwirf|verwerfen sie|streich\w*) (?:\w+ )?(?:dies\w*|das|den|die|obige\w*)",
     r"das (?:war|ist) (?:leider |doch )?(?:falsch|nicht richtig|ein (?:fehler|versehen|irrtum))",
     # French
-    r"(?:ignore[zr]?|oublie[zr]?|annule[zr]?) (?:cet|ce|cette|ça|cela|l['\u2019]appel|la commande)",
     r"c['\u2019]était une erreur|je me suis trompée?",
     # Spanish
     r"(?:ignor[ae]|olvid[ae]|cancel[ae]|descart[ae]) (?:\w+ )?(?:esta|esa|eso|esto|la llamada|el comando)",
     r"(?:fue|es) un error|me equivoqué",
     # Portuguese
-    r"(?:ignore|esqueça|cancele|desconsidere) (?:\w+ )?(?:essa|esta|isso|isto|a chamada|o comando)",
     r"foi um (?:erro|engano)|eu errei|me enganei",
     # Italian
-    r"(?:ignora|dimentica|annulla|ignori|annulli) (?:\w+ )?(?:questa|quella|la chiamata|questo|quello|il comando)",
     r"è stato un errore|ho sbagliato|mi sono sbagliat[ao]",
     # Dutch
     r"(?:negeer|vergeet|annuleer) (?:\w+ )?(?:dit|dat|deze|die|de aanroep)|dat was (?:fout|verkeerd|een vergissing)",
     # Russian
-    r"(?:игнорируй\w*|забудь\w*|отмени\w*|не обращай\w*) (?:\w+ )?(?:эт\w+|вызов|команд\w+|предыдущ\w+)",
     r"я ошиб\w+|это была ошибка",
     *AWAITING,
 )
