@@ -8,7 +8,8 @@ import pytest
 
 from forge import Tool, Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
-from stages.effect import Replied, Send, Undelivered
+from stages.effect import Replied, Reply, Send, Undelivered
+from stages.serialize import Mode
 
 TURNS = 150
 
@@ -46,10 +47,10 @@ async def after(what: str, page: int) -> str:
 async def finish() -> None: ...
 
 
-@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("mode", ["native", "constrained", "prompted"])
 @pytest.mark.parametrize("used", [look, grounded, after])
 def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
-    used: Tool[..., object], *, constrained: bool
+    used: Tool[..., object], mode: Mode
 ) -> None:
     workflow = Workflow(
         "w",
@@ -59,12 +60,16 @@ def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
         max_iterations=TURNS + 2,
     )
     first, turns = call("look", what="A-17", page=0), [call(used.name, what="A-17", page=n) for n in range(1, TURNS)]
-    model = Counting(
-        [first, *turns, call("finish")], mode="constrained" if constrained else "native", context_tokens=10**9
-    )
+    said = [first, *turns, call("finish")]
+    model = Counting(map(_in_text, said) if mode == "prompted" else said, mode=mode, context_tokens=10**9)
     counted(model.count, lambda: run_sync(workflow, "About A-17.", backend=model).unwrap())
     steps = [after - before for before, after in zip(model.noted, model.noted[1:], strict=False)]
     assert max(steps[-10:]) <= 1.1 * max(steps[10:20])
+
+
+def _in_text(reply: Reply) -> str:
+    (made,) = reply.calls
+    return f'{{"tool": "{made.name}", "args": {made.arguments}}}'
 
 
 def counted(count: Callable[[FrameType, str, object], None], run: Callable[[], object]) -> None:
