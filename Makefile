@@ -34,6 +34,8 @@ clean:
 	rm -rf .venv site
 
 .venv/python.ready:
+	@command -v $(firstword $(PYTHON)) > /dev/null || \
+	  { echo "there is no $(PYTHON) on this machine. Name a Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "forge needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@echo "setting up .venv (once)"

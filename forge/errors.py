@@ -122,18 +122,23 @@ class ToolFailed(Exception):  # noqa: N818 - D13's name
 
 
 ADVICE = "Try the mode constrained, or a larger model."
+LONGER = (
+    "It was cut off by the limit of tokens of one reply before a call was complete: allow more of them "
+    "(--max-tokens; in Python Sampling(max_tokens=…))."
+)
 
 
 def explain(halt: Halt) -> str:
     """The halt as a sentence: what was wrong, and what to do."""
     match halt:
-        case halts.BadReplies(attempts=attempts, raw=raw):
+        case halts.BadReplies(attempts=attempts, raw=raw, cut=cut):
             return (
                 f"the model gave no usable tool call in {attempts} attempts in a row; the last reply was: "
-                f"{raw[:300]!r}. {ADVICE}"
+                f"{raw[:300]!r}. {LONGER if cut else ADVICE}"
             )
-        case halts.ToolsFailing(tool=tool, attempts=attempts, error=error):
-            return f"calls failed {attempts} times in a row, the last of them {tool}: {error} {ADVICE}"
+        case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, cut=cut):
+            advice = LONGER if cut else ADVICE
+            return f"calls failed {attempts} times in a row, the last of them {tool}: {error} {advice}"
         case halts.StepsSkipped(tool=tool, attempts=attempts, pending=pending):
             left = ", ".join(pending)
             return f"the model called {tool} {attempts} times before its steps; still pending: {left}. {ADVICE}"

@@ -19,11 +19,11 @@ def opening(
 ) -> State:
     """A run for that message; `earlier` is a conversation that it continues, with a system prompt of its own.
 
-    Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
+    DefinitionError for an empty message, and for a system prompt whose `{placeholder}` is not among `prompt_vars`.
     """
     turn = max(map(turn_of, earlier), default=0)
     ledger = Ledger(budget=budget, turn=turn, progress=turn, ids=last_id(earlier))
-    asked = User(text=sound(message), turn=turn)
+    asked = User(text=_said(message), turn=turn)
     if earlier:
         return State(history=(*earlier, asked), ledger=ledger, run=uuid4().hex)
     system = prompt(system_prompt, prompt_vars)
@@ -48,8 +48,15 @@ def following(budget: Budget, before: State, message: str) -> State:
         tokens_per_character=known.tokens_per_character,
         report=known.report,
     )
-    asked = User(text=sound(message), turn=known.turn)
+    asked = User(text=_said(message), turn=known.turn)
     return State(history=(*kept, asked), ledger=ledger, cleared=before.cleared, run=uuid4().hex)
+
+
+def _said(message: str) -> str:
+    """The message, as it can be sent. DefinitionError for one that says nothing."""
+    if not message.strip():
+        raise DefinitionError(("the message is empty; say what is to be done",))
+    return sound(message)
 
 
 def last_id(history: History) -> int:

@@ -10,19 +10,27 @@ Spent = Literal["calls", "tool calls", "tokens", "cost", "seconds"]
 
 
 class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
-    """The model kept answering without a usable call. Seed: `ToolCallError`."""
+    """The model kept answering without a usable call. Seed: `ToolCallError`.
+
+    `cut`: the last reply ended at its limit of tokens.
+    """
 
     attempts: int
     problem: str
     raw: str
+    cut: bool = False
 
 
 class ToolsFailing(Struct, frozen=True, kw_only=True, tag="tools_failing"):
-    """Tools kept failing, or were kept being called with arguments that don't fit. Seed: `ToolExecutionError`."""
+    """Tools kept failing, or were kept being called with arguments that don't fit. Seed: `ToolExecutionError`.
+
+    `cut`: the last reply ended at its limit of tokens.
+    """
 
     tool: str
     attempts: int
     error: str
+    cut: bool = False
 
 
 class StepsSkipped(Struct, frozen=True, kw_only=True, tag="steps_skipped"):

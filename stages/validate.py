@@ -57,7 +57,7 @@ def validate(
         calls = _numbered(reading.calls, ledger.ids)
         ids = ledger.ids + len(calls)
         if [judged for judged in reading.calls if judged.fault]:
-            return _bad_calls(state.note(ids=ids), reading, calls, rules)
+            return _bad_calls(state.note(ids=ids), reading, calls, rules, cut=phase.reply.finish == "length")
         vetted = Vetted(
             calls=calls,
             text=reading.text,
@@ -124,7 +124,8 @@ def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: R
     """The next turn, after a reply without a call that can be used."""
     retries = state.ledger.retries + 1
     if retries > rules.max_retries:
-        return Failure(BadReplies(attempts=retries, problem=nudge.text, raw=reply.text))
+        cut = reply.finish == "length"
+        return Failure(BadReplies(attempts=retries, problem=nudge.text, raw=reply.text, cut=cut))
     # An empty assistant message is refused by some servers and tells nobody anything.
     new = (spoken, nudge) if spoken.text.strip() else (nudge,)
     return Success(state.say(*new).note(retries=retries).to(Ready()))
@@ -148,17 +149,19 @@ def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
     )
 
 
-def _bad_calls(state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules) -> Result[State, Halt]:
+def _bad_calls(
+    state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules, *, cut: bool
+) -> Result[State, Halt]:
     """Refuse the batch. Arguments that don't fit drain the tool errors, unknown names the retries (seed, D4)."""
     misfit = next((judged for judged in reading.calls if judged.fault == "bad_arguments"), None)
     errors = state.ledger.tool_errors + bool(misfit)
     retries = state.ledger.retries + (misfit is None)
     if misfit and errors > rules.max_tool_errors:
-        return Failure(ToolsFailing(tool=misfit.name, attempts=errors, error=misfit.correction))
+        return Failure(ToolsFailing(tool=misfit.name, attempts=errors, error=misfit.correction, cut=cut))
     if retries > rules.max_retries:
         raw = "\n".join(f"{judged.name}({judged.arguments})" for judged in reading.calls)
         wrong = next(judged for judged in reading.calls if judged.fault)
-        return Failure(BadReplies(attempts=retries, problem=wrong.correction, raw=raw))
+        return Failure(BadReplies(attempts=retries, problem=wrong.correction, raw=raw, cut=cut))
     corrected = state.say(*_answers(reading, calls, state.ledger.turn))
     return Success(corrected.note(tool_errors=errors, retries=retries).to(Ready()))
 

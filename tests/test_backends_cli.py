@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from forge.backends import named
+from forge.errors import ForgeError
 from tests.foreign import serving
 
 FLOW = """
@@ -77,3 +79,44 @@ def test_a_model_whose_sampling_nobody_recommends(server: str, tmp_path: Path) -
     done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1", "--model-sampling")
     assert done.returncode == 2
     assert "no sampling is recommended for the model 'served'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--backend", "local", "--profile", "no-such"), "--profile is for a server's address; local is llama.cpp in"),
+        (("--backend", "http://127.0.0.1:1", "--profile", "no-such"), "there is no profile 'no-such'"),
+        (("--backend", "http://127.0.0.1:1", "--temperature", "-1"), "--temperature is -1.0; it must be a number, at"),
+        (("--backend", "http://127.0.0.1:1", "--temperature", "nan"), "--temperature is nan; it must be a number, at"),
+        (("--backend", "http://127.0.0.1:1", "--max-tokens", "0"), "0 is not a number of tokens"),
+        (("--backend", "http://127.0.0.1:1", "--context", "-4"), "-4 is not a number of tokens"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_happens(
+    tmp_path: Path, options: tuple[str, ...], says: str
+) -> None:
+    done = ran(tmp_path, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "j.jsonl").exists()
+
+
+def test_more_context_than_the_server_has(server: str, tmp_path: Path) -> None:
+    done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1", "--context", "10000000")
+    assert "10000000 tokens of context are more than the server has" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_local_has_no_options_of_a_server() -> None:
+    with pytest.raises(ForgeError, match="local has no profile, timeout; they are for a server"):
+        named("local", profile="no-such", timeout=3.0)
+
+
+def test_make_says_what_to_do_without_the_python_that_it_is_given(tmp_path: Path) -> None:
+    makefile = Path(__file__).parents[1] / "Makefile"
+    command = ["make", "--file", str(makefile), "PYTHON=python9.9", ".venv/python.ready"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode != 0
+    assert "there is no python9.9 on this machine" in done.stdout
+    assert "make PYTHON=python3.12" in done.stdout

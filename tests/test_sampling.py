@@ -1,14 +1,32 @@
 """Sampling: what makers recommend by exact names, and options that go over others one by one."""
 
+import asyncio
+import math
 import tomllib
+from collections.abc import Iterator
 from importlib import resources
 
 import pytest
 from msgspec import UNSET
 
-from forge.backends.sampling import recommended
-from forge.errors import ForgeError
+from forge import run_sync
+from forge.backends import Server
+from forge.backends.profile import Profile, named_profile, names
+from forge.backends.sampling import recommended, usual
+from forge.backends.wished import low_temperature
+from forge.errors import ForgeError, explain
+from forge.interpreters.scripted import Scripted
+from stages.effect import RawCall, Reply
+from stages.halt import BadReplies, ToolsFailing
 from stages.wire.sampling import LIMIT, Sampling, options
+from tests.costly import costly
+from tests.flows import Desk
+
+
+def calling(arguments: str) -> Reply:
+    """A call that was cut off in its arguments."""
+    return Reply(calls=(RawCall(name="look", arguments=arguments),), finish="length")
+
 
 THINKS: dict[str, object] = {"chat_template_kwargs": {"reasoning_effort": "medium"}}
 
@@ -82,3 +100,129 @@ def test_every_option_is_sent_under_the_name_that_a_backend_has() -> None:
 def test_a_field_that_forge_writes_itself_is_refused(field: str) -> None:
     with pytest.raises(ValueError, match=field):
         Sampling(extra={field: 1})
+
+
+REFUSED = [
+    ("temperature", -0.1, "temperature is -0.1; it must be a number, at least 0"),
+    ("temperature", math.nan, "temperature is nan; it must be a number, at least 0"),
+    ("temperature", math.inf, "temperature is inf; it must be a number, at least 0"),
+    ("temperature", "hot", "temperature is 'hot'; it must be a number, at least 0"),
+    ("temperature", None, "temperature is None; it must be a number, at least 0"),
+    ("temperature", True, "temperature is True; it must be a number, at least 0"),
+    ("top_p", 0, "top_p is 0; it must be a number, more than 0 and at most 1"),
+    ("top_p", 1.1, "top_p is 1.1; it must be a number, more than 0 and at most 1"),
+    ("top_k", 1.5, "top_k is 1.5; it must be a whole number, at least -1"),
+    ("top_k", -2, "top_k is -2; it must be a whole number, at least -1"),
+    ("min_p", -1, "min_p is -1; it must be a number, at least 0 and at most 1"),
+    ("repeat_penalty", 0, "repeat_penalty is 0; it must be a number, more than 0"),
+    ("presence_penalty", 3, "presence_penalty is 3; it must be a number, at least -2 and at most 2"),
+    ("frequency_penalty", -3, "frequency_penalty is -3; it must be a number, at least -2 and at most 2"),
+    ("seed", "x", "seed is 'x'; it must be a whole number"),
+    ("max_tokens", 0, "max_tokens is 0; it must be a whole number, at least 1"),
+    ("max_tokens", 2.5, "max_tokens is 2.5; it must be a whole number, at least 1"),
+    ("stop", "END", "stop is 'END'; it must be a tuple of texts, none of them empty"),
+    ("stop", ("",), "stop is ('',); it must be a tuple of texts, none of them empty"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "says"), REFUSED)
+def test_what_no_server_takes_is_refused_in_words(name: str, value: object, says: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        Sampling(**{name: value})  # type: ignore[arg-type]  # what a type checker would refuse too
+    assert str(refused.value) == says
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    with pytest.raises(ValueError, match=r"temperature is -1; .*; max_tokens is 0; "):
+        Sampling(temperature=-1, max_tokens=0)
+
+
+def test_what_servers_take_at_the_edges_is_taken() -> None:
+    Sampling(temperature=0, top_p=1, top_k=-1, min_p=0, presence_penalty=-2, frequency_penalty=2, seed=-1, max_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("profile", "url", "temperature"),
+    [(name, "http://127.0.0.1:8080", 0.1) for name in names() if name not in {"openai", "anthropic"}]
+    + [("vllm", "https://models.example.org/v1", 0.1), ("openai-compatible", "https://models.example.org/v1", None)]
+    + [("openai", "https://api.openai.com/v1", None), ("anthropic", "https://api.anthropic.com", None)],
+)
+def test_a_low_temperature_is_asked_of_servers_of_one_s_own(profile: str, url: str, temperature: float | None) -> None:
+    assert low_temperature(named_profile(profile), url) == temperature
+
+
+def test_a_profile_of_the_user_s_asks_for_what_it_says() -> None:
+    assert low_temperature(Profile(name="mine"), "http://127.0.0.1:8080") is None
+    assert low_temperature(Profile(name="mine", temperature=0.5), "https://models.example.org") == 0.5
+
+
+def test_a_model_that_thinks_first_keeps_the_temperature_of_its_makers() -> None:
+    assert usual("qwen2.5-coder-0.5b", 0.1) == Sampling(temperature=0.1)
+    assert usual("Qwen3-Coder-30B-A3B-Instruct-Q4_K_M", 0.1) == Sampling(temperature=0.1)
+    assert usual("qwen3:8b-q4_K_M", 0.1) == Sampling(temperature=0.6)
+    assert usual("gpt-oss-120b-Q4_K_M.gguf", 0.1) == Sampling(temperature=1.0)
+    assert usual("qwen3:8b-q4_K_M", None) == Sampling()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with costly() as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("options", "sampling"),
+    [
+        ({}, Sampling(temperature=0.1)),
+        ({"sampling": Sampling(top_p=0.9)}, Sampling(temperature=0.1, top_p=0.9)),
+        ({"sampling": Sampling(temperature=0.7)}, Sampling(temperature=0.7)),
+        ({"model": "granite-4.0:h-tiny", "model_sampling": True}, Sampling(temperature=0.0, top_p=1.0, top_k=0)),
+    ],
+)
+def test_what_is_asked_for_in_the_end(server: str, options: dict[str, object], sampling: Sampling) -> None:
+    async def go() -> Sampling:
+        async with Server(f"{server}/well", **options).connect() as connection:  # type: ignore[arg-type]  # of a table
+            return connection.sampling
+
+    assert asyncio.run(go()) == sampling
+
+
+def test_more_context_than_the_server_has_is_refused(server: str) -> None:
+    async def go(context_tokens: int) -> int:
+        async with Server(f"{server}/well", context_tokens=context_tokens).connect() as connection:
+            return connection.context_tokens
+
+    assert asyncio.run(go(8192)) == 8192
+    assert asyncio.run(go(512)) == 512
+    with pytest.raises(ForgeError, match="8193 tokens of context are more than the server has: 8192"):
+        asyncio.run(go(8193))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"context_tokens": 0}, "context_tokens is 0; it must be a number, more than 0"),
+        ({"context_tokens": -5}, "context_tokens is -5"),
+        ({"timeout": math.nan}, "timeout is nan"),
+        ({"total_timeout": -1.0}, "total_timeout is -1.0"),
+    ],
+)
+def test_numbers_of_a_server_that_make_no_sense_are_refused(options: dict[str, object], says: str) -> None:
+    with pytest.raises(ForgeError, match=says):
+        Server("http://127.0.0.1:8080", **options)  # type: ignore[arg-type]  # of a table
+
+
+@pytest.mark.parametrize("message", ["", " \n\t"])
+def test_a_message_that_says_nothing_is_refused(message: str) -> None:
+    with pytest.raises(ForgeError, match="the message is empty"):
+        run_sync(Desk().workflow, message, backend=Scripted([]))
+
+
+@pytest.mark.parametrize("reply", [Reply(text="I wi", finish="length"), calling('{"what":"a')])
+def test_a_run_that_ends_because_replies_may_not_be_longer_says_which_option(reply: Reply) -> None:
+    halted = run_sync(Desk(max_retries_per_step=1, max_tool_errors=1).workflow, "Go.", backend=Scripted([reply] * 4))
+    assert isinstance(halted.failure().halt, BadReplies | ToolsFailing)
+    said = explain(halted.failure().halt)
+    assert "cut off by the limit of tokens of one reply" in said
+    assert "--max-tokens" in said
+    assert "Sampling(max_tokens=" in said

@@ -45,7 +45,7 @@ def named(spec: str, model: str = "", *, profile: str | None = None, **options: 
     needed. `profile` is a profile's name or file, for an address. ForgeError, with what is possible, for any other.
     """
     if spec == "local":
-        return Local(model=model) if model else Local()
+        return _local(model, profile, options)
     if startable(spec) and not profile:
         return started(spec, model, **options)
     if is_address(spec):
@@ -69,6 +69,22 @@ def _meant(spec: str) -> str:
     name, colon, rest = spec.partition(":")
     near = nearest(name, ("local", *names()))
     return f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
+
+
+def _local(model: str, profile: str | None, options: Options) -> Local:
+    """llama.cpp in this process, with the options that it has. ForgeError for others: they are a server's."""
+    known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "probe"}
+    foreign = sorted(name for name, value in {**options, "profile": profile}.items() if value and name not in known)
+    if foreign:
+        raise ForgeError(f"local has no {', '.join(foreign)}; they are for a server, whose address is then given")
+    return Local(
+        model,
+        mode=options.get("mode", "auto"),
+        sampling=options.get("sampling"),
+        model_sampling=options.get("model_sampling", False),
+        context_tokens=options.get("context_tokens"),
+        api_key=options.get("api_key", ""),
+    )
 
 
 def _anthropic(model: str, **options: Unpack[Options]) -> Anthropic:

@@ -18,7 +18,7 @@ from forge.backends.environment import needed
 from forge.backends.launch import CacheType, Launch
 from forge.backends.ready import is_free
 from forge.backends.server import Server
-from forge.backends.wished import check_mode
+from forge.backends.wished import check_mode, check_numbers
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from stages.serialize import Mode
@@ -78,6 +78,7 @@ class Local:
         mode: Mode | Literal["auto"] = "auto",
         context_tokens: int | None = None,
         sampling: Sampling | None = None,
+        model_sampling: bool = False,
         port: int = 0,
         chat_template: str = "",
         api_key: str = "",
@@ -86,7 +87,8 @@ class Local:
         check_mode(mode, None)
         self._model = models.resolve(model or models.DEFAULT)
         self._mode: Mode | Literal["auto"] = mode
-        self._sampling = sampling
+        check_numbers(context_tokens=context_tokens)
+        self._sampling, self._model_sampling = sampling, model_sampling
         self._progress = progress
         self._context_tokens = context_tokens or CONTEXT
         self._port = port
@@ -110,6 +112,7 @@ class Local:
                 mode=self._mode,
                 api_key=self._api_key,
                 sampling=self._sampling,
+                model_sampling=self._model_sampling,
             )
             async with backend.connect() as connection:
                 yield connection

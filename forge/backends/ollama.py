@@ -40,13 +40,14 @@ class _Tags(Struct):
     models: list[_Tag] = []
 
 
-async def context_of(client: httpx.AsyncClient, base: str, model: str, default: int) -> int:
-    """Tokens of context to ask for: as it is loaded or its Modelfile says, else `default`; never more than it can have.
+async def context_of(client: httpx.AsyncClient, base: str, model: str, default: int, wished: int | None = None) -> int:
+    """Tokens of context to ask for: `wished`, else as it is loaded or its Modelfile says, else `default`.
 
+    Never more than the model can have.
     ForgeError for a model that Ollama has not, BackendError if nobody answers.
     """
     says = await ask_model(client, base, model)
-    return min(filter(None, (says.loaded or says.modelfile or default, says.most)))
+    return min(filter(None, (wished or says.loaded or says.modelfile or default, says.most)))
 
 
 async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaSays:

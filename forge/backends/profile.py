@@ -39,8 +39,9 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
     `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.
     `alternating`: the model's template wants roles to take turns; unset, the template is asked, where it is shown.
-    `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`. `prompt_cache`: it is told
-    how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
+    `temperature` is what forge asks for where the user says nothing (`forge.backends.sampling.usual`); without it the
+    server's own counts. `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`.
+    `prompt_cache`: it is told how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     context: Context = "given"
     context_tokens: int | None = None
     alternating: bool | None = None
+    temperature: float | None = None
     tokenizer: bool = False
     prompt_cache: bool = False
 

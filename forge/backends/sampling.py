@@ -1,6 +1,7 @@
 """Sampling that the makers of a model recommend: a table, looked up by the model's name, never guessed."""
 
 import difflib
+import functools
 import re
 import tomllib
 from importlib import resources
@@ -13,7 +14,10 @@ from stages.wire.sampling import Sampling
 
 
 class _Row(Struct, forbid_unknown_fields=True):
-    """Models with the same recommendation; `thinking` is what their template is told of how to think."""
+    """Models with the same recommendation. `thinks`: they think before they answer.
+
+    `thinking` is what their template is told of how to think.
+    """
 
     names: tuple[str, ...]
     temperature: float
@@ -22,6 +26,7 @@ class _Row(Struct, forbid_unknown_fields=True):
     min_p: float | UnsetType = UNSET
     repeat_penalty: float | UnsetType = UNSET
     presence_penalty: float | UnsetType = UNSET
+    thinks: bool = False
     thinking: dict[str, str | bool] = {}
 
     def sampling(self) -> Sampling:
@@ -45,15 +50,30 @@ def recommended(model: str) -> Sampling:
 
     ForgeError, with the nearest names, for a model that is not in the table (`forge/backends/sampling.toml`).
     """
-    text = (resources.files("forge.backends") / "sampling.toml").read_text(encoding="utf-8")
-    rows = msgspec.convert(tomllib.loads(text), _Table).model
-    known = {_plain(name): row for row in rows for name in row.names}
-    if (row := known.get(_plain(model))) is not None:
+    if (row := _known().get(_plain(model))) is not None:
         return row.sampling()
-    spelling = {_plain(name): name for row in rows for name in row.names}
+    spelling = {_plain(name): name for row in _known().values() for name in row.names}
     near = difflib.get_close_matches(_plain(model), spelling, n=3, cutoff=0.5)
     instead = f"; the nearest names are {', '.join(spelling[name] for name in near)}" if near else ""
     raise ForgeError(f"no sampling is recommended for the model {model!r}{instead}. Give the options yourself.")
+
+
+def usual(model: str, temperature: float | None) -> Sampling:
+    """What is asked for where nobody says anything: a low temperature, for calls are copied out, not made up.
+
+    A model that thinks first gets the temperature of its makers, who warn of lower ones: it would repeat itself.
+    """
+    if temperature is None:
+        return Sampling()
+    row = _known().get(_plain(model))
+    return Sampling(temperature=row.temperature if row and (row.thinks or row.thinking) else temperature)
+
+
+@functools.cache
+def _known() -> dict[str, _Row]:
+    text = (resources.files("forge.backends") / "sampling.toml").read_text(encoding="utf-8")
+    rows = msgspec.convert(tomllib.loads(text), _Table).model
+    return {_plain(name): row for row in rows for name in row.names}
 
 
 def _plain(name: str) -> str:

@@ -14,11 +14,20 @@ from forge.backends.credentials import headers_for, keys, secrets
 from forge.backends.ollama import context_of
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognise import About, addressed, ask_about, recognised
-from forge.backends.sampling import recommended
+from forge.backends.sampling import recommended, usual
 from forge.backends.sending import sender
 from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
-from forge.backends.wished import DEFAULT_CONTEXT, base, check_mode, check_options, chosen, given_profile
+from forge.backends.wished import (
+    DEFAULT_CONTEXT,
+    base,
+    check_mode,
+    check_numbers,
+    check_options,
+    chosen,
+    given_profile,
+    low_temperature,
+)
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
@@ -97,6 +106,7 @@ class Server:
         known = self._profile or named_profile("openai-compatible")
         self._headers = headers_for(self._base, known, api_key, headers or {})
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
+        check_numbers(context_tokens=context_tokens, timeout=timeout, total_timeout=total_timeout)
         self._sampling = sampling or Sampling()
         check_options(self._sampling, known)
         self._model_sampling = model_sampling
@@ -158,7 +168,7 @@ class Server:
                 falls_back=bool(refusals),
                 model=model,
                 context_tokens=context,
-                sampling=self._sampling.over(recommended(model)) if self._model_sampling else self._sampling,
+                sampling=self._options_for(model, profile),
                 markers=template.markers,
                 tokens_per_character=rate,
                 count=None if rate is None else tokenizer.count,
@@ -186,6 +196,11 @@ class Server:
         """The model to ask: as the user says, else the first that the server lists."""
         return self._model or (about.first.id if about.first else "")
 
+    def _options_for(self, model: str, profile: Profile) -> Sampling:
+        """The user's options, over those that the model's makers recommend if that is wanted, over forge's own."""
+        made = recommended(model) if self._model_sampling else Sampling()
+        return self._sampling.over(made).over(usual(model, low_temperature(profile, self._base)))
+
     def _root(self, profile: Profile) -> str:
         """The address as the profile's wire wants it: Ollama, where it was recognised, has no `/v1`."""
         return self._base.removesuffix("/v1") if profile.wire == "ollama" else self._base
@@ -198,18 +213,24 @@ class Server:
         return await ask_about(http, self._base, props=self._profile.context == "props")
 
     async def _context(self, http: httpx.AsyncClient, profile: Profile, about: About, model: str) -> int:
-        """Tokens: as the user says, as the server does, as the profile does."""
-        if self._context_tokens:
-            return self._context_tokens
-        default = profile.context_tokens or DEFAULT_CONTEXT
+        """Tokens: as the user says, the server, the profile. ForgeError for more than the server has."""
+        wished = self._context_tokens
+        default = wished or profile.context_tokens or DEFAULT_CONTEXT
         match profile.context:
             case "props":
-                return about.props.default_generation_settings.n_ctx if about.props else default
+                has = about.props.default_generation_settings.n_ctx if about.props else 0
             case "models":
                 listed = about.models.data if about.models else []
                 asked = next((each for each in listed if each.id == model), about.first)
-                return (asked.max_model_len if asked else None) or default
+                has = (asked.max_model_len if asked else None) or 0
             case "show":
-                return await context_of(http, self._root(profile), model, default)
+                # Ollama makes room for as much as it is asked for, up to what the model can have.
+                has = await context_of(http, self._root(profile), model, default, wished=wished)
             case "given":
-                return default
+                has = 0
+        if wished and 0 < has < wished:
+            raise ForgeError(
+                f"{wished} tokens of context are more than the server has: {has}. Leave context_tokens (--context) "
+                "out, or start the server with a larger context"
+            )
+        return wished or has or default

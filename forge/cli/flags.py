@@ -24,7 +24,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add("--model", default="", help="local: a name of forge models, or a GGUF file; else the server's name for it")
     add("--mode", choices=MODES, default="auto", help="how tool calls are asked for (default: what the server bears)")
     add("--no-probe", dest="probe", action="store_false", help="do not ask an unknown server what it can do")
-    add("--temperature", type=float, help="of the sampling (default: the server's)")
+    add(
+        "--temperature",
+        type=float,
+        help="of the sampling (default: 0.1; for a hosted model, and one that is known to think first, its own)",
+    )
     add("--model-sampling", action="store_true", help="the sampling that the model's makers recommend, if it is known")
     add("--seed", type=int, help="of the sampling, to get the same run again")
     add("--max-tokens", type=_tokens, default=512, help="of one reply (default: %(default)s)")

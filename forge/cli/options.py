@@ -17,18 +17,18 @@ from stages.wire.sampling import Sampling
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
     """The backend that they name, loaded or started when it is connected to. ForgeError for what makes no sense."""
-    sampling = Sampling(
-        temperature=UNSET if options.temperature is None else options.temperature,
-        seed=UNSET if options.seed is None else options.seed,
-        max_tokens=options.max_tokens,
-    )
+    sampling = _sampling(options)
     if options.backend == "local":
+        if options.profile:
+            raise ForgeError("--profile is for a server's address; local is llama.cpp in this process: leave one out")
         return Local(
             options.model,
             mode=options.mode,
             context_tokens=options.context,
             sampling=sampling,
+            model_sampling=options.model_sampling,
             port=options.port,
+            api_key=key_of(options.api_key_env),
             progress=progress,
         )
     if startable(options.backend) and not options.profile:
@@ -55,6 +55,17 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         api_key=key_of(options.api_key_env),
         probe=options.probe,
     )
+
+
+def _sampling(options: argparse.Namespace) -> Sampling:
+    try:
+        return Sampling(
+            temperature=UNSET if options.temperature is None else options.temperature,
+            seed=UNSET if options.seed is None else options.seed,
+            max_tokens=options.max_tokens,
+        )
+    except ValueError as error:
+        raise ForgeError(f"--{error}") from None
 
 
 def _tell_loading(loading: Loading) -> None:
