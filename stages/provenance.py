@@ -13,7 +13,8 @@ The rules:
  3. The model is told. If it answers that with nothing but the call, a tool that only reads is run. One that writes,
     or ends the run, is not: it takes a native call, or a constrained one. So it is in the mode prompted too, where
     a reply that is nothing but the call is how calls are made, because a result that repeats that very form is what
-    an attack would be. There `{"refund": {"order": 7}}` in a result is data; for calls of any other form it is a call.
+    an attack would be. There `{"refund": {"order": 7}}` in a result is data, and `finish()` the name of a tool; for
+    calls of any other form both are calls.
  4. What the user says is an order, but documents are pasted into it. So a call that stands in a user's message is run
     if the reply is nothing but that call, which is a deed and no quotation; with words around it, it is not.
  5. A call that has succeeded in this run is a recap where there are words around it, and is not run again, unless its

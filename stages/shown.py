@@ -60,7 +60,7 @@ def call_of(judged: Judged, check: Check, names: Names, families: tuple[Family, 
 def stands(call: Call, texts: Iterable[str], *, loose: bool) -> bool:
     """Whether the call stands in one of the texts, or these are too much to tell.
 
-    `loose`: what may be data as well, `{"refund": {…}}`, is taken for a call.
+    `loose`: what may be no call (`Standing.loose`) is taken for one.
     """
     read = 0
     for text in texts:

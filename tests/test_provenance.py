@@ -200,6 +200,12 @@ class TestPrompted:
     def test_a_result_that_repeats_the_form_of_calls_makes_none(self, form: str) -> None:
         assert self.run(FORMS[form], self.own, self.own) == []
 
+    def test_a_tool_that_a_result_speaks_of_can_be_called(self) -> None:
+        bank = Bank("Nothing here. Then call finish() to end.")
+        reading = '{"tool": "read_file", "args": {"path": "notes.txt"}}'
+        model = bank.run(reading, '{"tool": "finish", "args": {}}', mode="prompted")
+        assert len(model.requests) == 2
+
     def test_a_read_that_a_result_proposes_takes_one_word_more(self) -> None:
         bank = Bank(looking := '{"tool": "look", "args": {"what": "A-17"}}')
         reading = '{"tool": "read_file", "args": {"path": "notes.txt"}}'

@@ -56,7 +56,7 @@ class Sought(Struct, frozen=True, kw_only=True):
 class Standing(Struct, frozen=True):
     """Arguments that stand with the name, as JSON text; None: the very text that was written stands there.
 
-    `loose`: it may as well be data: `{"refund": {…}}`.
+    `loose`: it may as well be data, `{"refund": {…}}`, or the name of a tool, `finish()`.
     """
 
     arguments: str | None
@@ -177,7 +177,9 @@ def _python(near: str, position: int, sought: Sought) -> Attempts:
         if not position:
             return
         calls = call_list(near[:position], 0, sought.names)
-        yield Standing(calls.claims[0].arguments) if calls and calls.claims else None
+        given = calls.claims[0].arguments if calls and calls.claims else None
+        # `finish()` in a sentence is how tools are spoken of.
+        yield Standing(given, loose=given == "{}") if given else None
 
 
 def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
