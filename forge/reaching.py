@@ -99,7 +99,7 @@ def reached(backend: Backend | str) -> Backend:
                 "http://127.0.0.1:8080, or 'local'"
             )
         return backend
-    # httpx, jinja2 and the rest take as long to import as all of forge; only who names a backend needs them.
+    # httpx and the rest take as long to import as all of forge; only who names a backend needs them.
     from forge.backends import named  # noqa: PLC0415
 
     return named(backend)

@@ -1,6 +1,7 @@
 """What a server may cost: nothing that it says of itself takes more than a bound of memory and time."""
 
 import asyncio
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,3 +143,12 @@ def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypat
 
 def test_a_template_is_rendered_once_for_all() -> None:
     assert examined(PLAIN) is examined(PLAIN)
+
+
+@pytest.mark.parametrize("program", ["", "/opt/app/reporter", "/usr/bin/uwsgi"])
+def test_a_program_that_is_no_python_is_not_started_again(
+    program: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    assert examined(f"{PLAIN}{program}") == Template()
+    assert f"it takes a Python interpreter, and this program is {program!r}" in caplog.text

@@ -84,11 +84,12 @@ def _call(arguments: object) -> Message:
 
 def _rendered(chat_template: str, conversations: list[list[Message]]) -> list[str | None] | None:
     """The conversations as the template writes them; None, and a line in the log, where it took too much."""
-    question = json.dumps({"path": sys.path, "template": chat_template, "conversations": conversations}).encode()
+    path = [place for place in sys.path if isinstance(place, str)]
+    question = json.dumps({"path": path, "template": chat_template, "conversations": conversations})
     try:
         done = subprocess.run(  # noqa: S603 - forge's own file
-            [sys.executable, "-I", str(RENDERING)],
-            input=question,
+            [_python(), "-I", str(RENDERING)],
+            input=question.encode(),
             capture_output=True,
             timeout=SECONDS,
             check=True,
@@ -101,6 +102,14 @@ def _rendered(chat_template: str, conversations: list[list[Message]]) -> list[st
             _why(error),
         )
         return None
+
+
+def _python() -> str:
+    """The interpreter. OSError where this program is another: it would begin once more, with all that it does."""
+    program = sys.executable or ""
+    if getattr(sys, "frozen", False) or not Path(program).name.lower().startswith(("python", "pypy")):
+        raise OSError(f"it takes a Python interpreter, and this program is {program!r}")
+    return program
 
 
 def _why(error: Exception) -> str:
