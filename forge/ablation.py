@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Success
 
+from forge.checked import checked
 from forge.decision import Decision, decision
 from forge.interpreters.recorded import Journal, read_journal
 from forge.replay import Step, as_recorded, states
@@ -57,6 +58,7 @@ class _Variant(Struct, frozen=True, kw_only=True):
     workflow: Workflow
 
 
+@checked
 def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
     """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `forge.states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)

@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 from returns.result import Result, Success
 
+from forge.checked import checked
 from forge.difference import Difference, differences
 from forge.errors import JournalError
 from forge.followed import Followed
@@ -37,6 +38,7 @@ class Parting(Struct, frozen=True, kw_only=True):
     found: tuple[Difference, ...] = ()
 
 
+@checked
 def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Workflow | Stages) -> Parting | None:
     """The first state in which the two part, given the recorded outcomes; None where they never do.
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Annotated, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from forge.watcher import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
@@ -59,3 +59,10 @@ class Backend(Protocol):
     def connect(self) -> AbstractAsyncContextManager[Connection]:
         """Reach the model, or raise a ForgeError that says why it cannot be reached."""
         ...
+
+
+AnyBackend: TypeAlias = Annotated[
+    Backend | str,
+    Meta(description="one of forge.backends, a server's address, such as http://127.0.0.1:8080, or 'local'"),
+]
+"""What a run is told to run on."""

@@ -5,7 +5,8 @@ from typing import Generic, Unpack
 
 from returns.result import Failure, Result
 
-from forge.connection import Backend
+from forge.checked import checked
+from forge.connection import AnyBackend
 from forge.errors import ForgeError
 from forge.outcome import Finished, Halted, R_co
 from forge.run import follow, run, synchronously
@@ -22,11 +23,12 @@ class Conversation(Generic[R_co]):
     recalled, is shared.
     """
 
+    @checked
     def __init__(
         self,
         workflow: Workflow[R_co],
         *,
-        backend: Backend | str,
+        backend: AnyBackend,
         prompt_vars: Mapping[str, str] | None = None,
         state: State | None = None,
     ) -> None:
@@ -40,6 +42,7 @@ class Conversation(Generic[R_co]):
         """Of which workflow, and where it is."""
         return f"Conversation({self._workflow.name!r}, {self.state!r})"
 
+    @checked
     async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """Run the workflow for this message; options as in `forge.run`. ForgeError while another message is run."""
         if self._running:
@@ -55,6 +58,7 @@ class Conversation(Generic[R_co]):
         self.state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
         return ended
 
+    @checked
     def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """`say`, for code without an event loop."""
         return synchronously(self.say(message, **watching), "await conversation.say(…)")

@@ -17,7 +17,7 @@ class ForgeError(Exception):
 
 
 class DefinitionError(ForgeError, ValueError):
-    """A workflow was defined wrongly; `problems` lists every mistake, a sentence each."""
+    """A workflow, or an option, was given wrongly; `problems` lists every mistake, a sentence each."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))

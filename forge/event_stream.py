@@ -8,7 +8,8 @@ from typing import TypeAlias, TypeVar, Unpack
 
 from returns.result import Success
 
-from forge.connection import Backend
+from forge.checked import checked
+from forge.connection import AnyBackend
 from forge.loop import notify
 from forge.outcome import Finished, Halted
 from forge.run import run
@@ -26,11 +27,12 @@ LIMIT = 256
 """Events that may wait to be read before the run waits too."""
 
 
+@checked
 async def stream(
     workflow: Workflow[R],
     message: str,
     *,
-    backend: Backend | str,
+    backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],

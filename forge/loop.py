@@ -10,6 +10,7 @@ from typing import Never, TypeVar
 
 from returns.result import Failure, Result, Success
 
+from forge.checked import checked
 from forge.errors import ForgeError, PipelineError, UnrecordedError
 from forge.interpreters import Interpreter
 from forge.interpreters.patience import leave
@@ -28,6 +29,7 @@ Observer = Callable[[events.Event], None]
 T = TypeVar("T")
 
 
+@checked
 async def drive(
     turn: Stage,
     state: State,

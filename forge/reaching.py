@@ -8,7 +8,7 @@ from typing import Never
 from msgspec.structs import replace
 from returns.result import Result
 
-from forge.connection import Backend, Connection
+from forge.connection import AnyBackend, Backend, Connection
 from forge.errors import ForgeError
 from forge.loop import Observer, halted
 from forge.outcome import Halted
@@ -27,7 +27,7 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
 
 
 @asynccontextmanager
-async def connected(backend: Backend | str, watching: Watching) -> AsyncIterator[Connection]:
+async def connected(backend: AnyBackend, watching: Watching) -> AsyncIterator[Connection]:
     """The connection of a run, with the run's own sampling. Stopped if `cancel` is set before it stands."""
     async with AsyncExitStack() as opened:
         async with unless(watching.get("cancel")):
@@ -90,14 +90,9 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
     return known.note(report=calibrated(rate, Report(), report, asked.sent.size)[1])
 
 
-def reached(backend: Backend | str) -> Backend:
+def reached(backend: AnyBackend) -> Backend:
     """The backend; of a name or an address, the one that it stands for."""
     if not isinstance(backend, str):
-        if not hasattr(backend, "connect"):
-            raise ForgeError(
-                f"{backend!r} is no backend; give one of forge.backends, a server's address, such as "
-                "http://127.0.0.1:8080, or 'local'"
-            )
         return backend
     # httpx and the rest take as long to import as all of forge; only who names a backend needs them.
     from forge.backends import named  # noqa: PLC0415

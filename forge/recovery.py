@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge.changes import changed_since
-from forge.connection import Backend, Connection
+from forge.checked import checked
+from forge.connection import AnyBackend, Connection
 from forge.difference import as_lines, differences
 from forge.errors import BackendError, JournalError
 from forge.interpreters import Interpreter
@@ -33,8 +34,9 @@ R = TypeVar("R")
 log = logging.getLogger("forge")
 
 
+@checked
 async def resume_journal(
-    workflow: Workflow[R], path: str | Path, *, backend: Backend | str, **watching: Unpack[Watching]
+    workflow: Workflow[R], path: str | Path, *, backend: AnyBackend, **watching: Unpack[Watching]
 ) -> Result[Finished[R], Halted]:
     """Go on with the run that the journal at `path` records, and go on recording it there.
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 from returns.result import Failure, Result, Success
 
+from forge.checked import checked
 from forge.difference import Difference, as_lines
 from forge.errors import JournalError
 from forge.followed import Followed
@@ -55,6 +56,7 @@ class DivergenceError(JournalError):
         self.found = found
 
 
+@checked
 def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterator[Step]:
     """The states of a recorded run, one after the other, made anew by the workflow from what was recorded.
 
@@ -96,6 +98,7 @@ def _trusting(check: Check) -> Check:
     return judge
 
 
+@checked
 def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[R]) -> Result[Finished[R], Halted]:
     """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short.
 

@@ -8,7 +8,8 @@ from typing import TypeVar, Unpack
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
-from forge.connection import Backend, Connection
+from forge.checked import checked
+from forge.connection import AnyBackend, Connection
 from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Interpreter
 from forge.interpreters.recorded import Header
@@ -28,11 +29,12 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+@checked
 async def run(
     workflow: Workflow[R],
     message: str,
     *,
-    backend: Backend | str,
+    backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
@@ -48,8 +50,9 @@ async def run(
     return await resume(workflow, state, backend=backend, **watching)
 
 
+@checked
 async def follow(
-    workflow: Workflow[R], before: State, message: str, *, backend: Backend | str, **watching: Unpack[Watching]
+    workflow: Workflow[R], before: State, message: str, *, backend: AnyBackend, **watching: Unpack[Watching]
 ) -> Result[Finished[R], Halted]:
     """Run the workflow for the next message of a conversation, whose last run ended in the state `before`.
 
@@ -60,11 +63,12 @@ async def follow(
     return await resume(workflow, state, backend=backend, **watching)
 
 
+@checked
 async def resume(
     workflow: Workflow[R],
     state: State,
     *,
-    backend: Backend | str,
+    backend: AnyBackend,
     budget: Budget | None = None,
     **watching: Unpack[Watching],
 ) -> Result[Finished[R], Halted]:
@@ -124,11 +128,12 @@ def _recorded(
     return recording(interpret, journal, header, redactor)
 
 
+@checked
 def run_sync(
     workflow: Workflow[R],
     message: str,
     *,
-    backend: Backend | str,
+    backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
@@ -156,11 +161,12 @@ def _looping() -> bool:
     return True
 
 
+@checked
 def run_or_raise(
     workflow: Workflow[R],
     message: str,
     *,
-    backend: Backend | str,
+    backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],

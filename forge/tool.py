@@ -8,8 +8,10 @@ from typing import Generic, ParamSpec, TypeVar, get_args, overload
 from msgspec import Raw, structs
 
 from forge.calculated import Calculations, calculations
-from forge.kinds import foreign
+from forge.errors import DefinitionError
+from forge.outcome import cut
 from forge.signature import Signature, describe
+from stages.options import foreign
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 P = ParamSpec("P")
@@ -113,7 +115,9 @@ def tool(
     an argument and the tool, or tools, whose result has to have it. `calculated`: numbers that the model writes as
     calculations, of numbers that were seen; the function is given the results.
     """
-    named = {"prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
+    if function is not None and not callable(function):
+        raise DefinitionError((f"tool takes a function, not {cut(function)}; its options are named, as in name=…",))
+    named = {"name": name, "prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
     wrong = foreign(named, tool.__annotations__)
     needed = () if "prerequisites" in wrong else _several(prerequisites)
     seen = () if "grounded" in wrong else grounds(grounded)
@@ -122,7 +126,8 @@ def tool(
     def make(function: Callable[P, R]) -> Tool[P, R]:
         described = describe(function)
         found = described if isinstance(described, Signature) else None
-        called = name or (found.name if found else str(getattr(function, "__name__", "?")))
+        own = found.name if found else str(getattr(function, "__name__", "?"))
+        called = name if isinstance(name, str) and name else own
         spec = ToolSpec(
             name=called,
             description=description or (found.description if found else ""),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
 from forge.callbacks import awaited
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # what only a journal needs
 
 
 class Watching(TypedDict, total=False):
-    """How a run is watched and steered from outside; all of it optional.
+    """How a run is watched and steered from outside; all of it optional, None included.
 
     `observer` is called with each event, `on_message` with each message that the history grows by (not with those of
     an earlier conversation), `on_compact` with each compaction; one that raises is logged, and the run goes on.
@@ -33,15 +34,15 @@ class Watching(TypedDict, total=False):
     that raises ends the run with a WatcherError.
     """
 
-    observer: Observer
-    on_message: Callable[[Message], None]
-    on_compact: Callable[[Compaction], None]
-    on_chunk: OnChunk
-    cancel: asyncio.Event
-    ask: Asker
-    journal: str
-    redact: "Redact"
-    sampling: Sampling
+    observer: Observer | None
+    on_message: Callable[[Message], None] | None
+    on_compact: Callable[[Compaction], None] | None
+    on_chunk: OnChunk | None
+    cancel: asyncio.Event | None
+    ask: Asker | None
+    journal: str | PathLike[str] | None
+    redact: "Redact | None"
+    sampling: Sampling | None
 
 
 def announce(opening: History, watching: Watching) -> None:
@@ -79,4 +80,4 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))
-    return interpreter(send, partial(workflow.execute, heard=heard), awaited(watching.get("ask", nobody), "ask"))
+    return interpreter(send, partial(workflow.execute, heard=heard), awaited(watching.get("ask") or nobody, "ask"))

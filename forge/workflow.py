@@ -16,7 +16,6 @@ from forge.definition import OnText, compaction_mistakes, mistakes, view_mistake
 from forge.errors import DefinitionError
 from forge.guard_definition import grounded_specs, guard_mistakes
 from forge.interpreters.tools import Tools
-from forge.kinds import foreign
 from forge.nudging import Nudges, nudge_mistakes
 from forge.opening import following, opening
 from forge.outcome import Finished, R_co
@@ -29,6 +28,7 @@ from stages.compaction import Compactor
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, completion, guards_of, tool_calls
 from stages.message import History
+from stages.options import foreign
 from stages.order import Use
 from stages.recall import RECALL
 from stages.rescue import Family

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
+from stages.checked import checked
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit, Halt
 from stages.pipeline import Stage, on
@@ -11,6 +12,7 @@ from stages.state import Compaction, Ready, State
 from stages.tokens import tokens_of
 
 
+@checked
 def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     """Run the compactor on a Ready state whose prompt is over the threshold; note in the ledger what it did.
 

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages.batch import written
+from stages.checked import checked
 from stages.edits import accepted, judged, objection, refused, told
 from stages.effect import Refused
 from stages.halt import Halt
@@ -20,6 +21,7 @@ Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
 """Which calls of a reply go on, and what the model is told of the others (D32)."""
 
 
+@checked
 def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep | None = None) -> Stage:
     """Hand on a Vetted state with the calls that every guard allows; without any, a Ready one with corrections.
 

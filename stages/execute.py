@@ -13,6 +13,7 @@ from stages.batch import (
     without_terminal,
     written,
 )
+from stages.checked import checked
 from stages.doubt import in_doubt, to_be_asked
 from stages.effect import Ask, Execute, Failed
 from stages.halt import Halt, ToolsFailing
@@ -24,6 +25,7 @@ from stages.rules import Rules, undecided
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 
 
+@checked
 def execute(rules: Rules) -> Stage:
     """Turn a Vetted state into one that awaits its calls, and one whose calls are back into the next turn.
 

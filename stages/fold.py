@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec.structs import replace
 from returns.result import Result, Success
 
+from stages.checked import checked
 from stages.collapse import collapsed
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, User
@@ -18,6 +19,7 @@ FailedAttempts = Literal["keep", "collapse"]
 """Whether attempts that failed are still shown after a later success: `stages.collapse` says which (D5)."""
 
 
+@checked
 def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep") -> Stage:
     """Put the view of a Ready state's history into the phase; a summary that is asked for, at its end."""
 

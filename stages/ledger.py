@@ -2,12 +2,13 @@
 
 from msgspec import Struct
 
+from stages.checked import Options
 from stages.effect import Usage
 from stages.message import ToolCall
 from stages.tokens import START, Report
 
 
-class Price(Struct, frozen=True, kw_only=True):
+class Price(Options, frozen=True, kw_only=True):
     """What a million tokens cost, in any one currency; `cached`: those that the server kept, None: as the rest."""
 
     prompt: float = 0.0
@@ -26,7 +27,7 @@ class Price(Struct, frozen=True, kw_only=True):
 FREE = Price()
 
 
-class Budget(Struct, frozen=True, kw_only=True):
+class Budget(Options, frozen=True, kw_only=True):
     """What the run may still spend (D2); it only shrinks. None: no limit.
 
     Model calls, tool calls, tokens of prompts and replies, seconds, and `cost`, counted by `price`.

@@ -6,6 +6,7 @@ from typing import Literal, assert_never, get_args
 import msgspec
 from msgspec import Struct
 
+from stages.checked import Options
 from stages.doubt import in_doubt
 from stages.message import ToolCall
 from stages.order import Use, lacking, obstacle
@@ -91,7 +92,7 @@ class Ladder(Struct, frozen=True, kw_only=True):
         return tuple(mode for rung in self.rungs for mode in TEXT_MODES if mode == rung)
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class Rules(Options, frozen=True, kw_only=True):
     """What a workflow demands of the model, and how much patience it has.
 
     The maxima count mistakes in a row: one more ends the run with the Halt of that name (seed).

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages.batch import digest
+from stages.checked import checked
 from stages.effect import Ask, Send
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import call_id
@@ -12,6 +13,7 @@ from stages.rules import Rules, completed, legal, pending, undecided
 from stages.state import Awaiting, Batch, Budget, Prepared, State
 
 
+@checked
 def send(rules: Rules) -> Stage:
     """Turn a Prepared state into one that awaits the model: every call costs one (D2).
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from stages.calculated import MOST, constraint_of
+from stages.checked import checked
 from stages.effect import Request
 from stages.given import numbers_given
 from stages.halt import Halt
@@ -27,6 +28,7 @@ Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
 
 
+@checked
 def serialize(
     rules: Rules,
     mode: Mode = "native",

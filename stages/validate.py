@@ -8,6 +8,7 @@ from returns.result import Failure, Result, Success
 
 from stages import nudges, rescue
 from stages.calculated import check_of
+from stages.checked import checked
 from stages.edits import refused
 from stages.effect import Reply
 from stages.halt import BadReplies, Halt, ToolsFailing
@@ -22,6 +23,7 @@ from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
 from stages.wire import prompted, valid
 
 
+@checked
 def validate(
     rules: Rules,
     *,

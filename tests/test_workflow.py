@@ -66,7 +66,7 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"compact_at": "a"}, "compact_at is 'a'; it must be a number"),
         ({"price": 3}, "price is 3; it must be a Price or None"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a text or a list, each a text"),
-        ({"required_steps": [look]}, "required_steps[0] is <"),
+        ({"required_steps": [look]}, "required_steps[0] is Tool('look'"),
         ({"completion_checks": {"finish": 5}}, "completion_checks['finish'] is 5; it must be a function"),
         ({"nudges": {"arguments": 3}}, "nudges['arguments'] is 3; it must be a text or a function"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a text or a list"),

@@ -15,6 +15,7 @@ from forge.backends.credentials import SHORTEST, UNMISTAKABLE
 from forge.backends.profile import named_profile
 from forge.backends.sending import sender
 from forge.backends.wished import check_options
+from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
@@ -52,6 +53,7 @@ class Anthropic:
     "budget_tokens": 2048}})`. `context_tokens`: as the API says, else 200,000.
     """
 
+    @checked
     def __init__(
         self,
         model: str,

@@ -19,6 +19,7 @@ from forge.backends.launch import CacheType, Launch
 from forge.backends.ready import is_free
 from forge.backends.server import Server
 from forge.backends.wished import check_mode, check_numbers
+from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from stages.serialize import Mode
@@ -71,6 +72,7 @@ class Local:
     the download. A wrong model is refused here; ModelUnavailable and BackendError come from `connect`.
     """
 
+    @checked
     def __init__(
         self,
         model: str = "",

@@ -28,6 +28,7 @@ from forge.backends.wished import (
     given_profile,
     low_temperature,
 )
+from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
@@ -74,6 +75,7 @@ class Server:
     httpx's (a client certificate goes into an ssl.SSLContext). ForgeError for what makes no sense.
     """
 
+    @checked
     def __init__(
         self,
         url: str = "",

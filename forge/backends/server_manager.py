@@ -19,6 +19,7 @@ from forge.backends.process import GRACE, Process
 from forge.backends.ready import Loading, Tell
 from forge.backends.server import Options, Server
 from forge.backends.starting import Running, Starter
+from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import DefinitionError, ForgeError
 from forge.watcher import OnChunk
@@ -45,6 +46,7 @@ class ServerManager:
     unless one is given.
     """
 
+    @checked
     def __init__(
         self,
         launch: Launch,

@@ -5,6 +5,7 @@ from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from forge.checked import checked
 from forge.definition import OnText
 from forge.errors import DefinitionError, ForgeError
 from forge.guardrails.actions import Action, RunCalls, plain
@@ -60,6 +61,7 @@ class Guardrails:
     Raises DefinitionError, with every mistake at once.
     """
 
+    @checked
     def __init__(
         self,
         workflow: Workflow | None = None,

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import ForgeError
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
@@ -36,6 +37,7 @@ class Scripted:
     `requests` are the bodies that it was sent. `assert_complete` fails if answers are left over.
     """
 
+    @checked
     def __init__(
         self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: Form = JSON
     ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from os import PathLike
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from stages.effect import Effect, Execute, Outcome, Request, Send
 
 @contextmanager
 def recording(
-    interpret: Interpreter, path: str | Path, header: Header, redactor: Redactor | None = None
+    interpret: Interpreter, path: str | PathLike[str], header: Header, redactor: Redactor | None = None
 ) -> Iterator[Interpreter]:
     """The interpreter, with all that passes through it written to a new file at `path`.
 

@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from stages.checked import Options
 from stages.compaction.part import Part
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
+from stages.options import Count, Fraction
 from stages.tokens import START, Report, characters_of, length, tokens_of
 
 
-class ContextBudget(Struct, frozen=True, kw_only=True):
+class ContextBudget(Options, frozen=True, kw_only=True):
     """How much of the model's context the history may take.
 
     `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins. `low` is the
@@ -23,10 +25,10 @@ class ContextBudget(Struct, frozen=True, kw_only=True):
     messages of the history take, one by one, where that is known.
     """
 
-    tokens: int
-    threshold: float = 0.75
-    low: float = 0.25
-    overhead: int = 0
+    tokens: Count
+    threshold: Fraction = 0.75
+    low: Fraction = 0.25
+    overhead: Count = 0
     tokens_per_character: float = START
     report: Report = Report()
     reasoning: bool = False

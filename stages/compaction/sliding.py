@@ -1,21 +1,21 @@
 """SlidingWindowCompact: only what the user asked and the most recent turns."""
 
-from msgspec import Struct
-
+from stages.checked import Options
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.cut import failures
 from stages.compaction.exchange import marked, recent_from, unprotected
 from stages.halt import CannotFit
 from stages.message import History
+from stages.options import Count
 
 
-class SlidingWindowCompact(Struct, frozen=True, kw_only=True):
+class SlidingWindowCompact(Options, frozen=True, kw_only=True):
     """From the threshold on, drop every exchange before the last `keep_recent` turns, whole (seed).
 
     Where these are too long for the context by themselves, failed attempts among them go too.
     """
 
-    keep_recent: int = 2
+    keep_recent: Count = 2
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
         whole = budget.measured(history)

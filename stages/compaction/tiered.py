@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from stages.checked import Options
 from stages.compaction import cut, survey
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.exchange import Span, marked, recent_from
@@ -9,6 +10,7 @@ from stages.compaction.listing import LONGEST, listed, unlisted
 from stages.compaction.part import Part
 from stages.halt import CannotFit
 from stages.message import History
+from stages.options import Count
 
 LAST_RESORT = 4
 """The phase after the seeds' three."""
@@ -55,7 +57,7 @@ class Aim(Struct, frozen=True, kw_only=True):
         return self.budget.excess(size + self.rest, self.target) + self.limit
 
 
-class TieredCompact(Struct, frozen=True, kw_only=True):
+class TieredCompact(Options, frozen=True, kw_only=True):
     """The seeds' three phases over all but the last `keep_recent` turns, down to the budget's target (D19, D20).
 
     1: failed attempts and nudges go, tool results are truncated. 2: tool results go, a stub stays.
@@ -70,7 +72,7 @@ class TieredCompact(Struct, frozen=True, kw_only=True):
     most of what it has evaluated (benchmarks/PREFIX.md).
     """
 
-    keep_recent: int = 2
+    keep_recent: Count = 2
     phase_thresholds: tuple[float, float, float] | None = None
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:

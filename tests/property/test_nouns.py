@@ -16,6 +16,19 @@ from stages.state import Budget, Ledger, Phase, State
 from stages.tool import ToolSpec
 from stages.verdict import Verdict
 
+# Its ranges are written in msgspec's way, which Hypothesis does not read.
+st.register_type_strategy(
+    ContextBudget,
+    st.builds(
+        ContextBudget,
+        tokens=st.integers(0, 2**60),
+        threshold=st.floats(0, 1),
+        low=st.floats(0, 1),
+        overhead=st.integers(0, 2**60),
+        sizes=st.none() | st.lists(st.integers()).map(tuple),
+    ),
+)
+
 NOUNS: list[object] = [
     *(Message, ToolSpec, Rules, Effect, Outcome, CallResult, RawCall, Reply, Fault, Halt, Verdict, Budget, Ledger),
     *(Phase, State, events.Event, ContextBudget, Compacted, Backoff),

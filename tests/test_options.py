@@ -1,0 +1,166 @@
+"""Options of every public entry: a value of another type or out of its range is told by name, before anything runs."""
+
+# mypy: disable-error-code="arg-type, dict-item, call-overload, var-annotated, attr-defined"
+# What it is about are values of the wrong type.
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from forge import (
+    Conversation,
+    SlidingWindowCompact,
+    TieredCompact,
+    Workflow,
+    follow,
+    replay,
+    resume,
+    resume_journal,
+    run,
+    run_or_raise,
+    run_sync,
+    states,
+    stream,
+    tool,
+)
+from forge.backends import Anthropic, Local, Server
+from forge.errors import DefinitionError, ForgeError
+from forge.interpreters.scripted import Scripted, call
+from stages import compact, enforce, execute, fold, send, serialize, validate
+from stages.checked import OptionError
+from stages.compaction import ContextBudget
+from stages.message import User
+from stages.rules import Rules
+from stages.state import Budget, Price, State
+from tests.flows import Desk
+
+FLOW = Desk().workflow
+STATE = State(history=(User(text="Go."),))
+LOCAL = "local"
+Entry = Callable[..., object]
+
+RUNNING: list[tuple[dict[str, object], str]] = [
+    ({"message": None}, "message is None; it must be a text"),
+    ({"message": 3}, "message is 3; it must be a text"),
+    ({"workflow": None}, "workflow is None; it must be a Workflow"),
+    ({"backend": None}, "backend is None; it must be one of forge.backends, a server's address"),
+    ({"backend": 8080}, "backend is 8080; it must be one of forge.backends"),
+    ({"prompt_vars": "a"}, "prompt_vars is 'a'; it must be a dict, each value a text or None"),
+    ({"prompt_vars": {"a": 3}}, "prompt_vars['a'] is 3; it must be a text"),
+    ({"initial_messages": "a"}, "initial_messages is 'a'; it must be a list, each a System, a User, an Assistant or a"),
+    ({"initial_messages": [{"role": "user"}]}, "initial_messages is [{'role': 'user'}]; it must be a list"),
+    ({"observer": 3}, "observer is 3; it must be a function or None"),
+    ({"on_chunk": 3}, "on_chunk is 3; it must be a function or None"),
+    ({"cancel": True}, "cancel is True; it must be an Event or None"),
+    ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
+    ({"journal": 3}, "journal is 3; it must be a text, a PathLike or None"),
+    ({"redact": "x"}, "redact is 'x'; it must be "),
+    ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
+]
+
+
+def streamed(**options: object) -> object:
+    async def read() -> list[object]:
+        return [event async for event in stream(**options)]
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("entry", [run_sync, run_or_raise, lambda **given: asyncio.run(run(**given)), streamed])
+@pytest.mark.parametrize(("options", "says"), RUNNING)
+def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str, object], says: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        entry(**{"workflow": FLOW, "message": "Go.", "backend": Scripted([]), **options})
+    assert refused.value.problems[0].startswith(says)
+    assert isinstance(refused.value, ForgeError | ValueError)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (lambda: asyncio.run(resume(FLOW, None, backend=LOCAL)), "state is None; it must be a State"),
+        (lambda: asyncio.run(resume(FLOW, STATE, backend=LOCAL, budget=3)), "budget is 3; it must be a Budget or None"),
+        (lambda: asyncio.run(follow(FLOW, STATE, None, backend=LOCAL)), "message is None; it must be a text"),
+        (lambda: asyncio.run(resume_journal(FLOW, None, backend=LOCAL)), "path is None; it must be a text or a Path"),
+        (lambda: replay(None, FLOW), "journal is None; it must be a text, a PathLike or a Journal"),
+        (lambda: states("x", "flow.py"), "workflow is 'flow.py'; it must be a Workflow"),
+        (lambda: Conversation(None, backend=LOCAL), "workflow is None; it must be a Workflow"),
+        (lambda: Conversation(FLOW, backend=LOCAL, state="x"), "state is 'x'; it must be a State or None"),
+        (lambda: Conversation(FLOW, backend=LOCAL).say_sync(None), "message is None; it must be a text"),
+        (lambda: Server(None), "url is None; it must be a text"),
+        (lambda: Server("http://x", timeout="1"), "timeout is '1'; it must be a number"),
+        (lambda: Server("http://x", timeout=True), "timeout is True; it must be a number"),
+        (lambda: Server("http://x", api_key=None), "api_key is None; it must be a text"),
+        (lambda: Server("http://x", headers={"a": 1}), "headers['a'] is 1; it must be a text"),
+        (lambda: Server("http://x", context_tokens="8k"), "context_tokens is '8k'; it must be a whole number or None"),
+        (lambda: Server("http://x", mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, constrained"),
+        (lambda: Local(model=None), "model is None; it must be a text"),
+        (lambda: Local(port="80"), "port is '80'; it must be a whole number"),
+        (lambda: Anthropic(None), "model is None; it must be a text"),
+        (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a text"),
+        (lambda: Workflow("w", tools=None), "tools is None; it must be a list, each a Tool or a function"),
+        (lambda: Workflow("w", tools=[], on_text="no"), "on_text is 'no'; it must be one of nudge, accept, respond"),
+        (lambda: tool("look"), "tool takes a function, not 'look'"),
+        (lambda: Budget(calls="5"), "Budget: calls is '5'; it must be a whole number"),
+        (lambda: Budget(seconds=float("nan")), "Budget: seconds is nan; it must be a number or None"),
+        (lambda: Price(prompt=None), "Price: prompt is None; it must be a number"),
+        (lambda: ContextBudget(tokens=None), "ContextBudget: tokens is None; it must be a whole number, at least 0"),
+        (lambda: ContextBudget(tokens=-1), "ContextBudget: tokens is -1; it must be a whole number, at least 0"),
+        (
+            lambda: ContextBudget(tokens=1, threshold=75),
+            "ContextBudget: threshold is 75; it must be a number, at least 0 and at most 1",
+        ),
+        (lambda: TieredCompact(keep_recent=None), "TieredCompact: keep_recent is None; it must be a whole number, at"),
+        (lambda: TieredCompact(phase_thresholds=(0.5, 0.7)), "TieredCompact: phase_thresholds is (0.5, 0.7); it must"),
+        (lambda: SlidingWindowCompact(keep_recent=-1), "SlidingWindowCompact: keep_recent is -1; it must be a whole"),
+        (lambda: Rules(tools=None), "Rules: tools is None; it must be a list, each a ToolSpec"),
+        (lambda: Rules(tools=(), batch="frist"), "Rules: batch is 'frist'; it must be one of auto, all, first, indep"),
+        (lambda: fold("nope"), "reasoning is 'nope'; it must be one of none, keep-last, full"),
+        (lambda: serialize(Rules(tools=()), mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, cons"),
+        (lambda: serialize(Rules(tools=()), model=None), "model is None; it must be a text"),
+        (lambda: enforce(3), "guards[0] is 3; it must be a function"),
+        (lambda: enforce(on_violation="block"), "on_violation is 'block'; it must be one of block_all, block_call"),
+        (lambda: compact(TieredCompact, ContextBudget(tokens=1)), "compactor is the class TieredCompact; write Tiered"),
+        (lambda: validate(None), "rules is None; it must be a Rules"),
+        (lambda: send("rules"), "rules is 'rules'; it must be a Rules"),
+        (lambda: execute(rules=None), "rules is None; it must be a Rules"),
+    ],
+)
+def test_every_public_entry_says_which_option_what_was_given_and_what_is_expected(
+    entry: Callable[[], object], says: str
+) -> None:
+    with pytest.raises((DefinitionError, OptionError)) as refused:
+        entry()
+    assert any(sentence.startswith(says) for sentence in refused.value.problems), refused.value.problems
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(DefinitionError) as refused:
+        run_sync(None, None, backend=None, observer=3)
+    assert [problem.split()[0] for problem in refused.value.problems] == ["workflow", "message", "backend", "observer"]
+
+
+def test_what_is_right_passes_in_every_form_that_it_may_have(tmp_path: Path) -> None:
+    script = [call("look", what="a"), call("finish", result="ok")]
+    nothing = {"observer": None, "cancel": None, "ask": None, "redact": None, "sampling": None, "on_chunk": None}
+    ended = run_sync(FLOW, "Go.", backend=Scripted(script), journal=tmp_path / "run", initial_messages=[], **nothing)
+    assert ended.unwrap().value == "ok"
+    assert replay(str(tmp_path / "run"), FLOW) == replay(tmp_path / "run", FLOW) == ended
+
+
+def test_a_checked_struct_stays_one_that_is_replaced_saved_and_read() -> None:
+    spent = replace(Budget(calls=1), calls=-1)
+    assert msgspec.json.decode(msgspec.json.encode(spent), type=Budget) == spent
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"tokens": -1}', type=ContextBudget)
+
+
+def test_the_functions_are_still_what_they_were() -> None:
+    assert asyncio.iscoroutinefunction(run)
+    assert run.__name__ == "run"
+    assert run.__doc__ is not None
+    assert run.__doc__.startswith("Run the workflow")
