@@ -185,7 +185,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return close[0] if close else None
 
 
-UNTYPED = frozenset({"function", "invoke", "arg_key", "tool_xml", "tool_tag"})
+UNTYPED = frozenset({"function", "invoke", "minimax", "arg_key", "tool_xml", "tool_tag"})
 """Families whose values are text, whatever they stand for."""
 
 _MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})

@@ -65,12 +65,47 @@ def test_the_corpus_is_a_third_damage_and_a_third_negatives() -> None:
         ('{"name": "get_weather", "arguments": {"city": "C:\\Paris"}}', ("backslash",), 0),
         ('{"name": "get_weather", "arguments": {"city": "C:\\new\\Paris"}}', ("mixed_backslash",), 2),
         ('{"name": "get_weather", "arguments": {"city": "the "City""}}', ("inner_quotes",), 3),
+        ('{"name": "set_timer", "arguments": {"seconds": 090}}', ("loose_number",), 0),
+        ('{"name" "get_weather", "arguments" {"city": "Paris"}}', ("missing_colon",), 0),
+        ('<tool_call>"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>', ("missing_opener",), 0),
+        ('{"name": "get_weather", "arguments": "city": "Paris"}}', ("missing_opener",), 0),
+        (
+            "\uff5b\u201cname\u201d\uff1a\u201cget_weather\u201d\uff0c\u201carguments\u201d\uff1a{}}\uff5d",
+            ("full_width", "smart_quotes"),
+            0,
+        ),
+        ("<get_weather><city>A &amp; B</city></get_weather>", ("entities",), 0),
     ],
 )
 def test_each_mend_is_named_and_priced(text: str, repairs: tuple[str, ...], cost: int) -> None:
     (call,) = rescue(text, NAMES).calls
     assert call.repairs == repairs
     assert call.cost == cost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "now"}',
+        '```json\n{"name": "now"}\n```',
+        '{"tool": "now"}',
+        '{"name": "now", "arguments": []}',
+        '<tool_call>{"name": "now", "arguments": []}</tool_call>',
+        "```tool_code\nnow()\n```",
+        "<now/>",
+    ],
+)
+def test_a_tool_without_parameters_needs_no_arguments(text: str) -> None:
+    (call,) = rescue(text, {"now": (), "get_weather": ("city",)}).calls
+    assert (call.name, call.arguments) == ("now", "{}")
+    assert (
+        not rescue(text.replace("now", "get_weather"), {"now": (), "get_weather": ("city",)}).calls or "[" not in text
+    )
+
+
+def test_an_attribute_needs_no_quotes() -> None:
+    (call,) = rescue("<get_weather city=Paris />", NAMES).calls
+    assert call.arguments == '{"city":"Paris"}'
 
 
 def test_valid_arguments_come_out_as_they_were_written() -> None:

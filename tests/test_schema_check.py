@@ -42,6 +42,29 @@ order = checker(json.dumps(ORDER).encode())
 
 
 @pytest.mark.parametrize(
+    ("schema", "given", "expected"),
+    [
+        ({"enum": ["true", "false"]}, "true", "true"),
+        ({"type": "string", "enum": ["True", "False"]}, "true", "True"),
+        ({"type": "string", "enum": ["1", "2"]}, "2", "2"),
+        ({"enum": ["1", 1]}, "1", 1),
+        ({"type": "array", "items": {"type": "integer"}}, '"<item>1</item> <item>2</item>"', [1, 2]),
+    ],
+)
+def test_what_has_one_meaning_in_the_schema_is_that(schema: dict[str, object], given: str, expected: object) -> None:
+    check = checker(json.dumps({"type": "object", "properties": {"x": schema}}).encode())
+    fits = check(f'{{"x": {given}}}')
+    assert isinstance(fits, Fits)
+    assert json.loads(fits.arguments) == {"x": expected}
+
+
+@pytest.mark.parametrize("given", ["2.0", "3", '["1"]'])
+def test_a_value_that_no_option_spells_is_refused(given: str) -> None:
+    check = checker(b'{"type": "object", "properties": {"x": {"type": "string", "enum": ["1", "2"]}}}')
+    assert isinstance(check(f'{{"x": {given}}}'), Misfit)
+
+
+@pytest.mark.parametrize(
     ("given", "expected", "repairs"),
     [
         ('{"qty": 5,"note":"x"}', '{"qty":5,"note":"x"}', ()),

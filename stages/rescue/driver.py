@@ -12,7 +12,7 @@ from stages.rescue.openers import Openers, openers
 from stages.rescue.reasoning import without_reasoning
 
 _STRAY = re.compile(
-    r"</?(?:tool_calls?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
+    r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
     r"(?:minimax|seed|longcat|antml|steptml)[:_]\w+)>|"
     r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|end_of_text|endoftext|call|return|start|message|python_tag|sep|"
     r"DSML[|\uff5c] ?[\w ]*|/?(?:tool|tools|action|plugin|START|END|Function)\w*|tool[\u2581_]\w+)[|\uff5c]?>|"

@@ -18,6 +18,11 @@ _ALL_OF_IT = re.compile(r'[^<`]{0,4000}[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\Z
 _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
+FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
+"""What a call may begin with whose opening brace is missing."""
+_FIRST_KEY = re.compile(FIRST_KEY)
+
+
 class Json(Struct, frozen=True, kw_only=True):
     """A JSON value found in a text: valid JSON, and where it ended. See FoundCall for repairs and cost."""
 
@@ -47,6 +52,8 @@ def _strict_end(text: str, start: int) -> int:
 
 def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
     """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is mended."""
+    if _FIRST_KEY.match(text, start):
+        return _mended(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and is_json(text[start:end]):
         return Json(text=text[start:end], end=end)
@@ -56,12 +63,17 @@ def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
         return _unescaped(text, start)
     if _BACKSLASHED.match(text, start):
         return _unquoted(text, start)
-    match mend(text, start):
+    found = _mended(text, start)
+    # So far it was sound JSON: nothing begins inside of it.
+    return Torn(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, Torn) else found
+
+
+def _mended(text: str, start: int, *, opened: bool = False) -> Json | Torn:
+    match mend(text, start, opened=opened):
         case Mended(json=mended, end=end, repairs=repairs, cost=cost):
             return Json(text=mended, end=end, repairs=repairs, cost=cost)
-        case Torn(end=broken, cut=cut):
-            # So far it was sound JSON: nothing begins inside of it.
-            return Torn(end=max(broken, abs(end)), cut=cut)
+        case torn:
+            return torn
 
 
 def is_json(text: str) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 _WORD = re.compile(r"[+-]?[\w.][\w.+-]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?", re.ASCII)
-_LOOSE_NUMBER = re.compile(r"([+-]?)(0|[1-9]\d*|(?=\.\d))(?:\.(\d*))?", re.ASCII)
+_LOOSE_NUMBER = re.compile(r"([+-]?)(?:0(?=\d))*+(0|[1-9]\d*+|(?=\.\d))(?:\.(\d*+))?", re.ASCII)
 _WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 
 

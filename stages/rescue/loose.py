@@ -14,12 +14,16 @@ MOST = 3000
 
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+")
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+:)")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a])")
+_KEY_AHEAD = re.compile(r"\"[\w$.-]{1,60}+\"\s*+[:\uff1a]\s*+[\"{\[\w-]")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
 """What a model writes after a value that it took for finished: a fence's end, a closing tag."""
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 """What comes after a value that its model may have taken for finished: a line of words, another value, nothing."""
+
+_FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c", "{}[]:,")
+"""Punctuation as Chinese and Japanese keyboards have it; between values it has one meaning only."""
 
 _CLOSER = {"{": "}", "{{": "}", "[": "]"}
 
@@ -43,8 +47,11 @@ class Reader:
         self.open: list[str] = []
         self.values = 0
 
-    def run(self) -> None:
-        self.value()
+    def run(self, *, opened: bool) -> None:
+        if opened:
+            self.opened()
+        else:
+            self.value()
         while self.open:
             if self.open[-1] == "[":
                 self.array_step()
@@ -58,7 +65,11 @@ class Reader:
         if skipped and not skipped.isspace():
             self.repairs.append("comments")
         self.position = end
-        return self.text[end : end + 1]
+        following = self.text[end : end + 1]
+        if following.isascii() or (meant := following.translate(_FULL_WIDTH)) == following:
+            return following
+        self.repairs.append("full_width")
+        return meant
 
     def broken(self) -> BrokenError:
         return BrokenError(self.position, cut=self.position >= len(self.text))
@@ -70,10 +81,21 @@ class Reader:
         first = self.blank()
         if first in ("{", "["):
             self.push(first)
+        elif self.out and self.out[-1] == ":" and _KEY_AHEAD.match(self.text, self.position):
+            self.opened()
         elif OPENING.match(self.text, self.position):
             self.string(key=False)
         else:
             self.word()
+
+    def opened(self) -> None:
+        """An object whose opening brace is missing: its first key stands here."""
+        if len(self.open) >= DEEPEST:
+            raise self.broken()
+        self.repairs.append("missing_opener")
+        self.out.append("{")
+        self.open.append("{")
+        self.member()
 
     def push(self, opener: str) -> None:
         if len(self.open) >= DEEPEST:
@@ -183,9 +205,13 @@ class Reader:
             self.string(key=True)
         else:
             self.bare_key()
-        if self.blank() != ":":
+        following = self.blank()
+        if following == ":":
+            self.position += 1
+        elif following in ("{", "[") or OPENING.match(self.text, self.position):
+            self.repairs.append("missing_colon")
+        else:
             raise self.broken()
-        self.position += 1
         self.out.append(":")
         self.value()
 

@@ -33,11 +33,14 @@ class Torn(Struct, frozen=True):
     cut: bool
 
 
-def mend(text: str, start: int) -> Mended | Torn:
-    """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length."""
+def mend(text: str, start: int, *, opened: bool = False) -> Mended | Torn:
+    """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
+
+    `opened`: an object whose opening brace is missing, so that its first key stands there.
+    """
     reader = Reader(text, start)
     try:
-        reader.run()
+        reader.run(opened=opened)
     except BrokenError as broken:
         return Torn(end=broken.position, cut=broken.cut)
     repairs = tuple(dict.fromkeys(reader.repairs))

@@ -41,6 +41,10 @@ class Names(Struct, frozen=True):
         found = self.find(written)
         return self.known[found[0]] if len(found) == 1 and isinstance(self.known, Mapping) else ()
 
+    def takes_nothing(self, written: str) -> bool:
+        """Whether `written` stands for a tool that is known to have no parameters."""
+        return isinstance(self.known, Mapping) and self.knows(written) and not self.parameters(written)
+
     def begins(self, written: str) -> bool:
         """Whether `written` may be a known name that was cut off."""
         return any(name.startswith(written) for name in self.known)

@@ -11,6 +11,8 @@ from stages.rescue.mend import Mended, Torn, mend
 from stages.rescue.names import Names
 
 _HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)\s*+\(\s*+")
+_ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
+_PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+=(?!=)\s*+")
 _COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)))")
 _OBJECT_END = re.compile(r"\s*+,?\s*+\)")
@@ -29,12 +31,17 @@ class PythonCalls(Struct, frozen=True):
     damage: str | None = None
 
 
-def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
-    """`[f(x=1), g()]`, or the same without brackets, calls after one another; None: something else."""
+def call_list(text: str, start: int, names: Names, *, script: bool = False) -> PythonCalls | None:
+    """`[f(x=1), g()]`, or the same without brackets, calls after one another; None: something else.
+
+    `script`: a call may be assigned to a name, and a name be printed. Elsewhere that is code which is only shown.
+    """
     opening = _LIST_OPEN.match(text, start)
     claims: list[Claim] = []
     position = opening.end() if opening else start
     while True:
+        if script and (assigned := _ASSIGNED.match(text, position)):
+            position = assigned.end()
         one = _call(text, position, names)
         if one is None:
             break
@@ -48,7 +55,8 @@ def call_list(text: str, start: int, names: Names) -> PythonCalls | None:
     if not claims:
         return None
     if not opening:
-        return PythonCalls(tuple(claims), end)
+        printed = _PRINTED.match(text, end) if script else None
+        return PythonCalls(tuple(claims), printed.end() if printed else end)
     closing = _LIST_CLOSE.match(text, end)
     if closing:
         return PythonCalls(tuple(claims), closing.end())

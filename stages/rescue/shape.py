@@ -9,10 +9,12 @@ from msgspec import Raw, Struct
 from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
 from stages.rescue.jsontext import Json, elements, json_at, members, source, string
-from stages.rescue.names import Names
+from stages.rescue.names import Names, plain
 
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
+_PARALLEL = "multi_tool_use.parallel"
+"""OpenAI's models write several calls as arguments of a tool of this name, whether they were given it or not."""
 _ONE_KEYS = (
     "tool_call",
     "function_call",
@@ -82,6 +84,9 @@ def _object(text: str, names: Names, *, marked: bool) -> Shape:
         return Shape(claims=(claim,))
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
+    if plain(string(value.get("name")) or string(value.get("recipient_name")) or "") == _PARALLEL:
+        given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
+        value = members(string(given) or source(given)) or {}
     for key in _MANY_KEYS:
         if key in value and (many := elements(source(value[key]))):
             return _several(many, names, marked=marked)
@@ -133,10 +138,10 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
     if len(full) > 1:
         return Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
-    if full:
+    if full and not (full == ["[]"] and names.takes_nothing(name)):
         return _arguments(name, full[0])
-    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, "type", "id")}
-    fits = bool(flat) and flat.keys() <= set(names.parameters(name))
+    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
+    fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
         return Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA

@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct
 
-OPENING = re.compile(r'<\|"\|>|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018]|`(?!``)')
+OPENING = re.compile(r'<\|"\|>|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
 """What a string may begin with: JSON's quote, Python's, typographic ones, the quote tokens of the Gemmas."""
 
 _CLEAN = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
@@ -15,13 +15,15 @@ _CLOSING = {
     "\u201c": re.compile(r'[\u201d\u201c"]|\\', re.DOTALL),
     "\u201d": re.compile(r'[\u201d"]|\\', re.DOTALL),
     "\u2018": re.compile(r"[\u2019\u2018']|\\", re.DOTALL),
+    "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:[}\]]|\)(?!\s{0,8}[\"'])|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
+    r"\s*+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
-_AFTER_KEY = re.compile(r"\s*+:")
+_AFTER_KEY = re.compile(r"\s*+[:\uff1a{\[]|\s++[\"\u201c]")
+"""A colon, or what shows that it is missing: a value."""
 
 _JOINED = re.compile(r"\s*+\+\s*+[\"'\w]")
 """A plus sign after the string: an expression, not a value."""

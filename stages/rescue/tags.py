@@ -2,8 +2,8 @@
 
 import re
 
-_THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning))"
-_CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call))"
+_THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
+_CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
 _OPEN = (
     rf"<{_THINK}>|\[(?i:THINK)\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
     r"<\|open\|>think<\|sep\|>|<unused94>thought"

@@ -1,10 +1,12 @@
 """Coercions that lose and invent nothing, led by the schema (D8).
 
 A string becomes the JSON value that it spells, a number only where it prints the same; a number becomes the text
-of a decimal; a whole float becomes an integer where only integers are asked for; one string becomes a list of one;
-the null of an optional argument that cannot be null is left out; `null` as text is null where null may be. Nothing
-else.
+of a decimal; a boolean or a number becomes the option of an enum of strings that spells it; a whole float becomes an
+integer where only integers are asked for; one string becomes a list of one, XML's `<item>`s a list of them; the null
+of an optional argument that cannot be null is left out; `null` as text is null where null may be. Nothing else.
 """
+
+import re
 
 import msgspec
 
@@ -73,6 +75,9 @@ def _noted(repair: str, at: Place) -> str:
 
 
 LIST_OF_ONE = "string to array of one"
+_XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
+_XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
+"""An array as models write it whose calls are XML."""
 
 
 def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
@@ -81,7 +86,10 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
         if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
             return msgspec.json.encode(value).decode(), "number to decimal"
         whole = _whole(value, part)
-        return whole, "number to integer" if whole is not value else ""
+        if whole is not value:
+            return whole, "number to integer"
+        option = _option(value, part)
+        return (value, "") if option is None else (option, f"{_kind(value)} to option")
     if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
         # Where a parameter may be null and its text says so, no model means those letters.
         return None, "string to null"
@@ -92,9 +100,21 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
         whole = _whole(spelt, part)
         return whole, f"{_source(spelt)} to {_kind(whole)}"
     # Text that begins like JSON was meant as JSON: as the only item of a list it would be garbage.
+    if "array" in _types(part) and (items := _XML_ITEMS.fullmatch(value)):
+        return list(_XML_ITEM.findall(items[0])), "items to array"
     if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
         return [value], LIST_OF_ONE
     return value, ""
+
+
+def _option(value: Json, part: dict[str, Json]) -> str | None:
+    """The string that the part lists and that spells this boolean or number, where it lists no such value itself."""
+    options = part.get("enum", [part.get("const")])
+    if not isinstance(value, bool | int | float) or not isinstance(options, list) or _asked_for(value, part):
+        return None
+    spelt = msgspec.json.encode(value).decode()
+    found = [one for one in options if isinstance(one, str) and one.casefold() == spelt]
+    return found[0] if len(found) == 1 else None
 
 
 def _types(part: dict[str, Json]) -> frozenset[str]:

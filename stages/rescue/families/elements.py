@@ -1,5 +1,6 @@
 """The arguments of a call in plain XML: JSON, one element each, or the value of the only parameter."""
 
+import html
 import re
 
 from msgspec import Struct
@@ -13,6 +14,9 @@ ELEMENT = re.compile(
     r"\s*+<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:\s+(?:name|key)=[\"'](?P<key>[^\"'>]{1,100})[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?>"
 )
 _BLANK = re.compile(r"\s*+")
+_CDATA = re.compile(r"\s*+<!\[CDATA\[")
+_ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
+"""A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _UNCLOSED = "its markup is not closed."
 
 
@@ -33,16 +37,53 @@ def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] 
             return Broken(CUT if found.cut else UNREADABLE, len(text) if found.cut else found.end)
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
         return _closed(text, found.end, closing, claim)
-    given: dict[str, str] = {}
+    given: dict[str, list[str]] = {}
+    repairs: dict[str, None] = {}
     while (element := ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
         closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
-        end = text.find(closing_tag, element.end())
-        if end < 0 or key in given:
-            return Broken(CUT, len(text)) if end < 0 else Broken(f"it gives {key} twice.", end)
-        given[key] = quoted(_unwrapped(text[element.end() : end]))
+        end = text.find(closing_tag, past_cdata(text, element.end()))
+        if end < 0:
+            return Broken(CUT, len(text))
+        given.setdefault(key, []).append(as_json(text[element.end() : end], repairs))
         position = end + len(closing_tag)
-    arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
-    return _closed(text, position, closing, Claim(name=name, arguments=arguments))
+    return _closed(text, position, closing, Claim(name=name, arguments=joined(given), repairs=tuple(repairs)))
+
+
+def joined(given: dict[str, list[str]]) -> str:
+    """The object of these values, each as JSON.
+
+    A name that was given more than once is an array: whether the tool takes one is its schema's business.
+    """
+    values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
+    return "{" + ",".join(f"{quoted(key)}:{value}" for key, value in values) + "}"
+
+
+def past_cdata(text: str, begin: int) -> int:
+    """From where on a closing tag closes: after the CDATA that a value begins with, in which tags are text."""
+    while opening := _CDATA.match(text, begin):
+        end = text.find("]]>", opening.end())
+        if end < 0:
+            return len(text)
+        begin = end + len("]]>")
+    return begin
+
+
+def as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
+    """What stands between two tags, as a JSON string; CDATA and entities are what they stand for.
+
+    A newline after the opening tag and one before the closing tag belong to the markup, unless `strip` is off.
+    Entities are taken for such where every special sign is one; that is noted among the `repairs`.
+    """
+    bare = value.strip()
+    if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
+        # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
+        return quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
+    if strip and value.startswith("\n"):
+        value = value[1:].removesuffix("\n")
+    if not _ESCAPED.fullmatch(value):
+        return quoted(value)
+    repairs["entities"] = None
+    return quoted(html.unescape(value))
 
 
 def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | Broken:
@@ -72,10 +113,6 @@ def past_blank(text: str, position: int) -> int:
     """The next position that is not blank."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position
-
-
-def _unwrapped(value: str) -> str:
-    return value[1:].removesuffix("\n") if value.startswith("\n") else value
 
 
 def plain_body(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | None:

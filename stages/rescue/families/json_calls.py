@@ -4,7 +4,7 @@ import re
 
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, json_at
+from stages.rescue.jsontext import FIRST_KEY, Json, json_at
 from stages.rescue.mend import Torn
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
@@ -28,6 +28,7 @@ _MAY_HOLD_CALLS = frozenset(
 )
 _CODE = frozenset({"python", "py", "javascript", "js"})
 """Some write their calls as a Python dict or as a JavaScript object."""
+_JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
 _MARKUP = re.compile(
     r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
     r"assistant|functools|functions?\.|print\(|json\b"
@@ -43,7 +44,7 @@ _MEANT = re.compile(
     r"[\"'\u201c]?([\w.:-]{1,80})"
 )
 _PROMISING = re.compile(
-    r"[\[{\s]{1,50}(?:&|//|/\*|#|\\?[\"'\u201c\u201d\u2018]?(?:name|tool|function|action|arg|param|input|id|type|thought|reason|"
+    r"[\[{\s\uff5b]{1,50}(?:&|//|/\*|#|\\?[\"'\u201c\u201d\u2018\uff02]?(?:name|tool|function|action|arg|param|input|id|type|thought|reason|"
     r"recipient|role|call|index|content|step|plan|rationale|explanation|kwargs|Name|Tool|Function|Action))"
 )
 """Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
@@ -71,7 +72,7 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if text[opening.end()] not in "[{" or language not in _MAY_HOLD_CALLS | _CODE:
+    if not _JSON_BEGINS.match(text, opening.end()) or language not in _MAY_HOLD_CALLS | _CODE:
         if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
@@ -137,4 +138,5 @@ def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
 _OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018](?![{\[])|}|\\\"|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
-BARE = Family(name="bare", first="{[", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})", read=_bare)
+_FULL_WIDTH = r"\uff5b(?=\s{0,40}[\"\u201c\u201d\uff02])"
+BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

@@ -20,13 +20,13 @@ _SIBLING = re.compile(
 _ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
 _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
 _ATTRIBUTE_HEAD = re.compile(
-    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?name=[\"'](?P<name>[^\"'>]{1,200})[\"'][^>]{0,80}>\s*+"
+    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
 )
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
 _OWN_ATTRIBUTES = re.compile(
-    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'))+)\s*+/>"
+    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+/>"
 )
-_PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)')")
+_PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=/]+))")
 
 
 def _tool_xml(text: str, start: int, names: Names) -> Read | None:
@@ -53,9 +53,10 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
     head = _ATTRIBUTE_HEAD.match(text, start)
     if head is None:
         return None
-    body = body_at(text, head.end(), head["outer"], head["name"])
+    name = head["name"] or head["bare"]
+    body = body_at(text, head.end(), head["outer"], name)
     if isinstance(body, Broken):
-        return Read(start=start, end=body.end, damage=body.why if names.knows(head["name"]) else None, keep="")
+        return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 
@@ -81,7 +82,7 @@ def _own_attributes(text: str, start: int, names: Names) -> Read | None:
     tag = _OWN_ATTRIBUTES.match(text, start)
     if tag is None or tag[1] not in names.known:
         return None
-    given = {pair[1]: quoted(html.unescape(pair[2] or pair[3] or "")) for pair in _PAIR.finditer(tag[2])}
+    given = {pair[1]: quoted(html.unescape(pair[2] or pair[3] or pair[4] or "")) for pair in _PAIR.finditer(tag[2])}
     arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
     return Read(start=start, end=tag.end(), claims=(Claim(name=tag[1], arguments=arguments),), keep="")
 

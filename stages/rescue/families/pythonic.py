@@ -6,9 +6,11 @@ from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 
-_NAME_BEFORE = re.compile(r"[\s`]*(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
+_TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
+"""Gemma's fence, without the fence."""
+_NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
 _REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
-_FENCE = re.compile(r"(?:```|~~~)[ \t]*+(?:tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
@@ -38,9 +40,13 @@ def _stands_alone_after(text: str, end: int) -> bool:
 
 def _whole(text: str, start: int, names: Names) -> Read | None:
     """A reply that is calls from beginning to end, without brackets around them."""
-    if start > 160 or not _NAME_BEFORE.fullmatch(text, 0, start):
+    if start > 160:
         return None
-    calls = call_list(text, 0, names)
+    script = _TOOL_CODE.match(text)
+    begin = script.end() if script else 0
+    if not _NAME_BEFORE.fullmatch(text, begin, start):
+        return None
+    calls = call_list(text, begin, names, script=script is not None)
     if calls is None or not _any_known(calls, names):
         return None
     if not calls.damage and not _REST_OF_REPLY.match(text, calls.end):
@@ -51,7 +57,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
 def python_fence(text: str, start: int, names: Names) -> Read | None:
     """A fence that is calls from end to end."""
     fence = _FENCE.match(text, start)
-    calls = call_list(text, fence.end(), names) if fence else None
+    calls = call_list(text, fence.end(), names, script=fence[1] == "tool_code") if fence else None
     closing = _FENCE_END.match(text, calls.end) if calls else None
     if calls is None:
         return None

@@ -8,7 +8,7 @@ import re
 
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, json_at
+from stages.rescue.jsontext import FIRST_KEY, Json, json_at
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
@@ -51,7 +51,7 @@ _CLOSER = re.compile(
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
-_AT_ONCE = re.compile(r"\{|\[(?!/?[A-Z_]{3,20}\])")
+_AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*+[:=]\s*+)?[\"'*`]*+([A-Za-z_][\w.:/-]{0,120}+)"
     r"(?:[\s\"'*`,:(]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+(?=\{)"

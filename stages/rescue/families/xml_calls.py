@@ -12,11 +12,13 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.rescue.families.elements import as_json, joined, past_cdata
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import Json, is_json, json_at, quoted
 from stages.rescue.names import Names
 
 _NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"
+_WRAPPER_CLOSED = rf"</{_NS}(?:function|tool)_calls?>"
 _FUNCTION = re.compile(r"<function=\s*+[\"']?([^>\n\"']{1,200}+)[\"']?\s*+/?>")
 _FUNCTION_KEY = re.compile(r"\s*+<parameter=\s*+[\"']?([^>\n\"']{1,200}+)[\"']?\s*+>")
 _FUNCTION_VALUE = re.compile(
@@ -27,28 +29,30 @@ _TO_BRACE = re.compile(r"\s*+(?=\{)")
 _FUNCTION_END_OF_JSON = re.compile(r"\s*+</function>")
 _FUNCTION_END = re.compile(r"\s*(?:</parameter>\s*)?</function>|(?=\s*</(?:seed:)?tool_call>)")
 _INVOKE = re.compile(rf"<{_NS}invoke\s++name=[\"']?([^\"'>\n]{{1,200}}+)[\"']?\s*+(/?)>")
-_INVOKE_KEY = re.compile(rf"\s*+<{_NS}parameter\s++name=[\"']([^\"'>\n]{{1,200}}+)[\"']([^>\n]{{0,80}})>")
+_INVOKE_KEY = re.compile(
+    rf"\s*+<{_NS}parameter\s++(?:name=[\"']([^\"'>\n]{{1,200}}+)[\"']|name=([^\s\"'>]{{1,200}}+))(?P<typed>[^>\n]{{0,80}})>"
+)
 _INVOKE_VALUE = re.compile(
-    rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|(?:</[\w:|\uff5c ]*+)?\Z))|"
+    rf"</{_NS}parameter>(?=\s*(?:<{_NS}parameter\s|</{_NS}invoke>|"
+    rf"{_WRAPPER_CLOSED}|<{_NS}invoke\s|(?:</[\w:|\uff5c ]*+)?\Z))|"
     rf"(?=\n</{_NS}invoke>)|(?=\n<{_NS}parameter\s+name=)|(?=</{_NS}invoke>\s*(?:\Z|</|<{_NS}invoke\s))"
 )
-_INVOKE_END = re.compile(rf"\s*</{_NS}invoke>")
+_INVOKE_END = re.compile(rf"\s*</{_NS}invoke>|(?=\s*(?:{_WRAPPER_CLOSED}|<{_NS}invoke\s))")
+_VARIANT = r"(?::[\w-]{1,20}+)?"
+"""What Hunyuan 3 appends to the name of each tag: `<arg_key:opensource>`."""
+_CALL_TAG, _KEY_TAG, _VALUE_TAG = (rf"(?:longcat_)?{tag}{_VARIANT}>" for tag in ("tool_call", "arg_key", "arg_value"))
 _PAIR_HEAD = re.compile(
-    r"<(?:longcat_)?tool_call>\s*([\w.:/-]{1,200})\s*(?=<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>)"
+    rf"<{_CALL_TAG}\s*([\w.:/-]{{1,200}})\s*(?P<sep><tool_sep{_VARIANT}>)?\s*(?=<{_KEY_TAG}|</{_CALL_TAG}|\{{)"
 )
-_PAIR_KEY = re.compile(
-    r"\s*<(?:longcat_)?arg_key>([^<]{1,200})(?:</(?:longcat_)?arg_key>\s*){1,2}<(?:longcat_)?arg_value>"
-)
+_PAIR_KEY = re.compile(rf"\s*<{_KEY_TAG}([^<]{{1,200}})(?:</{_KEY_TAG}\s*){{1,2}}<{_VALUE_TAG}")
 _PAIR_VALUE = re.compile(
-    r"</(?:longcat_)?arg_value>(?=\s*(?:<(?:longcat_)?arg_key>|</(?:longcat_)?tool_call>|(?:</\w*+)?\Z))|"
-    r"(?=</(?:longcat_)?tool_call>\s*(?:\Z|<(?:longcat_)?tool_call>))|(?=\s?<(?:longcat_)?arg_key>[\w.-]{1,100}</(?:longcat_)?arg_key>\s*<(?:longcat_)?arg_value>)"
+    rf"</{_VALUE_TAG}(?=\s*(?:<{_KEY_TAG}|</{_CALL_TAG}|(?:</\w*+)?\Z))|"
+    rf"(?=</{_CALL_TAG}\s*(?:\Z|<{_CALL_TAG}))|(?=\s?<{_KEY_TAG}[\w.-]{{1,100}}</{_KEY_TAG}\s*<{_VALUE_TAG})"
 )
-_PAIR_END = re.compile(r"\s*</(?:longcat_)?tool_call>")
+_PAIR_END = re.compile(rf"\s*+(?:</{_CALL_TAG}|<end_of_tool_call{_VARIANT}>)")
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(r"\s*(?:</[\w:|\uff5c ]*+)?\Z")
 """The reply ends after a value's own closing tag: only closers are missing."""
-_ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
-"""A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _WRAPPER_BEFORE = re.compile(r"<(?:seed:)?tool_call>\s*\Z")
 _WRAPPER_AFTER = re.compile(r"\s*</(?:seed:)?tool_call>")
 
@@ -107,9 +111,11 @@ def _invoke(text: str, start: int, names: Names) -> Read | None:
 
 def _pairs(text: str, start: int, names: Names) -> Read | None:
     head = _PAIR_HEAD.match(text, start)
-    if head is None or (not names.knows(head[1]) and "arg_key" not in text[head.end() : head.end() + 30]):
+    if head is None or not (names.knows(head[1]) or head["sep"] or "arg_key" in text[head.end() : head.end() + 30]):
         return None
     called = _Called(name=head[1], begin=start, body=head.end())
+    if text.startswith("{", head.end()):
+        return _json_body(text, called, _PAIR_END, names) if head["sep"] else None
     return _parameters(text, called, (_PAIR_KEY, _PAIR_VALUE, _PAIR_END), names)
 
 
@@ -118,18 +124,18 @@ def _parameters(
 ) -> Read:
     """Parameters up to the end tag. Without that tag it is not known whether more were to come: damage."""
     key_tag, value_end, end_tag = grammar
-    given: dict[str, str] = {}
+    given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     position = called.body
     while key := key_tag.match(text, position):
-        ended = value_end.search(text, key.end())
-        name = html.unescape(key[1]).strip()
-        if ended is None or name in given:
-            return _damaged(called, len(text) if ended is None else ended.end(), names)
+        ended = value_end.search(text, past_cdata(text, key.end()))
+        if ended is None:
+            return _damaged(called, len(text), names)
         if not ended[0]:
             repairs["missing_closer"] = None
-        typed = key[2] if key.re is _INVOKE_KEY else ""
-        given[name] = _value(text[key.end() : ended.start()], typed, repairs, strip=key.re is not _PAIR_KEY)
+        typed = key["typed"] if key.re is _INVOKE_KEY else ""
+        value = _value(text[key.end() : ended.start()], typed, repairs, strip=key.re is not _PAIR_KEY)
+        given.setdefault(html.unescape(next(filter(None, key.groups()))).strip(), []).append(value)
         position = ended.end()
     end = end_tag.match(text, position)
     if end is None and given and text[position - 1] == ">" and (end := _ALL_CLOSED.match(text, position)):
@@ -137,26 +143,15 @@ def _parameters(
     if end is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(called, cut.end() if cut else position, names)
-    arguments = "{" + ",".join(f"{quoted(name)}:{json}" for name, json in given.items()) + "}"
-    claim = Claim(name=called.name, arguments=arguments, repairs=tuple(repairs), cost=len(repairs))
+    claim = Claim(name=called.name, arguments=joined(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end.end(), claims=(claim,), keep="")
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
-    """One value as JSON. Where the format types it (`string="false"`), JSON as it is; else a string.
-
-    The newline after the opening tag and the one before the closing tag belong to the markup. XML's entities are
-    what they stand for, where every special sign is one; that is noted among the `repairs`.
-    """
+    """One value as JSON. Where the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
         return value.strip() if "false" in typed and is_json(value.strip()) else quoted(value)
-    if strip and value.startswith("\n"):
-        value = value[1:]
-        value = value.removesuffix("\n")
-    if not _ESCAPED.fullmatch(value):
-        return quoted(value)
-    repairs["entities"] = None
-    return quoted(html.unescape(value))
+    return as_json(value, repairs, strip=strip)
 
 
 def _damaged(called: _Called, end: int, names: Names) -> Read:
@@ -175,6 +170,6 @@ INVOKE = Family(
 ARG_KEY = Family(
     name="arg_key",
     first="<",
-    opener="<tool_call>(?=\\s{0,8}[\\w.:/-]{1,200}\\s{0,8}<)|<longcat_tool_call>",
+    opener=r"<tool_call(?::[\w-]{1,20})?>(?=\s{0,8}[\w.:/-]{1,200}\s{0,8}<)|<longcat_tool_call>",
     read=_pairs,
 )
