@@ -150,5 +150,5 @@ def test_a_program_that_is_no_python_is_not_started_again(
     program: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    assert examined(f"{PLAIN}{program}") == Template()
+    assert examined(f"{PLAIN}<{program}>") == Template()
     assert f"it takes a Python interpreter, and this program is {program!r}" in caplog.text
