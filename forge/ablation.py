@@ -21,6 +21,7 @@ from forge.replay import Step, as_recorded, states
 from forge.turn import turn_of
 from forge.workflow import Workflow
 from stages.compaction import NoCompact
+from stages.decoding import decode
 from stages.pipeline import Stage
 from stages.rules import RepairLimits
 from stages.schema import Check, Fits, Misfit, Problem
@@ -139,6 +140,9 @@ def _exact(check: Check) -> Check:
     return judge
 
 
+_members = msgspec.json.Decoder(dict[str, object])
+
+
 def _unchecked(check: Check) -> Check:
     """The check that lets every JSON object pass."""
 
@@ -147,8 +151,8 @@ def _unchecked(check: Check) -> Check:
         if isinstance(judged, Fits):
             return judged
         try:
-            given = msgspec.json.decode(text, type=dict[str, object])
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            given = decode(_members, text)
+        except msgspec.DecodeError:
             return judged
         return Fits(arguments=msgspec.json.encode(given).decode())
 

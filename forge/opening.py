@@ -7,8 +7,9 @@ from uuid import uuid4
 from forge.errors import DefinitionError
 from forge.template import fill, placeholders
 from stages.collapse import collapsed
+from stages.decoding import sound
 from stages.deliver import interrupt
-from stages.message import Assistant, History, System, User, sound, turn_of
+from stages.message import Assistant, History, System, User, turn_of
 from stages.state import Budget, Ledger, State
 
 _CALL_ID = re.compile(r"call_(\d{1,12})")

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from stages.calculation import Calculation, Incalculable, calculate, number
+from stages.decoding import decode
 from stages.evidence import Evidence, evidence
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
@@ -107,11 +108,14 @@ def check_of(tool: ToolSpec) -> Check:
     return checked
 
 
+_members = msgspec.json.Decoder(dict[str, Raw])
+
+
 def _with_texts(text: str, names: Collection[str]) -> str:
     """The arguments with texts in the place of those that are numbers; nothing, where there are none."""
     try:
-        values = msgspec.json.decode(text, type=dict[str, Raw])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        values = decode(_members, text)
+    except msgspec.DecodeError:
         return ""
     numbers = {name: bytes(raw) for name in names if (raw := values.get(name)) and bytes(raw)[:1] in b"-0123456789"}
     texts = {name: Raw(msgspec.json.encode(number.decode())) for name, number in numbers.items()}

@@ -13,6 +13,7 @@ from decimal import Decimal
 import msgspec
 from msgspec import Struct
 
+from stages.decoding import decode
 from stages.schema.value import DEEPEST, Json
 
 LONGEST = 100
@@ -77,11 +78,14 @@ def leaves(text: str) -> Iterator[Json]:
     return (value for _, value in fields(text))
 
 
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
 def fields(text: str) -> Iterator[tuple[str, Json]]:
     """The same, each with the name that it stands under: empty for none."""
     try:
-        value: Json = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        value = decode(_any, text)
+    except msgspec.DecodeError:
         value = text
     return within(value)
 

@@ -154,11 +154,6 @@ def size(message: Message) -> int:
     return AROUND_MESSAGE + length(message.text)
 
 
-def sound(text: str) -> str:
-    """The text without halves of surrogate pairs (file names hold them): no JSON can carry those."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
 def turn_of(message: Message) -> int:
     """The model call that the message belongs to; 0 for what was there before the first."""
     return 0 if isinstance(message, System) else message.turn

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from stages import rescue
+from stages.decoding import decode
 from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading import Judged
 from stages.rescue.found import Family
@@ -163,12 +164,13 @@ def _canonical(arguments: str) -> bytes | None:
     Grammars differ in what they know of types, so all that is no object and no list is compared as text.
     """
     try:
-        value: Json = msgspec.json.decode(arguments)
+        value = decode(_any, arguments)
         return _sorted.encode(_plain(value, 0)) if isinstance(value, dict) else None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _sorted = msgspec.json.Encoder(order="sorted")
 
 

@@ -393,14 +393,14 @@ EXPECTED = Reply(calls=(RawCall(id="1", name="look", arguments='{"what":"a"}'),)
     ("response", "expected"),
     [
         ("Hi.", Reply(text="Hi.")),
-        ("\ud800", Reply(text="?")),
+        ("\ud800", Reply(text="\ufffd")),
         (EXPECTED, EXPECTED),
         (OPENAI_MESSAGE, EXPECTED),
         (
             {"choices": [{"message": OPENAI_MESSAGE, "finish_reason": "length"}]},
             Reply(calls=EXPECTED.calls, finish="length"),
         ),
-        ({"choices": [{"message": {"content": "\ud800"}}]}, Reply(text="?")),
+        ({"choices": [{"message": {"content": "\ud800"}}]}, Reply(text="\ufffd")),
         (
             {
                 "type": "message",

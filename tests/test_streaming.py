@@ -440,7 +440,10 @@ def test_a_request_that_asks_for_a_stream_is_the_request_with_that_field(wire: W
     }
 
 
-def test_half_a_letter_in_arguments_is_a_fault_not_a_crash() -> None:
-    body = b'{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"a":"\xff"}}}]}}]}'
-    assert isinstance(OPENAI.decode(body), Fault)
-    assert isinstance(read(OPENAI.stream, b"data: " + body.replace(b"message", b"delta") + b"\n\n"), Fault)
+def test_half_a_letter_in_arguments_is_the_replacement_character() -> None:
+    body = b'{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"a":"\xff"}}}]},'
+    body += b'"finish_reason":"tool_calls"}]}'
+    event = b"data: " + body.replace(b"message", b"delta") + b"\n\n"
+    for reply in (OPENAI.decode(body), read(OPENAI.stream, event + b"data: [DONE]\n\n")):
+        assert isinstance(reply, Reply)
+        assert [call.arguments for call in reply.calls] == ['{"a":"\ufffd"}']

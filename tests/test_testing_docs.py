@@ -12,7 +12,7 @@ def test_the_examples_hold() -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     namespace: dict[str, object] = {"__name__": "docs.testing"}
     for block in blocks:
-        exec(compile(block, "docs/testing.md", "exec"), namespace)  # noqa: S102 - the project's own page
+        exec(compile(block, "<docs/testing.md>", "exec"), namespace)  # noqa: S102 - the project's own page
     assert len(blocks) == 7
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from forge.backends.credentials import keys
 from forge.errors import BackendError
 from forge.interpreters.body import IDENTITY, beginning, packing
+from stages.decoding import decode
 from stages.effect import Fault
 
 KNOCK = 10.0
@@ -55,8 +56,8 @@ class Answer(Struct, frozen=True, kw_only=True):
         if not httpx.codes.is_success(self.status):
             return None
         try:
-            return msgspec.json.decode(self.content, type=form)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return decode(msgspec.json.Decoder(form), self.content)
+        except msgspec.DecodeError:
             return None
 
 

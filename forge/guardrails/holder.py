@@ -15,8 +15,8 @@ from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.results import failed, succeeded
 from forge.outcome import Finished
 from forge.workflow import Workflow
+from stages.decoding import decode, sound
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
-from stages.message import sound
 from stages.rescue import Family
 from stages.rules import RepairLimits
 from stages.state import State
@@ -32,6 +32,9 @@ NO_CALCULATION = (
 )
 
 E = TypeVar("E", Send, Execute, Ask)
+
+
+_checkpoint = msgspec.json.Decoder(Checkpoint)
 
 
 class Limits(TypedDict, total=False):
@@ -182,8 +185,8 @@ class Guardrails:
         ForgeError for what is no saved state of this version.
         """
         try:
-            found = msgspec.json.decode(saved, type=Checkpoint)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            found = decode(_checkpoint, saved)
+        except msgspec.DecodeError as error:
             raise ForgeError(f"this is no state of Guardrails: {error}") from error
         if found.version != VERSION:
             raise ForgeError(f"this state of Guardrails has version {found.version}, and only {VERSION} is known")

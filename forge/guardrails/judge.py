@@ -15,10 +15,11 @@ from forge.turn import judging
 from forge.workflow import Workflow
 from stages import Stage, on, pipeline
 from stages.batch import waiting
+from stages.decoding import sound
 from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
 from stages.halt import Halt
-from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge, sound
+from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.pipeline import stuck
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from forge.errors import BackendError
+from stages.decoding import sound
 from stages.effect import Fault, RawCall, Reply
-from stages.message import sound
 from stages.wire import anthropic, ollama, openai
 
 
@@ -61,8 +61,8 @@ def _unknown(response: object) -> TypeError:
 
 def _read(decode: Callable[[bytes], Reply | Fault], fields: Mapping[str, object]) -> Reply | Fault:
     body = json.dumps(fields, ensure_ascii=False, default=_omitted)
-    # Halves of surrogate pairs, which a client's own JSON reader lets through, have no UTF-8.
-    return decode(body.encode(errors="replace"))
+    # A client's own JSON reader lets halves of surrogate pairs through.
+    return decode(sound(body).encode())
 
 
 def _omitted(value: object) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.errors import JournalError
+from stages.decoding import decode
 
 VERSION = 3
 """Of the format; a reader refuses another."""
@@ -101,10 +102,13 @@ class _Versions(Struct):
     version: int = 0
 
 
+_versions = msgspec.json.Decoder(_Versions)
+
+
 def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
     try:
-        said = msgspec.json.decode(line, type=_Versions)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        said = decode(_versions, line)
+    except msgspec.DecodeError as error:
         raise JournalError(f"{path} is no journal: line 1: {error}") from None
     found = said.journal or said.version
     if not found:

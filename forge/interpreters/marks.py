@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from forge.errors import ForgeError
+from stages.decoding import decode
 from stages.schema.value import Json
 
 MARK = re.compile(r"\[redacted(?: \d{1,9})?\]")
@@ -158,15 +159,17 @@ NEAR = 8
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
 def _json(text: str) -> Json:
     """The object or array that the text is as JSON; None for any other."""
     if text[:1] not in {"{", "["}:
         return None
     try:
-        value: Json = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode(_any, text)
+    except msgspec.DecodeError:
         return None
-    return value
 
 
 def _spellings(secret: str) -> tuple[str, ...]:

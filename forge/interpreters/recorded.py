@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from forge.errors import JournalError
 from forge.interpreters.lines import VERSION, CheckedLines
 from forge.setup import Setup
+from stages.decoding import decode
 from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
 from stages.state import SCHEMA_VERSION, State
 
@@ -189,10 +190,14 @@ def _add(requests: _Requests, effect: Recorded, place: str) -> None:
             raise JournalError(f"{place}: it {error}") from None
 
 
+_HEADER = msgspec.json.Decoder(Header)
+_LINE: msgspec.json.Decoder[Started | Again | Done] = msgspec.json.Decoder(Started | Again | Done)
+
+
 def _header(path: str | PathLike[str], line: bytes) -> Header:
     try:
-        header = msgspec.json.decode(line, type=Header)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        header = decode(_HEADER, line)
+    except msgspec.DecodeError as error:
         raise JournalError(f"{path} is no journal of this version of forge: line 1: {error}") from None
     if header.state.version != SCHEMA_VERSION:
         raise JournalError(f"{path}: its state is of version {header.state.version}, and this reads {SCHEMA_VERSION}")
@@ -201,6 +206,6 @@ def _header(path: str | PathLike[str], line: bytes) -> Header:
 
 def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Again | Done:
     try:
-        return msgspec.json.decode(line, type=Started | Again | Done)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return decode(_LINE, line)
+    except msgspec.DecodeError as error:
         raise JournalError(f"{path}, line {number}: {error}") from None

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.interpreters.marks import Marks
 from stages.batch import digest
+from stages.decoding import decode
 from stages.effect import Approved, Ask, Effect, Execute, Outcome, Replied, Reply, Results, Succeeded
 from stages.reading import Read
 from stages.schema.value import Json
@@ -64,6 +65,9 @@ class Redact(Struct, frozen=True, kw_only=True):
             raise DefinitionError(tuple(wrong))
         for pattern in self.patterns:
             _finder(pattern)
+
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 class Redactor:
@@ -133,8 +137,8 @@ class Redactor:
 
     def _called(self, tool: str, arguments: str) -> None:
         try:
-            given: Json = msgspec.json.decode(arguments)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            given = decode(_any, arguments)
+        except msgspec.DecodeError:
             given = None
         if not isinstance(given, dict):
             if any(rule.partition(".")[0] in {tool, "*"} for rule in self._named) or self._rules.where:

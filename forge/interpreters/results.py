@@ -4,9 +4,12 @@ import msgspec
 from msgspec import Raw
 
 from forge.errors import ToolFailed, ToolResolutionError
+from stages.decoding import nested, sound
 from stages.effect import Failed, HandOff, NeedsInput, Succeeded, Unresolved
-from stages.message import sound
 from stages.tool import RESULT_LIMIT
+
+DEEPEST = 100
+"""Levels of nesting of a result: fewer than are decoded at all, for journals hold it within some of their own."""
 
 
 def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
@@ -55,11 +58,12 @@ def _text(value: Raw) -> str:
 
 
 def _json(value: object) -> Raw:
-    """The value as JSON; what JSON cannot hold becomes a string."""
+    """The value as JSON; what JSON cannot hold, or cannot be read back from it, becomes a string."""
     try:
-        return Raw(msgspec.json.encode(value, enc_hook=_plain))
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError):
         return Raw(msgspec.json.encode(sound(str(value))))
+    return Raw(msgspec.json.encode(sound(str(value))) if nested(encoded, DEEPEST) else encoded)
 
 
 def _plain(value: object) -> object:

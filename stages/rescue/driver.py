@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 
+from stages.decoding import sound
 from stages.rescue.blanks import without_blanks
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import WINDOW, is_joined, is_shown
@@ -40,8 +41,7 @@ def rescuer(families: tuple[Family, ...]) -> Rescue:
 
     def rescue(text: str, names: Collection[str]) -> Rescued:
         # Half a surrogate pair is no text: no JSON can hold it, and no server takes it back.
-        sound = text if text.isascii() else text.encode(errors="replace").decode()
-        visible = without_reasoning(sound)
+        visible = without_reasoning(sound(text))
         tools = Names(names)
         return _gathered(visible, _reads(visible, known, tools), tools)
 

@@ -6,6 +6,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode, nested
 from stages.rescue.mend import Mended, Torn, mend
 
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
@@ -39,14 +40,20 @@ def _strict_end(text: str, start: int) -> int:
     """
     size = _WINDOW
     while True:
+        window = text[start : start + size]
         try:
-            return start + _SCANNER.raw_decode(text[start : start + size])[1]
-        except json.JSONDecodeError as broken:
-            whole = start + size >= len(text)
-            if whole or (broken.pos < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
-                return -(start + broken.pos)
+            broken, end = None, _SCANNER.raw_decode(window)[1]
+        except json.JSONDecodeError as error:
+            broken, end = error, error.pos
         except RecursionError:
-            return -min(len(text), start + size)
+            broken, end = None, len(window)
+        if nested(window[:end]):
+            return -(start + len(window))
+        if broken is None:
+            return start + end
+        whole = start + size >= len(text)
+        if whole or (end < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
+            return -(start + end)
         size *= 8
 
 
@@ -76,11 +83,18 @@ def _mended(text: str, start: int, *, opened: bool = False) -> Json | Torn:
             return torn
 
 
+_any = msgspec.json.Decoder(Raw)
+_members = msgspec.json.Decoder(dict[str, Raw])
+_elements = msgspec.json.Decoder(list[Raw])
+
+
 def is_json(text: str) -> bool:
-    """Whether the text is one valid JSON value."""
+    """Whether the text is one valid JSON value that can be decoded, as it is."""
+    if nested(text):
+        return False
     try:
-        msgspec.json.decode(text, type=Raw)
-    except (msgspec.DecodeError, RecursionError):
+        _any.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
         return False
     return True
 
@@ -88,16 +102,16 @@ def is_json(text: str) -> bool:
 def members(text: str) -> dict[str, Raw] | None:
     """The members of a JSON object, each as JSON; None for any other value."""
     try:
-        return msgspec.json.decode(text, type=dict[str, Raw])
-    except (msgspec.DecodeError, RecursionError):
+        return decode(_members, text)
+    except msgspec.DecodeError:
         return None
 
 
 def elements(text: str) -> list[Raw] | None:
     """The elements of a JSON array, each as JSON; None for any other value."""
     try:
-        return msgspec.json.decode(text, type=list[Raw])
-    except (msgspec.DecodeError, RecursionError):
+        return decode(_elements, text)
+    except msgspec.DecodeError:
         return None
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
+from stages.decoding import decode
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import Family
 from stages.rescue.jsontext import Json, json_at
@@ -107,16 +108,11 @@ def _objects(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
         yield None
         if isinstance(found, Json):
             position = position if found.repairs else start + found.end
-            for value in _members(_decoded(found.text)):
+            for value in _members(decode(_any, found.text)):
                 yield from _in_object(value, sought)
 
 
-def _decoded(text: str) -> Value:
-    try:
-        value: Value = msgspec.json.decode(text)
-    except RecursionError:
-        return None
-    return value
+_any: msgspec.json.Decoder[Value] = msgspec.json.Decoder()
 
 
 def _members(value: Value) -> Iterator[dict[str, Value]]:

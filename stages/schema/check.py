@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode, nested
 from stages.schema.coerce import coerce
 from stages.schema.compiled import Compiled, compiled
 from stages.schema.locate import problems
@@ -97,18 +98,19 @@ def _unpadded(text: str) -> str:
     return f"{whole}.{fraction.rstrip('0') or '0'}"
 
 
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
 def _decoded(text: str) -> Json | Problem:
     if len(text) > LONGEST:
         found = f"{len(text)} characters"
         return Problem(path="", rule="size", expected=f"at most {LONGEST} characters of arguments", found=found)
+    if nested(text):
+        return _deep(text)
     try:
-        value: Json = msgspec.json.decode(text)
+        value = decode(_any, text)
     except msgspec.DecodeError as error:
         return not_json(text, str(error))
-    except UnicodeError:
-        return not_json(text, "a character is half of a surrogate pair")
-    except RecursionError:
-        return _deep(text)
     if not shallow(text) and too_deep(value):
         return _deep(text)
     if pairs_lost(text, value):

@@ -10,6 +10,7 @@ import re
 
 import msgspec
 
+from stages.decoding import decode
 from stages.rescue.jsontext import Json as Found
 from stages.rescue.jsontext import json_at
 from stages.schema.compiled import Compiled, Place, start
@@ -143,13 +144,16 @@ def _whole(value: Json, part: dict[str, Json]) -> Json:
     return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
 
 
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
 def _spelt(text: str) -> Json:
     """The JSON value that the text spells: a scalar only as it is printed, so that 007 stays text."""
     if text in PYTHON:
         return PYTHON[text]
     try:
-        value: Json = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        value = decode(_any, text)
+    except msgspec.DecodeError:
         mended = _mended_text(text)
         return _spelt(mended) if mended else text
     if isinstance(value, list | dict):

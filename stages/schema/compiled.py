@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self, TypeGuard
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode
 from stages.schema.value import DEEPEST, Json, cut, dotted, shown, too_deep
 
 if TYPE_CHECKING:
@@ -140,10 +141,13 @@ def compiled(parameters: bytes | Raw) -> Compiled:
         return _with(schema, FancyRegexOptions(backtrack_limit=BACKTRACKING))
 
 
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
 def _read(parameters: bytes | Raw) -> dict[str, Json]:
     try:
-        schema: Json = msgspec.json.decode(parameters)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        schema = decode(_any, bytes(parameters))
+    except msgspec.DecodeError as error:
         raise SchemaError(f"the schema is no JSON: {error}") from error
     if not isinstance(schema, dict):
         raise SchemaError(f"the schema is {shown(schema)}; write a JSON object")

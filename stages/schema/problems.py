@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from stages.decoding import sound
 from stages.schema.value import Json, cut, dotted, shown
 
 if TYPE_CHECKING:
@@ -106,5 +107,5 @@ def not_json(text: str, reason: str) -> Problem:
     """For arguments that are no JSON; `reason` is the decoder's."""
     expected = f"one JSON object with the arguments, {{}} for none ({reason})"
     # Half a surrogate pair would spoil every later text that quotes it.
-    found = cut(text).encode(errors="replace").decode()
+    found = sound(cut(text))
     return Problem(path="", rule="json", expected=expected, found=found or "nothing")

@@ -13,6 +13,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from stages.decoding import decode
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.tool import ToolSpec
@@ -145,11 +146,14 @@ def _text(text: str) -> tuple[TextBlock, ...]:
     return (TextBlock(text=text),) if text.strip() else ()
 
 
+_thinking = msgspec.json.Decoder(tuple[Raw, ...])
+
+
 def _unsealed(sealed: str) -> tuple[Raw, ...]:
     """Thinking as the API gave it; none where it came over another wire."""
     try:
-        return msgspec.json.decode(sealed, type=tuple[Raw, ...]) if sealed else ()
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode(_thinking, sealed) if sealed else ()
+    except msgspec.DecodeError:
         return ()
 
 
@@ -169,9 +173,13 @@ class _Whole(Struct):
     content: list[Raw]
 
 
+_kind = msgspec.json.Decoder(_Kind)
+_whole = msgspec.json.Decoder(_Whole)
+
+
 def _sealed(body: bytes) -> str:
-    blocks = msgspec.json.decode(body, type=_Whole).content
-    return sealed_blocks(block for block in blocks if msgspec.json.decode(block, type=_Kind).type in THINKING)
+    blocks = decode(_whole, body).content
+    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
 
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -222,8 +230,8 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := crowded(body)) is not None:
         return fault
     try:
-        return _reply(_answer.decode(body), body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _reply(decode(_answer, body), body)
+    except msgspec.DecodeError as error:
         return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut(body))
 
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode
 from stages.delta import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
 from stages.effect import Fault
 from stages.wire.anthropic import AnswerBlock, WireUsage, finish_of, sealed_blocks, usage_of
@@ -83,8 +84,8 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
     def read(self, payload: bytes) -> tuple[Self, Read]:
         """The next event."""
         try:
-            return _read(self, _event.decode(payload))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return _read(self, decode(_event, payload))
+        except msgspec.DecodeError as error:
             said = f"an event of the stream is none: {error}"
             return self, (Fault(kind="malformed", detail=said, body=cut(payload)),)
 
@@ -128,7 +129,7 @@ def _counted(stream: S, usage: WireUsage | None) -> S:
 
 
 def _started(stream: S, index: int, given: Raw) -> tuple[S, Read]:
-    block = _block.decode(given)
+    block = decode(_block, bytes(given))
     if block.type == "redacted_thinking":
         if len(stream.sealed) == BLOCKS_LIMIT:
             return stream, (Fault(kind="too_large", detail=f"the stream has over {BLOCKS_LIMIT} blocks of thinking"),)

@@ -5,6 +5,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw
 
+from stages.decoding import decode
 from stages.tool import ToolSpec
 
 Constrain = Literal["none", "json_schema", "strict", "format", "structured_outputs", "guided_json"]
@@ -91,11 +92,14 @@ SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summa
 """The schema of a reply that is a summary (D21): a small model that only ever made calls would make one more."""
 
 
+_summary = msgspec.json.Decoder(_Summary)
+
+
 def decode_summary(text: str) -> str:
     """The words of a reply under `SUMMARY`; a reply in another form as it is."""
     try:
-        found = msgspec.json.decode(text, type=_Summary)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        found = decode(_summary, text)
+    except msgspec.DecodeError:
         return text
     parts = {"": found.done_and_found, "Did not work: ": found.did_not_work, "Still open: ": found.still_open}
     return "\n".join(f"{title}{words.strip()}" for title, words in parts.items() if words.strip())

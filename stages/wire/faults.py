@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode
 from stages.effect import Fault
 
 KEPT = 2000
@@ -12,9 +13,10 @@ CALLS_LIMIT = 256
 """Calls of one reply that are read, whole or streamed."""
 
 OBJECTS_LIMIT = 100_000
-"""Braces in an answer, or in a line of a stream, before it is decoded: `{}`, three bytes, becomes a value of a hundred.
+"""Opening braces and brackets in an answer, or in a line of a stream, that is decoded.
 
-Log-probabilities of thousands of tokens stay below it, and so does any reply with code in it.
+`{},`, three bytes, becomes a value of a hundred. Log-probabilities of thousands of tokens stay
+below it, and so does any reply with code in it.
 """
 
 _STATUS = {
@@ -48,9 +50,9 @@ def cut(body: bytes) -> str:
 
 def crowded(body: bytes) -> Fault | None:
     """The fault of JSON with more objects than are decoded; None where it has few enough."""
-    if len(body) <= OBJECTS_LIMIT or body.count(b"{") <= OBJECTS_LIMIT:
+    if len(body) <= OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= OBJECTS_LIMIT:
         return None
-    return Fault(kind="too_large", detail=f"the server's answer has more than {OBJECTS_LIMIT} JSON objects")
+    return Fault(kind="too_large", detail=f"the server's answer has more than {OBJECTS_LIMIT} JSON objects and arrays")
 
 
 def too_many_calls() -> Fault:
@@ -65,8 +67,8 @@ def reported(error: Raw) -> Fault:
     """
     raw = bytes(error)
     try:
-        said = _Error(message=_text.decode(raw)) if raw.startswith(b'"') else _object.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = _Error(message=decode(_text, raw)) if raw.startswith(b'"') else decode(_object, raw)
+    except msgspec.DecodeError:
         said = _Error(message=cut(raw))
     status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
     words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"

@@ -10,6 +10,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
@@ -110,8 +111,8 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := crowded(body)) is not None:
         return fault
     try:
-        return _reply(_answer.decode(body), body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _reply(decode(_answer, body), body)
+    except msgspec.DecodeError as error:
         return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut(body))
 
 

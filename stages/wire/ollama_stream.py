@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode
 from stages.delta import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.effect import Fault
 from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
@@ -41,8 +42,8 @@ class OllamaStream(Struct, frozen=True, kw_only=True):
         if not payload.strip():
             return self, ()
         try:
-            return _read(self, _line.decode(payload))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return _read(self, decode(_line, payload))
+        except msgspec.DecodeError as error:
             return self, (Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut(payload)),)
 
 

@@ -11,6 +11,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from stages.decoding import decode
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
@@ -160,8 +161,8 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := crowded(body)) is not None:
         return fault
     try:
-        return _reply(_completion.decode(body), body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _reply(decode(_completion, body), body)
+    except msgspec.DecodeError as error:
         return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut(body))
 
 
@@ -192,8 +193,8 @@ def arguments_text(raw: Raw) -> str:
     """JSON text. Some servers give an object where the protocol has a string: its own text serves as well."""
     given = bytes(raw)
     if given.startswith(b'"'):
-        return _string.decode(given)
-    return "" if given == b"null" else given.decode()
+        return decode(_string, given)
+    return "" if given == b"null" else given.decode(errors="replace")
 
 
 def usage_of(usage: WireUsage | None) -> Usage | None:

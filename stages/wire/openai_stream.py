@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode
 from stages.delta import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.effect import Fault, Usage
 from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
@@ -82,8 +83,8 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
         if payload == b"[DONE]":
             return self, (_ended(self),)
         try:
-            return _read(self, _chunk.decode(payload), payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return _read(self, decode(_chunk, payload), payload)
+        except msgspec.DecodeError as error:
             return self, (Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut(payload)),)
 
 

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode
 from stages.effect import RawCall
 from stages.message import ToolCall
 from stages.tool import ToolSpec
@@ -60,15 +61,19 @@ def decode_calls(text: str) -> tuple[RawCall, ...]:
     return tuple(calls)
 
 
+_call = msgspec.json.Decoder(_Call)
+_wrapped = msgspec.json.Decoder(_Wrapped)
+
+
 def _is_call(text: str) -> _Call | None:
     try:
-        return msgspec.json.decode(text, type=_Call)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode(_call, text)
+    except msgspec.DecodeError:
         return _in_wrapping(text) if text.lstrip().startswith('{"call"') else None
 
 
 def _in_wrapping(text: str) -> _Call | None:
     try:
-        return msgspec.json.decode(text, type=_Wrapped).call
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode(_wrapped, text).call
+    except msgspec.DecodeError:
         return None

@@ -15,6 +15,7 @@ import re
 import msgspec
 from msgspec import Raw
 
+from stages.decoding import decode
 from stages.effect import RawCall
 from stages.message import ToolCall
 from stages.tool import ToolSpec
@@ -47,6 +48,7 @@ _MARKUP = re.compile(r"<[^<>\s]{0,20}(?:parameter|invoke)")
 _CLOSING = "</parameter>"
 _CLOSING_WHOLE = "\n</invoke>"
 _members = msgspec.json.Decoder(dict[str, Raw])
+_any = msgspec.json.Decoder(Raw)
 
 
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
@@ -127,15 +129,15 @@ def _read_value(value: str, typed: str) -> str | None:
 
 def _json(value: str) -> str | None:
     try:
-        return bytes(msgspec.json.decode(value, type=Raw)).decode()
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return bytes(decode(_any, value)).decode()
+    except msgspec.DecodeError:
         return None
 
 
 def _as_members(arguments: str) -> dict[str, Raw] | None:
     try:
-        return _members.decode(arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode(_members, arguments)
+    except msgspec.DecodeError:
         return None
 
 

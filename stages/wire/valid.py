@@ -11,6 +11,7 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
+from stages.decoding import nested
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.rescue.jsontext import Json, json_at
 
@@ -22,9 +23,11 @@ _object = msgspec.json.Decoder(dict[str, object])
 
 def is_object(text: str) -> bool:
     """Whether the text is a JSON object that every server can read: numbers in range, no halves of characters."""
+    if nested(text):
+        return False
     try:
         _object.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError):
         return False
     return True
 

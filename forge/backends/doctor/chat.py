@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from forge.backends.doctor.facts import Answer, Facts, Question, decoded
 from forge.backends.profile import named_profile
+from stages.decoding import decode
 from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.rescue import rescue
@@ -112,6 +113,6 @@ def cached(said: Reply, answer: Answer) -> int | None:
 def json_of(text: str) -> object:
     """The JSON value that a text is; the text itself if it is none."""
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return decode(msgspec.json.Decoder(), text)
+    except msgspec.DecodeError:
         return text

@@ -6,6 +6,8 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from stages.decoding import decode
+
 Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """What a server is, by the name of its profile."""
 
@@ -134,8 +136,8 @@ T = TypeVar("T")
 def decoded(body: bytes, form: type[T]) -> T | None:
     """The JSON of an answer in that form; None for anything else."""
     try:
-        return msgspec.json.decode(body, type=form)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode(msgspec.json.Decoder(form), body)
+    except msgspec.DecodeError:
         return None
 
 

@@ -1,0 +1,79 @@
+"""Decoding JSON that others wrote: within forge's own limit of nesting, and whole where it holds half a character."""
+
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+NESTING = 128
+"""Levels of arrays and objects in one another that are decoded at all.
+
+The limits of JSON libraries differ with the version of Python, from less than 1,000 levels to 10,000 and more.
+"""
+
+HALF = "\ufffd"
+"""What half of a surrogate pair becomes wherever a text comes in: alone it is no character, and has no UTF-8."""
+
+_HALVES = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
+_OTHER = bytes(set(range(256)) - set(b"[]{}"))
+_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+def decode(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
+    """The value that the JSON holds. msgspec.DecodeError, and nothing else, for what is wrong with it."""
+    if nested(data):
+        raise msgspec.DecodeError(f"it is nested deeper than {NESTING} levels")
+    try:
+        return decoder.decode(data)
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested deeper than this program's stack has room for") from None
+    except (msgspec.DecodeError, UnicodeError):
+        return decoder.decode(_whole(data))
+
+
+def sound(text: str) -> str:
+    """The text with U+FFFD for each half of a surrogate pair, as JSON's escapes and names of files may hold them."""
+    return text if text.isascii() else _HALVES.sub(HALF, text)
+
+
+def nested(data: bytes | str, most: int = NESTING) -> bool:
+    """Whether the JSON value that the data begin with has more levels of nesting; linear, whatever the data are."""
+    count = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
+    if count <= most:
+        return False
+    for depth in _depths(_bytes(data)):
+        if depth > most:
+            return True
+        if depth <= 0:
+            return False
+    return False
+
+
+def _bytes(data: bytes | str) -> bytes:
+    return sound(data).encode() if isinstance(data, str) else data
+
+
+def _depths(data: bytes) -> Iterator[int]:
+    """How deep in arrays and objects it is after each bracket."""
+    brackets = _STRING.sub(b"", data).translate(_STEPS, _OTHER)
+    return accumulate(memoryview(brackets).cast("b"))
+
+
+def _whole(data: bytes | str) -> bytes:
+    """The same with U+FFFD for what is no UTF-8, and for escapes of halves of characters."""
+    readable = _bytes(data).decode(errors="replace").encode()
+    return _ESCAPE.sub(_written, readable) if _ESCAPED_HALF.search(readable) else readable
+
+
+def _written(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape["half"] else escape[0]
