@@ -23,7 +23,7 @@ from stages.effect import Ask, Effect, Execute, Outcome, Send
 from stages.events import Event, observe
 from stages.halt import Halt
 from stages.pipeline import Stage
-from stages.schema import Check, Fits, Misfit
+from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Awaiting, Done, Ready, State
 
 R = TypeVar("R")
@@ -91,11 +91,16 @@ def as_recorded(journal: Journal, workflow: Workflow) -> Workflow:
 def _trusting(check: Check) -> Check:
     def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
         judged = check(text, untyped=untyped)
-        if isinstance(judged, Misfit) and all(MARK.search(problem.found) for problem in judged.problems):
+        if isinstance(judged, Misfit) and all(map(_hides_value, judged.problems)):
             return Fits(arguments=msgspec.json.encode(msgspec.json.decode(text)).decode())
         return judged
 
     return judge
+
+
+def _hides_value(problem: Problem) -> bool:
+    """Whether a mark may be all that is wrong: it stands for a value, never for an argument that there is not."""
+    return problem.found.startswith('"') and bool(MARK.search(problem.found)) and problem.rule != "additionalProperties"
 
 
 @checked

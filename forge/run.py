@@ -23,6 +23,7 @@ from forge.workflow import Workflow
 from stages.deliver import reopened
 from stages.halt import BackendFailed
 from stages.message import History
+from stages.reading import parameters_of
 from stages.state import Budget, Sent, State
 
 R = TypeVar("R")
@@ -84,7 +85,7 @@ async def resume(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
         )
     if redact := watching.get("redact"):
-        redact.refuse_wrong(tuple(workflow.functions))  # before a model is loaded, which may take minutes
+        redact.refuse_wrong(_parameters(workflow))  # before a model is loaded, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own.
     state = replace(state, sent=Sent())
     try:
@@ -124,8 +125,12 @@ def _recorded(
         redacted=hidden,
         definition=definition,
     )
-    redactor = Redactor(redact, reading(workflow, connection), tuple(workflow.functions)) if redact else None
+    redactor = Redactor(redact, reading(workflow, connection), _parameters(workflow)) if redact else None
     return recording(interpret, journal, header, redactor)
+
+
+def _parameters(workflow: Workflow) -> dict[str, tuple[str, ...]]:
+    return {spec.name: parameters_of(spec) for spec in workflow.rules.tools}
 
 
 @checked

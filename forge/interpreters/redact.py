@@ -4,7 +4,7 @@ A value that a rule hides is a secret from then on: wherever it comes up again, 
 a request, the same mark stands for it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
@@ -12,9 +12,23 @@ from msgspec.structs import replace
 
 from forge.errors import DefinitionError
 from forge.interpreters.marks import Marks
+from forge.interpreters.members import inner_members, members, plainly
+from forge.interpreters.recorded import Done
 from stages.batch import digest
-from stages.decoding import decode
-from stages.effect import Approved, Ask, Effect, Execute, Outcome, Replied, Reply, Results, Succeeded
+from stages.effect import (
+    Approved,
+    Ask,
+    CallResult,
+    Effect,
+    Execute,
+    Failed,
+    Outcome,
+    Replied,
+    Reply,
+    Results,
+    Succeeded,
+    Unresolved,
+)
 from stages.reading import Read
 from stages.schema.value import Json
 
@@ -59,29 +73,30 @@ class Redact(Struct, frozen=True, kw_only=True):
             *own,
         )
 
-    def refuse_wrong(self, tools: tuple[str, ...]) -> None:
-        """DefinitionError for rules about what these tools have not, and for patterns that are none."""
+    def refuse_wrong(self, tools: Mapping[str, tuple[str, ...]]) -> None:
+        """DefinitionError for rules about what these tools have not, and for patterns that are none.
+
+        `tools` are the parameters of each tool by its name.
+        """
         if wrong := [*_mistakes(self, tools)]:
             raise DefinitionError(tuple(wrong))
         for pattern in self.patterns:
             _finder(pattern)
 
 
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
-
-
 class Redactor:
     """Hides what the rules name, line by line of one journal. `read` finds the calls that a reply makes in its text."""
 
-    def __init__(self, rules: Redact, read: Read, tools: tuple[str, ...]) -> None:
+    def __init__(self, rules: Redact, read: Read, tools: Mapping[str, tuple[str, ...]]) -> None:
         rules.refuse_wrong(tools)
         self._rules = rules
         self._read = read
-        self._named = {*rules.arguments}
+        self._parameters = tools
+        self._named = [(tool, argument) for tool, _, argument in (rule.partition(".") for rule in rules.arguments)]
         self._patterns = [_finder(pattern) for pattern in rules.patterns]
         self._tools: dict[str, str] = {}
         self._asked = ""
-        self._marks = Marks()
+        self._marks = Marks(own=frozenset(tools))
         for value in rules.values:
             self._marks.hide(value)
 
@@ -90,10 +105,14 @@ class Redactor:
         if about is not None:
             self._learn(about)
         tree: Json = msgspec.json.decode(msgspec.json.encode(line))
-        for text in self._marks.texts(tree) if self._patterns else ():
+        # What forge asks has examples of calls in it; values come from the world.
+        told = self._named and isinstance(line, Done)
+        for text in self._marks.texts(tree) if self._patterns or told else ():
             for find in self._patterns:
                 for secret in find(text):
                     self._marks.hide(secret)
+            for secret in self._written_out(text) if told else ():
+                self._marks.hide(secret)
         hidden = self._marks.hidden(tree)
         return msgspec.json.encode(hidden)
 
@@ -116,8 +135,7 @@ class Redactor:
                 self._replied(reply)
             case Results(results=results):
                 for result in results:
-                    if isinstance(result, Succeeded):
-                        self._returned(self._tools.get(result.call_id, ""), msgspec.json.decode(result.value))
+                    self._came(self._tools.get(result.call_id, ""), result)
             case _:
                 pass
 
@@ -130,40 +148,65 @@ class Redactor:
             self._called(judged.name, judged.arguments)
         if reading.calls and not any(judged.fault for judged in reading.calls):
             return
-        for name in {rule.partition(".")[2] for rule in self._named}:
+        for name in {argument for _, argument in self._named}:
             _, found, rest = reply.text.partition(name)
             if found:
                 self._marks.hide_words(rest)
 
     def _called(self, tool: str, arguments: str) -> None:
-        try:
-            given = decode(_any, arguments)
-        except msgspec.DecodeError:
-            given = None
-        if not isinstance(given, dict):
-            if any(rule.partition(".")[0] in {tool, "*"} for rule in self._named) or self._rules.where:
+        given = members(arguments)
+        if given is None:
+            if self._about(tool) or self._rules.where:
                 self._marks.hide_words(arguments)
             return
-        for name, value in given.items():
-            named = not self._named.isdisjoint({f"{tool}.{name}", f"*.{name}"})
-            self._leaves(tool, name, value, hide=named)
+        for name, value in given:
+            self._leaves(tool, name, value, hide=self._hides(tool, name))
 
-    def _returned(self, tool: str, value: Json) -> None:
-        self._leaves(tool, "", value, hide=tool in self._rules.results)
+    def _about(self, tool: str) -> list[str]:
+        """The arguments of a tool that a rule names; all that rules name, for a tool that there is not."""
+        known = tool in self._parameters
+        return [argument for named, argument in self._named if not known or named in {tool, "*"}]
 
-    def _leaves(self, tool: str, argument: str, value: Json, *, hide: bool) -> None:
+    def _hides(self, tool: str, argument: str) -> bool:
+        """Whether a rule names the argument, or may: one that the tool does not have may be its own, misspelt."""
+        about = self._about(tool)
+        return argument in about or (bool(about) and argument not in self._parameters.get(tool, ()))
+
+    def _written_out(self, text: str) -> Iterator[str]:
+        """The values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
+        names = {plainly(argument) for _, argument in self._named}
+        for name, value in inner_members(text):
+            if plainly(name) in names:
+                yield from self._marks.leaves(value)
+
+    def _came(self, tool: str, result: CallResult) -> None:
+        """Take note of what a tool returned or raised."""
+        hide = tool in self._rules.results or "*" in self._rules.results
+        match result:
+            case Succeeded(text=text, value=value):
+                self._leaves(tool, "", msgspec.json.decode(value), hide=hide)
+                if hide:
+                    self._marks.hide(text)
+            case Unresolved(message=message) | Failed(message=message):
+                self._leaves(tool, "", message, hide=hide)
+            case _:
+                pass
+
+    def _leaves(self, tool: str, argument: str, value: object, *, hide: bool) -> None:
         for text in self._marks.leaves(value):
             own = self._rules.where
             if hide or (own is not None and own(Field(tool=tool, argument=argument, text=text))):
                 self._marks.hide(text)
 
 
-def _mistakes(rules: Redact, tools: tuple[str, ...]) -> Iterator[str]:
+def _mistakes(rules: Redact, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     known = {*tools, "*"}
     for rule in rules.arguments:
         tool, dot, argument = rule.partition(".")
         if not (dot and argument) or tool not in known:
             yield f"redact: {rule!r} is no argument; write tool.argument or *.argument; tools: {', '.join(tools)}"
+        elif tools.get(tool) and argument not in tools[tool]:
+            yield f"redact: {tool} has no argument {argument!r}; it has {', '.join(tools[tool])}"
     for name in rules.results:
         if name not in known:
             yield f"redact: there is no tool {name!r} whose results could be hidden; tools: {', '.join(tools)}"

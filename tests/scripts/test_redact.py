@@ -1,9 +1,11 @@
 """Redaction: a secret is nowhere in the file, and the journal is still replayed, bisected, ablated."""
 
 import asyncio
+import base64
 import json
 import re
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import msgspec
 import pytest
@@ -188,6 +190,7 @@ def test_a_redacted_run_cannot_go_on(tmp_path: Path) -> None:
     [
         (Redact(arguments=("card",)), "'card' is no argument; write tool.argument"),
         (Redact(arguments=("peel.card",)), "'peel.card' is no argument"),
+        (Redact(arguments=("pay.crad",)), "pay has no argument 'crad'; it has card, pin"),
         (Redact(results=("peel",)), "there is no tool 'peel'"),
         (Redact(patterns=(r"(a)\1",)), "is no RE2 pattern"),
     ],
@@ -263,3 +266,128 @@ def test_a_result_by_type_is_replayed_as_the_marks_that_are_left_of_it(tmp_path:
 
 class Pin(msgspec.Struct, frozen=True):
     code: int
+
+
+TOKEN = "/9+Zq é7Xw3KpYt5"  # noqa: S105 - of these tests
+ENCODED = {
+    "JSON": json.dumps(TOKEN),
+    "JSON in JSON": json.dumps(json.dumps({"a": TOKEN})),
+    "escaped": "".join(f"\\u{ord(c):04x}" for c in TOKEN),
+    "quoted": quote(TOKEN),
+    "quoted, lower": quote(TOKEN, safe="").replace("%2F", "%2f").replace("%C3%A9", "%c3%a9"),
+    "quoted, plus": quote_plus(TOKEN),
+    "base64": base64.b64encode(TOKEN.encode()).decode(),
+    "base64 later": base64.b64encode(b"key=" + TOKEN.encode() + b";").decode(),
+    "base64 for URLs": base64.urlsafe_b64encode(b"k" + TOKEN.encode()).decode(),
+    "HTML": f"&quot;{TOKEN}&quot;",
+}
+
+
+@pytest.mark.parametrize("form", ENCODED)
+def test_a_secret_is_hidden_however_it_is_written(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "run.jsonl"
+    text = f"It is {ENCODED[form]} now."
+    desk = Desk().workflow
+    script: list[Line] = [text, call("look", what=text), call("finish", result=text)]
+    run_sync(desk, f"Go, {text}", backend=Scripted(script), journal=str(path), redact=Redact(values=(TOKEN,))).unwrap()
+    written = data(path)
+    for part in (ENCODED[form], "Zq", "7Xw3", TOKEN, *(part for part in ENCODED.values() if len(part) > 6)):
+        assert part not in written
+    assert replay(path, desk)
+
+
+def secretive_desk(path: Path, script: list[Line], rules: Redact) -> str:
+    """What the journal of such a run has; the run may end as it likes, and is replayed."""
+    result = run_sync(Desk().workflow, "Go.", backend=Scripted(script), journal=str(path), redact=rules)
+    replayed = replay(path, Desk().workflow)
+    assert type(replayed) is type(result)
+    return data(path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"waht": "Zq7Xw3KpYt"}',
+        '{"What": "Zq7Xw3KpYt"}',
+        '{"what": "Zq7Xw3KpYt", "what": "none"}',
+        '{"what": "none", "what": "Zq7Xw3KpYt"}',
+        '{"what": {"a": "Zq7Xw3KpYt", "a": "none"}}',
+        '{"what": "a", "Zq7Xw3KpYt": "Zq7Xw3KpYt"}',
+    ],
+)
+def test_misspelt_and_repeated_keys_hide_nothing_less(tmp_path: Path, arguments: str) -> None:
+    script: list[Line] = [
+        Reply(calls=(RawCall(name="look", arguments=arguments),)),
+        call("look", what="fine"),
+        call("finish", result="ok"),
+    ]
+    assert "Zq7X" not in secretive_desk(tmp_path / "j", script, Redact(arguments=("look.what",)))
+
+
+def test_a_misspelt_tool_gives_nothing_away(tmp_path: Path) -> None:
+    script: list[Line] = [call("lok", what="Zq7Xw3KpYt"), call("look", what="a"), call("finish", result="ok")]
+    assert "Zq7X" not in secretive_desk(tmp_path / "j", script, Redact(arguments=("look.what",)))
+
+
+def test_ids_names_and_finish_reasons_are_searched_too(tmp_path: Path) -> None:
+    odd = Reply(
+        text="Hm.",
+        calls=(RawCall(id="id-Zq7Xw3KpYt", name="look_Zq7Xw3KpYt", arguments='{"Zq7Xw3KpYt": 1}'),),
+        finish="stop Zq7Xw3KpYt",
+    )
+    script: list[Line] = [odd, call("look", what="a"), call("finish", result="ok")]
+    written = secretive_desk(tmp_path / "j", script, Redact(values=("Zq7Xw3KpYt",)))
+    assert "Zq7X" not in written
+    assert '"name":"look"' in written, "forge's own names stay"
+
+
+def test_json_within_a_text_is_read_for_the_arguments_that_are_hidden(tmp_path: Path) -> None:
+    said = 'I would send {"what": "Zq7Xw3KpYt", "n": 1} and \'{\\"WHAT\\": \\"Zq8Xw3KpYt\\"}\'.'
+    script: list[Line] = [said, call("look", what="a"), call("finish", result="ok")]
+    written = secretive_desk(tmp_path / "j", script, Redact(arguments=("look.what",)))
+    assert "Zq7X" not in written
+    assert "Zq8X" not in written
+
+
+def test_what_a_tool_raises_is_hidden_like_what_it_returns(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+
+    @tool(effect="read")
+    def look(how: str) -> str:
+        """Look."""
+        raise ValueError(f"no customer 'Zq7Xw3KpYt' {how}")
+
+    @tool
+    def finish(result: str) -> str:
+        """Finish."""
+        return result
+
+    workflow = Workflow("w", tools=[look, finish], terminal_tool="finish")
+    script: list[Line] = [
+        call("look", how="a"),
+        call("finish", result="It said: no customer 'Zq7Xw3KpYt' a."),
+    ]
+    rules = Redact(results=("look",))
+    run_sync(workflow, "Go.", backend=Scripted(script), journal=str(path), redact=rules).unwrap()
+    assert "Zq7X" not in data(path)
+    assert replay(path, workflow)
+
+
+def test_a_secret_result_that_is_cut_for_the_model_is_hidden_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+
+    @tool(effect="read", result_limit=200)
+    def look() -> str:
+        """Look."""
+        return "Zq7Xw3KpYt, " * 100
+
+    @tool
+    def finish(result: str) -> str:
+        """Finish."""
+        return result
+
+    workflow = Workflow("w", tools=[look, finish], terminal_tool="finish")
+    script: list[Line] = [call("look"), call("finish", result="It begins: " + ("Zq7Xw3KpYt, " * 3)[:-2] + " …")]
+    rules = Redact(results=("look",))
+    run_sync(workflow, "Go.", backend=Scripted(script), journal=str(path), redact=rules).unwrap()
+    assert "Zq7X" not in data(path)
