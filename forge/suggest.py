@@ -12,8 +12,11 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     by_lower, wrong = {name.lower(): name for name in known}, word[:LONGEST].lower()
     swapped = [name for name in by_lower if sorted(name) == sorted(wrong)]
-    close = swapped or difflib.get_close_matches(wrong, by_lower, n=1)
-    return by_lower[close[0]] if close else None
+    beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
+    for names in ({name: name for name in by_lower}, beginnings):
+        if close := swapped or difflib.get_close_matches(wrong, names, n=1):
+            return by_lower[names.get(close[0], close[0])]
+    return None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

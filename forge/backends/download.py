@@ -53,20 +53,35 @@ def cache_folder() -> Path:
     return (Path(chosen) if chosen else user_cache_path("forge")) / "models"
 
 
+def path_of(model: KnownModel, folder: Path | None = None) -> Path:
+    """Where the model's file is, or will be."""
+    return (folder or cache_folder()) / f"{model.name}-{model.sha256[:8]}.gguf"
+
+
+def parts_of(path: Path) -> Path:
+    """The folder of what has been fetched of a model whose file is not whole yet."""
+    return path.with_name(f"{path.name}.parts")
+
+
+def locked(path: Path) -> FileLock:
+    """The lock of whoever changes the model's file."""
+    return FileLock(path.with_name(f".{path.name}.lock"))
+
+
 def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | None = None) -> Path:
     """The model's file, fetched if it is not there yet. ModelUnavailable if it cannot be had."""
-    home = folder or cache_folder()
-    path = home / f"{model.name}-{model.sha256[:8]}.gguf"
+    path = path_of(model, folder)
+    home = path.parent
     try:
         if intact(path, model.size, model.sha256):
             return path
         home.mkdir(parents=True, exist_ok=True)
         # Who comes second waits, and then finds it there.
-        with FileLock(home / f".{path.name}.lock"):
+        with locked(path):
             if not intact(path, model.size, model.sha256):
                 if looked_at(path) is not None:
                     log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
-                _assemble(model, home / f"{path.name}.parts", path, watch)
+                _assemble(model, parts_of(path), path, watch)
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else home
         raise ModelUnavailable(f"cannot keep {model.title} as {where}: {error.strerror or error}") from None

@@ -1,5 +1,7 @@
 """The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or unusable, 2 wrong use, 130/143 interrupted."""
 
+import os
+import signal
 import sys
 
 from forge.cli.commands import parse
@@ -15,11 +17,16 @@ def main(arguments: list[str] | None = None) -> int:
         with handling(interrupt):
             options = parse(arguments)
             code: int = options.command(options)
+            sys.stdout.flush()
     except ForgeError as error:
         _tell(error)
         return 2
     except Interrupted as interrupted:
         return interrupted.code
+    except BrokenPipeError:
+        # Whoever read what is printed, `head` say, has seen enough; Python would complain when it flushes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     return code
 
 

@@ -1,9 +1,12 @@
 """What each command takes."""
 
+import argparse
 from pathlib import Path
 
-from forge.cli.flags import add_backend, add_journal, add_model, add_redaction, seconds
+from forge.cli.flags import add_backend, add_journal, add_model, add_redaction, count, seconds
 from forge.cli.parser import Parser, command_of
+
+SHELLS = ("bash", "zsh", "fish")
 
 
 def demo(parser: Parser) -> None:
@@ -72,6 +75,36 @@ def ablate(parser: Parser) -> None:
     parser.add_argument("--workflow", required=True, metavar="FILE.py:NAME", help="the one that it was recorded with")
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_ablate"))
+
+
+def models(parser: Parser) -> None:
+    """What to do about the models that forge can fetch."""
+    module = "forge.cli.models"
+    parser.add_argument("--json", action="store_true", help="the models as JSON")
+    parser.set_defaults(command=command_of(module, "run_list"))
+    actions = parser.add_subparsers(metavar="ACTION", parser_class=Parser)
+    listed = actions.add_parser("list", help="the models, where their weights come from, which are here (default)")
+    # Of its own it has no default: what stands before `list` counts too.
+    listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the models as JSON")
+    for name, summary in (("pull", "fetch a model, unless it is here"), ("remove", "take a model out of the cache")):
+        action = actions.add_parser(name, help=summary)
+        action.add_argument("name", metavar="MODEL", help="its name, as forge models has it")
+        action.set_defaults(command=command_of(module, f"run_{name}"))
+
+
+def runs(parser: Parser) -> None:
+    """Which journals to show."""
+    add = parser.add_argument
+    add("folder", nargs="?", type=Path, help="where the journals are (default: that of forge run)")
+    add("--last", type=count, default=10, metavar="N", help="so many of them (default: %(default)s)")
+    add("--json", action="store_true", help="the runs as JSON")
+    parser.set_defaults(command=command_of("forge.cli.runs", "run_runs"))
+
+
+def completion(parser: Parser) -> None:
+    """The shell to complete in."""
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))
 
 
 def _workflow(parser: Parser) -> None:

@@ -72,6 +72,21 @@ COMMANDS = (
         codes="exit codes: 0 it can be used, 1 it cannot (the reason is printed), 2 wrong use",
     ),
     Command(
+        name="models",
+        summary="the models that forge can fetch: list, pull, remove",
+        about="Lists the models that forge can fetch by name, with their size, licence and hash, where their weights\n"
+        "come from, and which are here. Without an action, list.",
+        examples=("forge models", "forge models pull qwen2.5-coder-1.5b", "forge models remove smollm2-135m"),
+        fill=takes.models,
+    ),
+    Command(
+        name="runs",
+        summary="recent runs: when, how they ended, how to go on",
+        about="Lists the journals that were written to last, in forge's state folder or in another.",
+        examples=("forge runs", "forge runs --last 3 --json", "forge runs my/journals"),
+        fill=takes.runs,
+    ),
+    Command(
         name="replay",
         summary="show a recorded run, or run it again offline, state by state",
         about="Shows what a journal holds. With the workflow, runs it again, without a model and without running a\n"
@@ -100,6 +115,17 @@ COMMANDS = (
         about="Decides again on each recorded reply, with each guardrail taken away in turn; no model is asked.",
         examples=("forge ablate run.jsonl --workflow flow.py:support",),
         fill=takes.ablate,
+    ),
+    Command(
+        name="completion",
+        summary="print a script that completes forge's words in your shell",
+        about="Prints a script for bash, zsh or fish that completes commands, options, their choices and files.",
+        examples=(
+            "forge completion bash > ~/.local/share/bash-completion/completions/forge",
+            "forge completion zsh > ~/.zfunc/_forge",
+            "forge completion fish > ~/.config/fish/completions/forge.fish",
+        ),
+        fill=takes.completion,
     ),
 )
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from rich.text import Text
 
 from forge.backends import Backend
-from forge.backends.process import state_folder
 from forge.cli import demo
 from forge.cli.approval import ask_person
 from forge.cli.interrupt import Running
@@ -18,6 +17,7 @@ from forge.cli.load import load_workflow
 from forge.cli.options import redact_of
 from forge.cli.plain import printable
 from forge.cli.running import Shown
+from forge.cli.runs import runs_folder
 from forge.errors import ForgeError
 from forge.interpreters import Asker, nobody
 from forge.interpreters.journal_file import refuse_taken
@@ -81,4 +81,4 @@ def _asker() -> Asker:
 
 
 def _journal() -> Path:
-    return state_folder() / "runs" / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
+    return runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"

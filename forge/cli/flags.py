@@ -69,6 +69,14 @@ def seconds(text: str) -> float:
     return number
 
 
+def count(text: str) -> int:
+    """A number of things that a command line gives."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of them; it must be at least 1")
+    return number
+
+
 def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number < 1 << 16:

@@ -1,0 +1,49 @@
+"""`forge completion`: a script that completes forge's words in a shell."""
+
+import argparse
+from pathlib import Path
+
+import shtab
+
+from forge.backends.models import KNOWN
+from forge.backends.profile import names
+from forge.cli.commands import parser
+
+FILES = {"workflow", "file"}
+"""Arguments that are files although their values may say more: FILE.py:NAME."""
+
+
+def run_completion(options: argparse.Namespace) -> int:
+    """Print the script for a shell."""
+    print(script(options.shell))
+    return 0
+
+
+def script(shell: str) -> str:
+    """The script, from the very parser that reads the words."""
+    made = parser()
+    for action in _all(made):
+        if action.dest in WORDS and not action.choices:
+            action.choices = WORDS[action.dest]
+        if action.type is Path or action.dest in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
+    return str(shtab.complete(made, shell=shell))
+
+
+WORDS = {
+    "backend": ("local", *names()),
+    "profile": names(),
+    "name": tuple(KNOWN),
+    "model": tuple(KNOWN),
+}
+"""What often stands there; any other word may, too."""
+
+
+def _all(top: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The arguments of a parser and of all parsers below it."""
+    found: list[argparse.Action] = []
+    for action in top._actions:  # noqa: SLF001 - argparse has no other way to them, and every completer uses it
+        found.append(action)
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            found += (below for child in action.choices.values() for below in _all(child))
+    return found

@@ -1,0 +1,83 @@
+"""`forge runs`: recent journals: when, which workflow, how it ended, and how one that was cut short goes on."""
+
+import argparse
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from forge.backends.process import state_folder
+from forge.cli.layout import Row, show
+from forge.cli.plain import printable
+from forge.errors import ForgeError, JournalError
+from forge.interpreters.glance import Glance, glance
+
+COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
+
+
+def runs_folder() -> Path:
+    """Where runs are recorded that name no journal of their own."""
+    return state_folder() / "runs"
+
+
+def run_runs(options: argparse.Namespace) -> int:
+    """Show the runs that were written to last."""
+    folder: Path = options.folder or runs_folder()
+    if options.folder and not folder.is_dir():
+        raise ForgeError(f"there is no folder {folder}")
+    found = _recent(folder, options.last)
+    if options.json:
+        print(msgspec.json.encode([one for one in found if isinstance(one, Glance)]).decode())
+        return 0
+    console = Console(highlight=False)
+    if not found:
+        told = f"no runs are recorded in {folder} yet; forge run and forge demo record theirs"
+        console.print(Text(told), soft_wrap=True)
+    for one in found:
+        if isinstance(one, JournalError):
+            console.print(Text(printable(str(one)), style="dim"), soft_wrap=True)
+        else:
+            _show(console, one)
+    return 0
+
+
+def _recent(folder: Path, most: int) -> list[Glance | JournalError]:
+    """The journals in the folder that were written to last, the last one first."""
+    files = [file for file in folder.glob("*.jsonl") if file.is_file()] if folder.is_dir() else []
+    files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+    found: list[Glance | JournalError] = []
+    for file in files[:most]:
+        try:
+            found.append(glance(file))
+        except JournalError as error:
+            found.append(error)
+    return found
+
+
+def _show(console: Console, run: Glance) -> None:
+    turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
+    facts = f"   {_when(run.started)}{turns}, {printable(run.model) or 'a model'}"
+    console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
+    show(console, Row(run.state, printable(run.outcome), label_style=COLOURS[run.state]))
+    show(console, Row("journal", run.path))
+    if run.state == "open" and not run.redacted:
+        show(console, Row("go on", resume_line(run)))
+
+
+def _when(started: str) -> str:
+    """The time of this machine."""
+    try:
+        moment = datetime.fromisoformat(started)
+    except ValueError:
+        return "at an unknown time"
+    return f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
+
+
+def resume_line(run: Glance) -> str:
+    """The command that goes on with a run; its journal names neither the workflow's file nor the server."""
+    given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    return f"forge resume FILE.py:NAME {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}".rstrip()
