@@ -86,8 +86,8 @@ def _halted(halt: Halt, state: State) -> Halted:
     return Halted(halt=halt, state=state)
 
 
-def cut(value: object, *, quoted: bool = True) -> str:
+def cut(value: object, *, quoted: bool = True, most: int = SHOWN) -> str:
     """The value as Python writes it, or as it is where it is a text and not `quoted`, cut to size."""
     plain = value if isinstance(value, str) else repr(value)
-    short = plain if len(plain) <= SHOWN else f"{plain[:SHOWN]}…"
+    short = plain if len(plain) <= most else f"{plain[:most]}…"
     return repr(short) if quoted and isinstance(value, str) else short

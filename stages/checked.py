@@ -7,7 +7,7 @@ from typing import Any, ForwardRef, ParamSpec, TypeVar, Unpack, get_args, get_or
 
 from msgspec import Struct
 
-from stages.options import Hint, foreign, plainly
+from stages.options import Hint, foreign, plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,9 +26,12 @@ class Options(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse what is wrong."""
-        hints = _fields(type(self))
-        if all(plainly(getattr(self, name), hint) for name, hint in hints.items()):
+        for name, right in _plain_fields(type(self)):
+            if type(getattr(self, name)) not in right:
+                break
+        else:
             return
+        hints = _fields(type(self))
         given = {name: getattr(self, name) for name in hints}
         if wrong := foreign(given, hints, deep=False):
             sentences = (sentence for several in wrong.values() for sentence in several)
@@ -39,6 +42,11 @@ class Options(Struct, frozen=True):
 def _fields(kind: type[Struct]) -> dict[str, Hint]:
     """The annotations of a Struct's fields: resolving them takes longer than a turn."""
     return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def _plain_fields(kind: type[Struct]) -> tuple[tuple[str, frozenset[Hint]], ...]:
+    return tuple((name, plain(hint)) for name, hint in _fields(kind).items())
 
 
 def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -1,6 +1,7 @@
 """Options: values of another type than their annotation, or out of its range, each told with what to write instead."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from math import isnan
 from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin
@@ -36,15 +37,9 @@ def foreign(
     found = {
         name: tuple(_wrong(name, value, hints[name], deep=deep))
         for name, value in options.items()
-        if not plainly(value, hints[name])
+        if deep or type(value) not in plain(hints[name])
     }
     return {name: sentences for name, sentences in found.items() if sentences}
-
-
-def plainly(value: object, hint: Hint) -> bool:
-    """Whether it is right at first sight, as most are."""
-    kind = type(value)
-    return kind is not float and (kind is hint or (type(hint) is UnionType and kind in hint.__args__))
 
 
 def fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
@@ -53,7 +48,7 @@ def fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
 
 
 def _is(value: object, kind: Hint, *, deep: bool) -> bool:
-    origin, inside = get_origin(kind), get_args(kind)
+    origin, inside = _parts(kind)
     if kind is object or kind is Any or isinstance(kind, TypeVar):
         return True
     if isinstance(kind, ForwardRef):
@@ -86,8 +81,8 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
 
 
 def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
-    plain = [kind for kind in (int, str, bool, NoneType) if kind in _kinds(hint)]
-    return {*map(type, values)} <= {*plain} or all(fits(value, hint, deep=deep) for value in values)
+    alike = not deep and {*map(type, values)} <= plain(hint)
+    return alike or all(fits(value, hint, deep=deep) for value in values)
 
 
 def _within(value: object, meta: object) -> bool:
@@ -118,11 +113,24 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
         yield f"{name} is {repr(value)[:SHOWN]}; it must be {_words(hint)}"
 
 
+@cache
 def _kinds(hint: Hint) -> tuple[Hint, ...]:
     if isinstance(hint, ForwardRef):
         names = map(str.strip, hint.__forward_arg__.split("|"))
         return tuple(NoneType if name == "None" else ForwardRef(name) for name in names)
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+@cache
+def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
+    """What it is made by, and of what: looked up once, as typing takes microseconds for it."""
+    return get_origin(kind), get_args(kind)
+
+
+@cache
+def plain(hint: Hint) -> frozenset[Hint]:
+    """The classes in it whose instances are right at first sight; a float is not one, as nan is none."""
+    return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
 
 
 def _is_list(value: object) -> TypeGuard[Collection[object]]:
@@ -138,7 +146,7 @@ def _words(hint: Hint) -> str:
 
 
 def _word(kind: Hint) -> str:
-    origin, inside = get_origin(kind), get_args(kind)
+    origin, inside = _parts(kind)
     if origin is Annotated:
         bounds = [
             words.format(f"{most:g}")

@@ -11,16 +11,20 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr, replace
 
+from forge import run_sync
 from forge.testing import (
     COMPACTOR_LAWS,
     GUARD_LAWS,
     STAGE_LAWS,
     BrokenLawError,
+    Scripted,
+    ScriptError,
     assert_answered,
     assert_compactor_laws,
     assert_guard_laws,
     assert_stage_laws,
     budgets,
+    call,
     chunkings,
     histories,
     malformed,
@@ -321,8 +325,8 @@ def stops_with_a_word(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 
 
 def mends_a_call(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    for call in calls:
-        force_setattr(call, "arguments", '{"dry_run":true}')
+    for one in calls:
+        force_setattr(one, "arguments", '{"dry_run":true}')
     return Allow()
 
 
@@ -558,3 +562,27 @@ def test_every_law_of_stages_is_broken_above() -> None:
 
 def test_the_stages_of_forge_keep_the_laws() -> None:
     assert_stage_laws(pipeline(*stages_in_order()), max_examples=30)
+
+
+def test_arguments_of_ones_own_are_those_of_every_call() -> None:
+    """A guard may look into the history, the ledger and the phase as well as into the batch."""
+    seen: set[str] = set()
+
+    def reading(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        phase = getattr(state.phase, "batch", state.phase)
+        seen.update(call.arguments for call in (*calls, *getattr(phase, "calls", ())))
+        seen.update(call.arguments for m in state.history if isinstance(m, Assistant) for call in m.calls)
+        seen.update(success.arguments for success in state.ledger.successes)
+        return Allow()
+
+    assert_guard_laws(reading, arguments=st.just('{"amount":5}'), max_examples=50)
+    assert seen == {'{"amount":5}'}
+
+
+def test_a_script_that_ends_too_early_shows_the_correction() -> None:
+    model = Scripted(["Hm.", call("finish", result="x")])
+    with pytest.raises(ScriptError) as ended:
+        run_sync(Desk().workflow, "Go.", backend=model)
+    told = str(ended.value).partition("The last that the model was told:\n")[2]
+    assert told.startswith("tool: [StepEnforcementError] ")
+    assert "look" in told

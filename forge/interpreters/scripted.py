@@ -4,16 +4,21 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
+from msgspec import Struct
 
 from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import ForgeError
+from forge.outcome import cut
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
 from stages.wire.prompted import JSON, Form
 from stages.wire.sampling import Sampling
 
 Line = str | Reply | Fault
+
+TOLD = 2_000
+"""Characters of a message that a ScriptError shows."""
 
 
 class ScriptError(ForgeError):
@@ -59,7 +64,7 @@ class Scripted:
         if number >= len(self._script):
             raise ScriptError(
                 f"the script has {len(self._script)} answers, and the run asked for answer {number + 1} (turn "
-                f"{effect.turn}). The request ended with: …{effect.request.body[-300:].decode(errors='replace')}"
+                f"{effect.turn}). The last that the model was told:\n{_told_last(effect.request)}"
             )
         line = self._script[number]
         if isinstance(line, Fault):
@@ -86,3 +91,19 @@ class Scripted:
             sampling=Sampling(),
             form=self._form,
         )
+
+
+class _Written(Struct):
+    role: str = ""
+    content: object = ""
+
+
+def _told_last(request: Request) -> str:
+    """The messages since the model's last reply, each with its role: results, and corrections where it was wrong."""
+    told: list[str] = []
+    for message in reversed(request.messages):
+        written = msgspec.json.decode(message, type=_Written)
+        if written.role == "assistant":
+            break
+        told.append(f"{written.role}: {cut(written.content, quoted=False, most=TOLD)}")
+    return "\n".join(reversed(told))

@@ -31,12 +31,13 @@ def assert_guard_laws(
     """Try every law on so many states and batches; BrokenLawError, on the smallest that shows it, for one that breaks.
 
     `tools` are the names of the tools that are called: name those that the guard is about. `arguments` are JSON
-    texts of objects: name your own where the guard looks into them.
+    texts of objects, those of every call in the batch, the history and the ledger: name your own where the guard looks
+    into them.
     """
 
     @st.composite
     def cases(draw: st.DrawFn) -> tuple[State, tuple[ToolCall, ...]]:
-        state = draw(states(tools, max_turns=2))
+        state = draw(states(tools, max_turns=2, arguments=arguments))
         return state, draw(batches(tools, first_id=state.ledger.ids + 1, arguments=arguments))
 
     @trying(max_examples)

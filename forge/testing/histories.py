@@ -68,7 +68,13 @@ def messages(tools: Sequence[str] = TOOLS) -> SearchStrategy[Message]:
 
 
 @st.composite
-def histories(draw: st.DrawFn, tools: Sequence[str] = TOOLS, *, max_turns: int = 8) -> History:
+def histories(
+    draw: st.DrawFn,
+    tools: Sequence[str] = TOOLS,
+    *,
+    max_turns: int = 8,
+    arguments: SearchStrategy[str] | None = None,
+) -> History:
     """A whole conversation as forge writes it down, valid for every server.
 
     Batches of one to four calls with an answer each, batches refused with every kind of nudge, bare texts with
@@ -78,7 +84,7 @@ def histories(draw: st.DrawFn, tools: Sequence[str] = TOOLS, *, max_turns: int =
     pins = draw(_PINS)
     history: History = (*system, User(text=draw(_SMALL), pinned=draw(pins)))
     for turn in range(1, 1 + draw(st.integers(0, max_turns))):
-        history += draw(_exchanges(turn, tools, pins))
+        history += draw(_exchanges(turn, tools, pins, arguments))
         match draw(st.integers(0, 7)):
             case 0 | 1:
                 history += (User(text=draw(_SMALL), turn=turn),)
@@ -93,7 +99,9 @@ _EXCHANGES = (*_ANSWERS, "corrected", "answered", "answered", "empty")
 
 
 @st.composite
-def _exchanges(draw: st.DrawFn, turn: int, tools: Sequence[str], pins: SearchStrategy[bool]) -> History:
+def _exchanges(
+    draw: st.DrawFn, turn: int, tools: Sequence[str], pins: SearchStrategy[bool], arguments: SearchStrategy[str] | None
+) -> History:
     """One turn: a batch with its answers, a bare text with its correction or an answer, an empty reply corrected."""
     what, pinned = draw(st.sampled_from(_EXCHANGES)), draw(pins)
     if what == "empty":
@@ -102,7 +110,7 @@ def _exchanges(draw: st.DrawFn, turn: int, tools: Sequence[str], pins: SearchStr
     if not isinstance(what, Kind):
         kind = Kind.RETRY_NUDGE if what == "corrected" else Kind.USER_INPUT
         return (replace(said, text=said.text + "!"), User(text=draw(_SMALL), kind=kind, turn=turn))
-    calls = draw(batches(tools, first_id=10 * turn, least=1))
+    calls = draw(batches(tools, first_id=10 * turn, least=1, arguments=arguments))
     status = _STATUS if what is Kind.TOOL_RESULT else st.just(_STATUSES[0])
     answers = (
         Tool(call_id=call.id, name=call.name, text=draw(texts()), kind=what, status=draw(status), turn=turn)

@@ -8,7 +8,8 @@ from hypothesis.strategies import SearchStrategy
 from hypothesis.vendor.pretty import RepresentationPrinter, for_type_by_name
 from msgspec import Raw
 
-from forge.testing.histories import TOOLS, arguments, batches, histories, texts
+from forge.testing.histories import TOOLS, batches, histories, texts
+from forge.testing.histories import arguments as any_arguments
 from forge.testing.replies import replies
 from stages.batch import digest
 from stages.effect import (
@@ -66,26 +67,35 @@ PHASES: tuple[type[Phase], ...] = get_args(Phase)
 
 @st.composite
 def states(
-    draw: st.DrawFn, tools: Sequence[str] = TOOLS, *, phases: Sequence[type[Phase]] = PHASES, max_turns: int = 4
+    draw: st.DrawFn,
+    tools: Sequence[str] = TOOLS,
+    *,
+    phases: Sequence[type[Phase]] = PHASES,
+    max_turns: int = 4,
+    arguments: SearchStrategy[str] | None = None,
 ) -> State:
-    """A state in one of these phases, any if you name none: a valid history, and a ledger that agrees with it."""
-    history = draw(histories(tools, max_turns=max_turns))
-    ledger, phase = draw(ledgers(history, tools)), draw(st.sampled_from(phases))
-    return State(history=history, ledger=ledger, phase=draw(_phase(phase, history, ledger, tools)))
+    """A state in one of these phases, any if you name none: a valid history, and a ledger that agrees with it.
+
+    `arguments` are JSON texts of objects, for every call in it.
+    """
+    given = any_arguments() if arguments is None else arguments
+    history = draw(histories(tools, max_turns=max_turns, arguments=given))
+    ledger, phase = draw(ledgers(history, tools, arguments=given)), draw(st.sampled_from(phases))
+    return State(history=history, ledger=ledger, phase=draw(_phase(phase, history, ledger, tools, given)))
 
 
-def ledgers(history: History = (), tools: Sequence[str] = TOOLS) -> SearchStrategy[Ledger]:
+def ledgers(
+    history: History = (), tools: Sequence[str] = TOOLS, *, arguments: SearchStrategy[str] | None = None
+) -> SearchStrategy[Ledger]:
     """A ledger for that history: its turns and ids are the history's, its counts are anything."""
-    few = st.integers(0, 4)
+    few, given = st.integers(0, 4), any_arguments() if arguments is None else arguments
     called = [int(call.id[-9:]) for m in history if isinstance(m, Assistant) for call in m.calls]
     return st.builds(
         Ledger,
         budget=st.builds(Budget, calls=st.integers(0, 5)),
         turn=st.just(max(map(turn_of, history), default=0)),
         ids=st.just(max(called, default=0)),
-        successes=st.lists(st.builds(Success, name=st.sampled_from(tools), arguments=arguments()), max_size=3).map(
-            tuple
-        ),
+        successes=st.lists(st.builds(Success, name=st.sampled_from(tools), arguments=given), max_size=3).map(tuple),
         retries=few,
         tool_errors=few,
         premature=few,
@@ -108,8 +118,10 @@ def results(call: ToolCall) -> SearchStrategy[CallResult]:
     )
 
 
-def _phase(phase: type[Phase], history: History, ledger: Ledger, tools: Sequence[str]) -> SearchStrategy[Phase]:
-    calls = batches(tools, first_id=ledger.ids + 1, least=1)
+def _phase(
+    phase: type[Phase], history: History, ledger: Ledger, tools: Sequence[str], arguments: SearchStrategy[str]
+) -> SearchStrategy[Phase]:
+    calls = batches(tools, first_id=ledger.ids + 1, least=1, arguments=arguments)
     folded = Folded(view=history)
     prepared = _prepared(folded)
     made: dict[type[Phase], SearchStrategy[Phase]] = {
@@ -119,7 +131,7 @@ def _phase(phase: type[Phase], history: History, ledger: Ledger, tools: Sequence
         Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | calls.flatmap(_underway),
         Answered: st.builds(Answered, reply=replies(tools)),
         Vetted: st.builds(Vetted, calls=calls, text=texts(), reasoning=texts(), allowed=st.booleans()),
-        Edited: calls.flatmap(_edited),
+        Edited: calls.flatmap(lambda several: _edited(several, arguments)),
         Executed: calls.flatmap(_executed),
         Done: st.sampled_from(_ENDINGS).map(lambda ending: Done(outcome=ending)),
     }
@@ -148,10 +160,10 @@ def _underway(calls: tuple[ToolCall, ...]) -> SearchStrategy[Awaiting]:
     return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(calls=calls)))
 
 
-def _edited(calls: tuple[ToolCall, ...]) -> SearchStrategy[Edited]:
+def _edited(calls: tuple[ToolCall, ...], arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
     """The first call was approved with other arguments, which may or may not fit its tool."""
     ask = Ask(call=calls[0], digest=digest(calls[0]))
-    written = arguments() | texts()
+    written = arguments | texts()
     return written.map(lambda text: Edited(batch=Batch(calls=calls), ask=ask, arguments=text))
 
 
