@@ -54,11 +54,12 @@ class Reading(Struct, frozen=True, kw_only=True):
     def alone(self) -> bool:
         """Whether the reply has no words beside its calls, but for the thought that is a part of ReAct's form."""
         by_react = {call.origin for call in self.calls} == {"react"}
-        return _WORDS.search(_THOUGHT.sub("", self.text) if by_react else self.text) is None
+        thought = _THOUGHT.match(self.text) if by_react else None
+        return _WORDS.search(self.text, thought.end() if thought else 0) is None
 
 
 _WORDS = re.compile(r"\w")
-_THOUGHT = re.compile(r"\A\s*Thought:[^\n]*")
+_THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
 
 Read = Callable[[Reply], Reading]
 

@@ -34,8 +34,11 @@ _CLOSERS = 4
 _OTHERWISE = frozenset({"fenced", "bare", "echo"})
 """Families that are not asked: any JSON is read, and what a text declares to be no call is read all the same."""
 
-_BETWEEN = "|".join((*ARGUMENT_KEYS, "action", "constrain", "message", "json"))
-_TO_ARGUMENTS = re.compile(rf"(?:[^\w{{.;!?]|_|(?:{_BETWEEN})(?![^\W_])){{0,80}}(?=\{{)", re.IGNORECASE)
+_BETWEEN = "|".join(
+    sorted({part for key in (*ARGUMENT_KEYS, "action", "constrain", "message", "json") for part in key.split("_")})
+)
+"""Words of the markup between a call's name and its arguments, each without the underscores that join them."""
+_TO_ARGUMENTS = re.compile(rf"(?:[^\w{{.;!?]|_|(?:{_BETWEEN})(?![^\W_])){{0,80}}+(?=\{{)", re.IGNORECASE)
 _DATA = re.compile(r"[\s\"':=*`]*")
 
 
