@@ -19,7 +19,7 @@ HALF = "\ufffd"
 """What half of a surrogate pair becomes wherever a text comes in: alone it is no character, and has no UTF-8."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 _OTHER = bytes(set(range(256)) - set(b"[]{}"))
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
