@@ -268,7 +268,9 @@ UNKNOWN = OutcomeUnknown(
 
 @pytest.mark.parametrize("amount", [5, 6], ids=["the same call", "other arguments"])
 @pytest.mark.parametrize(
-    ("said", "paid"), [(None, None), (no, 0), (yes, 1), (it_did, 0), (it_did_not, 1)], ids=lambda v: str(v)[:22]
+    ("said", "paid"),
+    [(None, None), (no, 0), (yes, 1), (it_did, 0), (it_did_not, 1)],
+    ids=lambda v: getattr(v, "__name__", str(v)),
 )
 def test_before_any_call_of_its_tool_a_person_decides(
     tmp_path: Path, amount: int, said: Reply | None, paid: int | None
