@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import nudges
+from stages.canonical import canonical
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
 from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
 from stages.progress import answered
@@ -21,8 +22,8 @@ READS_AT_ONCE = 4
 
 
 def digest(call: ToolCall) -> str:
-    """What an approval is bound to: the tool and its very arguments (D15)."""
-    return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
+    """What an approval is bound to: the tool and its arguments, however they are written (D15)."""
+    return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
 def waiting(batch: Batch) -> tuple[ToolCall, ...]:

@@ -6,13 +6,14 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages.batch import written
+from stages.canonical import canonical
 from stages.checked import checked
 from stages.edits import accepted, judged, objection, refused, told
 from stages.effect import Refused
 from stages.halt import Halt
 from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
-from stages.progress import canonical, in_vain
+from stages.progress import in_vain
 from stages.rules import OnViolation
 from stages.state import Batch, Edited, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop

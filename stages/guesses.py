@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from stages import nudges
+from stages.canonical import canonical
 from stages.evidence import normal, within
 from stages.given import ungrounded
 from stages.message import Kind, ToolCall, User
@@ -102,16 +103,30 @@ def policy_of(rules: Rules, state: State) -> BatchPolicy:
 
 
 def kept(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls that need not wait for others of the same reply, and what the model is told of those that do."""
+    """The calls that need not wait for others of the same reply, each once, and what the model is told of the rest."""
     if len(calls) == 1:
         return calls, ""
-    match policy_of(rules, state):
-        case "first":
-            return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
-        case "independent":
-            return _independent(rules, state, calls)
-        case _:
-            return calls, ""
+    policy = policy_of(rules, state)
+    if policy == "first":
+        return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
+    once, again = (calls, ()) if rules.max_repeats is None else _once(rules, calls)
+    go, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
+    return go, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
+
+
+def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
+    """The calls without those that stand in the same reply already, and the names of the tools that had such.
+
+    A model that repeats itself has not seen an answer yet, so it cannot want another; what is `repeatable` it can.
+    """
+    free = {tool.name for tool in rules.tools if tool.repeatable}
+    first: dict[tuple[str, str], ToolCall] = {}
+    for call in calls:
+        key = (call.name, call.id if call.name in free else canonical(call.arguments))
+        first.setdefault(key, call)
+    kept = tuple(first.values())
+    made = {call.id for call in kept}
+    return kept, tuple(dict.fromkeys(call.name for call in calls if call.id not in made))
 
 
 def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:

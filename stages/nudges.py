@@ -228,6 +228,14 @@ def only_the_first(name: str, others: Sequence[str]) -> str:
     )
 
 
+def made_once(names: Sequence[str]) -> str:
+    """For a reply that makes the very same call several times."""
+    return (
+        f"Your reply makes the same call of {listed(names)} more than once; it was made once. If it is needed again, "
+        "call it again now that you have seen its result."
+    )
+
+
 def waits(run: Sequence[str], others: Sequence[str]) -> str:
     """For a reply with calls that depend on what others of it will find."""
     return (

@@ -8,9 +8,9 @@ error again and again are all one thing then: replies in a row without progress.
 import hashlib
 from itertools import takewhile
 
-import msgspec
 from msgspec.structs import replace
 
+from stages.canonical import canonical
 from stages.state import Attempt, Ledger, Success
 
 
@@ -93,12 +93,3 @@ def _answered_before(ledger: Ledger) -> set[tuple[str, str]]:
 def _forgotten(ledger: Ledger) -> int:
     """The turn up to which answers may have been cut."""
     return ledger.compactions[-1].turn if ledger.compactions else -1
-
-
-def canonical(arguments: str) -> str:
-    """The arguments with their names in order, so that the same arguments are the same text."""
-    return _sorted.encode(_members.decode(arguments)).decode()
-
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_sorted = msgspec.json.Encoder(order="sorted")

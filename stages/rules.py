@@ -6,6 +6,7 @@ from typing import Literal, assert_never, get_args
 import msgspec
 from msgspec import Struct
 
+from stages.canonical import canonical
 from stages.checked import Options
 from stages.doubt import in_doubt
 from stages.message import ToolCall
@@ -155,13 +156,13 @@ def names(ledger: Ledger) -> tuple[str, ...]:
 
 def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
     """The prerequisites of a call that no earlier success meets; with no arguments yet, by name alone."""
-    values = None if arguments is None else _values(arguments)
+    values = None if arguments is None else _values(canonical(arguments))
     unmet = []
     for prerequisite in tool.prerequisites:
         before = (s.arguments for s in ledger.successes if s.name == prerequisite.tool)
         key = prerequisite.match_arg
         if key is not None and values is not None:
-            before = (text for text in before if key in values and _values(text).get(key) == values[key])
+            before = (text for text in before if key in values and _values(canonical(text)).get(key) == values[key])
         # The first that is found is enough: a long run is not read to its end.
         if next(before, None) is None:
             unmet.append(prerequisite.tool)
@@ -208,5 +209,5 @@ def undecided(rules: Rules, ledger: Ledger) -> ToolCall | None:
     return next((call for call in unknown if stuck or call.name in ends), None)
 
 
-def _values(arguments: str) -> dict[str, object]:
-    return msgspec.json.decode(arguments, type=dict[str, object])
+def _values(arguments: str) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])

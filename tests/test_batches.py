@@ -11,6 +11,7 @@ from forge.testing import assert_answered, assert_guard_laws
 from stages.guards import no_placeholders
 from stages.guesses import placeholders
 from stages.message import Assistant, Tool, ToolCall, User
+from stages.serialize import Mode
 from stages.state import State
 from tests.flows import Desk
 
@@ -69,6 +70,56 @@ def test_first_keeps_the_first_call_and_says_so() -> None:
     (said,) = told(state)
     assert said.startswith("Only the first call of your reply was made, look; not look, finish.")
     assert [len(m.calls) for m in state.history if isinstance(m, Assistant)] == [1, 1]
+
+
+PAYS: list[tuple[str, list[dict[str, object]], list[object]]] = [
+    ("32 times the same", [{"amount": 5}] * 32, [5]),
+    ("numbers written in two ways", [{"amount": 5}, {"amount": 5.0}], [5]),
+    ("names in two orders", [{"amount": 5, "to": "a"}, {"to": "a", "amount": 5}], [5]),
+    ("another in between", [{"amount": 5}, {"amount": 6}, {"amount": 5}], [5, 6]),
+    ("numbers that are nearly the same", [{"amount": 10**16 + 1}, {"amount": 10**16}], [10**16 + 1, 10**16]),
+    ("a text and a number", [{"to": "1"}, {"to": "1.0"}], [0, 0]),
+]
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+@pytest.mark.parametrize(("made_", "paid"), [c[1:] for c in PAYS], ids=[c[0] for c in PAYS])
+def test_the_same_call_is_made_once_in_a_reply(made_: list[dict[str, object]], paid: list[object], mode: Mode) -> None:
+    log: list[object] = []
+
+    @tool
+    def pay(amount: int = 0, to: str = "") -> str:
+        """Pay."""
+        log.append(amount)
+        return "paid"
+
+    @tool
+    def finish() -> None:
+        """Finish."""
+
+    flow = Workflow("flow", tools=[pay, finish], terminal_tool="finish")
+    script = [calls(*[("pay", one) for one in made_], ("finish", {}))]
+    state = run_sync(flow, "Go.", backend=Scripted(script, mode=mode)).unwrap().state
+    assert log == paid
+    said = [text for text in told(state) if "more than once" in text]
+    assert len(said) == (len(paid) < len(made_))
+    assert all(
+        text.startswith("Your reply makes the same call of pay more than once; it was made once.") for text in said
+    )
+
+
+def test_a_repeatable_tool_may_be_called_alike_in_one_reply() -> None:
+    log: list[str] = []
+
+    @tool(repeatable=True)
+    def press(button: str) -> str:
+        """Press a button."""
+        log.append(button)
+        return "pressed"
+
+    flow = Workflow("flow", tools=[press], on_text="accept")
+    run_sync(flow, "Go.", backend=Scripted([calls(*[("press", {"button": "up"})] * 3), "Done."])).unwrap()
+    assert log == ["up"] * 3
 
 
 DEPENDENT = [

@@ -221,7 +221,7 @@ def test_the_servers_own_ids_come_back_in_calls_and_messages() -> None:
 
 @pytest.mark.parametrize("ids", [("", "x"), ("same", "same")])
 def test_ids_that_tell_nothing_apart_are_not_used(ids: tuple[str, str]) -> None:
-    made = tuple(RawCall(id=one, name="look", arguments='{"what":"a"}') for one in ids)
+    made = tuple(RawCall(id=one, name="look", arguments=f'{{"what":"{n}"}}') for n, one in enumerate(ids))
     action = guarded().check(Reply(calls=made))
     assert isinstance(action, RunCalls)
     assert [c.id for c in action.calls] == ["call_000000001", "call_000000002"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forge import run_sync
+from forge import ToolDef, Workflow, run_sync
 from forge.errors import DefinitionError, explain
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_guard_laws
@@ -10,7 +10,11 @@ from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.message import Tool
 from stages.order import Use, lacking, obstacle
+from stages.rules import OnViolation
+from stages.tool import ToolEffect
 from tests.flows import Desk
+
+N = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 CASES: list[tuple[str, Use, tuple[str, ...], str, bool]] = [
     ("forced", Use(tool="look", at_step=1), (), "look", True),
@@ -34,10 +38,65 @@ def test_what_may_be_called(use: Use, done: tuple[str, ...], name: str, *, fine:
     assert (obstacle((use,), done, name) is None) is fine
 
 
-def test_what_stands_before_in_the_same_reply_counts_for_numbers_and_not_for_places() -> None:
-    assert obstacle((Use(tool="look", at_most=1),), (), "look", ("look",)) is not None
-    assert obstacle((Use(tool="look", consecutive=False),), (), "look", ("look",)) is not None
-    assert obstacle((Use(tool="look", after=("fail",)),), (), "look", ("fail",)) is not None
+AHEAD: list[tuple[str, Use, tuple[str, ...], tuple[str, ...], bool]] = [
+    ("once too often", Use(tool="look", at_most=1), (), ("look",), False),
+    ("twice in a row", Use(tool="look", consecutive=False), (), ("look",), False),
+    ("in a row, if the other fails", Use(tool="look", consecutive=False), (), ("look", "fail"), False),
+    (
+        "in a row with the last reply, if the other fails",
+        Use(tool="look", consecutive=False),
+        ("look",),
+        ("fail",),
+        False,
+    ),
+    ("after one that may fail", Use(tool="look", after=("fail",)), (), ("fail",), False),
+    ("before one that may succeed", Use(tool="look", before=("fail",)), (), ("fail",), False),
+    ("before none of them", Use(tool="look", before=("write",)), (), ("fail",), True),
+    ("second, and another is forced", Use(tool="fail", at_step=2), (), ("write",), False),
+    ("second, and forced", Use(tool="look", at_step=2), (), ("fail",), True),
+    ("first, if the other fails, and that is forced", Use(tool="fail", at_step=1), (), ("fail",), False),
+    ("third, and another is forced second", Use(tool="fail", at_step=2), (), ("write", "fail"), False),
+]
+
+
+@pytest.mark.parametrize(("use", "done", "ahead", "fine"), [c[1:] for c in AHEAD], ids=[c[0] for c in AHEAD])
+def test_the_rules_hold_inside_a_reply(use: Use, done: tuple[str, ...], ahead: tuple[str, ...], *, fine: bool) -> None:
+    assert (obstacle((use,), done, "look", ahead) is None) is fine
+
+
+ORDERED = [
+    ("verify before pay", [Use(tool="verify", before=("pay",))], ("pay", "verify"), "block_all", []),
+    ("pay after verify", [Use(tool="pay", after=("verify",))], ("pay", "verify"), "block_all", []),
+    ("verify first", [Use(tool="verify", at_step=1)], ("pay", "verify"), "block_all", []),
+    ("verify first, then what is legal", [Use(tool="verify", at_step=1)], ("pay", "verify"), "block_call", ["verify"]),
+    ("in order, but blind", [Use(tool="pay", after=("verify",))], ("verify", "pay"), "block_all", []),
+    ("in order, one by one", [Use(tool="pay", after=("verify",))], ("verify", "pay"), "block_call", ["verify"]),
+    ("in order", [Use(tool="verify", before=("pay",))], ("verify", "pay"), "block_all", ["verify", "pay"]),
+    ("as often as it may", [Use(tool="pay", at_most=2)], ("pay", "pay"), "block_all", ["pay", "pay"]),
+    ("too often", [Use(tool="pay", at_most=2)], ("pay", "pay", "pay"), "block_call", ["pay", "pay"]),
+    (
+        "what ends the run is last",
+        [Use(tool="pay", before=("finish",))],
+        ("finish", "pay"),
+        "block_all",
+        ["pay", "finish"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("order_", "names", "policy", "ran"), [c[1:] for c in ORDERED], ids=[c[0] for c in ORDERED])
+def test_a_reply_of_several_calls_runs_as_the_rules_of_order_say(
+    order_: list[Use], names: tuple[str, ...], policy: OnViolation, ran: list[str]
+) -> None:
+    log: list[str] = []
+    effects: dict[str, ToolEffect] = {"pay": "write", "verify": "read", "finish": "terminal"}
+    tools = [
+        ToolDef(name=n, description=n, parameters=N, function=lambda n, name=n: log.append(name), effect=effect)
+        for n, effect in effects.items()
+    ]
+    flow = Workflow("flow", tools=tools, terminal_tool="finish", order=order_, on_violation=policy, max_iterations=1)
+    run_sync(flow, "Go.", backend=Scripted([calls(*[(name, {"n": n}) for n, name in enumerate(names)])]))
+    assert log == ran
 
 
 def test_what_must_be_used_more_often() -> None:
@@ -53,7 +112,7 @@ def test_a_call_out_of_order_is_corrected_and_not_run() -> None:
     told = [m.text for m in state.history if isinstance(m, Tool) and m.text.startswith("[OrderError]")]
     assert told == [
         "[OrderError] fail was not run: it comes after write. You may call: look.",
-        "[OrderError] look was not run: it may be used 1 times, and it was. You may call: write, finish.",
+        "[OrderError] look was not run: already used its maximum of 1 time. You may call: write, finish.",
     ]
 
 

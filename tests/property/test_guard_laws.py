@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from forge.testing import assert_answered, batches, states
 from stages import enforce, execute, pipeline, send, serialize
 from stages.effect import Ask, Execute, Send
-from stages.guards import guards_of
+from stages.guards import guards_of, order
 from stages.ladder import demanded, offered
 from stages.message import Tool, ToolCall
-from stages.order import Use
+from stages.order import Use, obstacle
 from stages.rules import Ladder, Rules, Rung, legal, undecided
+from stages.rules import names as names_of
 from stages.serialize import Mode
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
@@ -134,6 +135,23 @@ def test_a_call_of_unknown_outcome_has_its_tool_wait_for_a_person(case: tuple[Ru
         case Ask(call=asked, in_doubt=unsure):
             assert asked.name in barred
             assert unsure in state.ledger.in_doubt
+
+
+@given(case=cases(), data=st.data())
+def test_rules_of_order_hold_inside_a_reply_whichever_of_its_calls_succeed(
+    case: tuple[Rules, State], data: st.DataObject
+) -> None:
+    rules, state = case
+    moved = enforce(order(rules), on_violation="block_call")(state).unwrap()
+    if not isinstance(moved.phase, Vetted):
+        return
+    refused = {one.call_id for one in moved.phase.refused}
+    left = [call.name for call in moved.phase.calls if call.id not in refused]
+    done = names_of(state.ledger)
+    for name in (*(n for n in left if n != "finish"), *(n for n in left if n == "finish")):
+        assert obstacle(rules.order, done, name) is None, "so it would have been let through in a reply of its own"
+        if data.draw(st.booleans(), "succeeds"):
+            done = (*done, name)
 
 
 @given(cases())

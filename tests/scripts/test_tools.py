@@ -441,7 +441,7 @@ def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
     done = asyncio.Event()
 
     @tool(effect="read", max_parallel=2)
-    async def read() -> str:
+    async def read(page: int) -> str:
         """Read; returns when as many run at once as may."""
         nonlocal running
         running += 1
@@ -452,7 +452,7 @@ def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
         running -= 1
         return "read"
 
-    shown, _ = run_once(read, script=[calls(*[("read", {})] * 5)], max_calls_per_reply=4)
+    shown, _ = run_once(read, script=[calls(*[("read", {"page": page}) for page in range(5)])], max_calls_per_reply=4)
     assert most == [2]
     assert shown == ["read"] * 4 + [
         "[NotRun] read was not run: of one reply, the first 4 calls are run. Call it again if it is still needed."

@@ -237,7 +237,7 @@ def test_each_call_is_asked_about() -> None:
         no = Rejected(digest=effect.digest, reason="once is enough")
         return no if len(asked) == 2 else Approved(digest=effect.digest)
 
-    script = Scripted([calls(("pay", {"amount": 5}), ("pay", {"amount": 5})), call("finish")])
+    script = Scripted([calls(("pay", {"amount": 5}), ("pay", {"amount": 6})), call("finish")])
     run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask).unwrap()
     assert (len(asked), log) == (2, ["pay 5"])
 
@@ -296,7 +296,7 @@ def stopping(at: str) -> tuple[Result[Finished, Halted], list[str]]:
             return name
 
         @tool(effect="read")
-        async def look() -> str:
+        async def look(page: int) -> str:
             """Look."""
             return ran("look")
 
@@ -306,7 +306,7 @@ def stopping(at: str) -> tuple[Result[Finished, Halted], list[str]]:
             return ran("finish")
 
         workflow = Workflow("stopping", tools=[look, finish], terminal_tool="finish")
-        script = Scripted([calls(("look", {}), ("look", {}), ("finish", {}))])
+        script = Scripted([calls(("look", {"page": 1}), ("look", {"page": 2}), ("finish", {}))])
         return await run(workflow, "Go.", backend=script, cancel=cancel), log
 
     return asyncio.run(go())
