@@ -2,7 +2,8 @@
 
 import msgspec
 
-from stages.schema.value import Json, shallow, too_deep
+from stages.decoding import decode
+from stages.schema.value import Json
 
 
 def canonical(text: str) -> str:
@@ -11,10 +12,8 @@ def canonical(text: str) -> str:
     Exact: no two numbers that differ become the same. What is no JSON is the text as it is.
     """
     try:
-        value = _read.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return text
-    if not shallow(text) and too_deep(value):
+        value = decode(_read, text)
+    except msgspec.DecodeError:
         return text
     fractions = "." in text or "e" in text or "E" in text
     return _sorted.encode(_whole(value) if fractions else value).decode()
