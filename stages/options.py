@@ -6,13 +6,15 @@ from math import isnan
 from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, UnsetType, structs
 from typing_extensions import get_protocol_members
 
 Hint: TypeAlias = object
 """An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`), and what is made of them."""
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 Fraction: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 WORDS: Mapping[Hint, str] = {
@@ -140,7 +142,7 @@ def _is_list(value: object) -> TypeGuard[Collection[object]]:
 
 def _words(hint: Hint) -> str:
     choices = [one for kind in _kinds(hint) if get_origin(kind) is Literal for one in get_args(kind)]
-    others = [_word(kind) for kind in _kinds(hint) if get_origin(kind) is not Literal]
+    others = [_word(kind) for kind in _kinds(hint) if get_origin(kind) is not Literal and kind is not UnsetType]
     *first, last = dict.fromkeys(([f"one of {', '.join(map(str, choices))}"] if choices else []) + others)
     return f"{', '.join(first)} or {last}" if first else last
 

@@ -96,7 +96,10 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: Server("http://x", timeout=True), "timeout is True; it must be a number"),
         (lambda: Server("http://x", api_key=None), "api_key is None; it must be a text"),
         (lambda: Server("http://x", headers={"a": 1}), "headers['a'] is 1; it must be a text"),
-        (lambda: Server("http://x", context_tokens="8k"), "context_tokens is '8k'; it must be a whole number or None"),
+        (
+            lambda: Server("http://x", context_tokens="8k"),
+            "context_tokens is '8k'; it must be a whole number, at least 1 or None",
+        ),
         (lambda: Server("http://x", mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, constrained"),
         (lambda: Local(model=None), "model is None; it must be a text"),
         (lambda: Local(port="80"), "port is '80'; it must be a whole number"),

@@ -103,25 +103,24 @@ def test_a_field_that_forge_writes_itself_is_refused(field: str) -> None:
 
 
 REFUSED = [
-    ("temperature", -0.1, "temperature is -0.1; it must be a number, at least 0"),
-    ("temperature", math.nan, "temperature is nan; it must be a number, at least 0"),
-    ("temperature", math.inf, "temperature is inf; it must be a number, at least 0"),
-    ("temperature", "hot", "temperature is 'hot'; it must be a number, at least 0"),
-    ("temperature", None, "temperature is None; it must be a number, at least 0"),
-    ("temperature", True, "temperature is True; it must be a number, at least 0"),
-    ("top_p", 0, "top_p is 0; it must be a number, more than 0 and at most 1"),
-    ("top_p", 1.1, "top_p is 1.1; it must be a number, more than 0 and at most 1"),
-    ("top_k", 1.5, "top_k is 1.5; it must be a whole number, at least -1"),
-    ("top_k", -2, "top_k is -2; it must be a whole number, at least -1"),
-    ("min_p", -1, "min_p is -1; it must be a number, at least 0 and at most 1"),
-    ("repeat_penalty", 0, "repeat_penalty is 0; it must be a number, more than 0"),
-    ("presence_penalty", 3, "presence_penalty is 3; it must be a number, at least -2 and at most 2"),
-    ("frequency_penalty", -3, "frequency_penalty is -3; it must be a number, at least -2 and at most 2"),
-    ("seed", "x", "seed is 'x'; it must be a whole number"),
-    ("max_tokens", 0, "max_tokens is 0; it must be a whole number, at least 1"),
-    ("max_tokens", 2.5, "max_tokens is 2.5; it must be a whole number, at least 1"),
-    ("stop", "END", "stop is 'END'; it must be a tuple of texts, none of them empty"),
-    ("stop", ("",), "stop is ('',); it must be a tuple of texts, none of them empty"),
+    ("temperature", -0.1, "a number, at least 0 and at most 100"),
+    ("temperature", math.nan, "a number, at least 0 and at most 100"),
+    ("temperature", math.inf, "a number, at least 0 and at most 100"),
+    ("temperature", "hot", "a number, at least 0 and at most 100"),
+    ("temperature", None, "a number, at least 0 and at most 100"),
+    ("temperature", True, "a number, at least 0 and at most 100"),
+    ("top_p", 0, "a number, over 0 and at most 1"),
+    ("top_p", 1.1, "a number, over 0 and at most 1"),
+    ("top_k", 1.5, "a whole number, at least -1"),
+    ("top_k", -2, "a whole number, at least -1"),
+    ("min_p", -1, "a number, at least 0 and at most 1"),
+    ("repeat_penalty", 0, "a number, over 0 and at most 100"),
+    ("presence_penalty", 3, "a number, at least -2 and at most 2"),
+    ("frequency_penalty", -3, "a number, at least -2 and at most 2"),
+    ("seed", "x", "a whole number"),
+    ("max_tokens", 0, "a whole number, at least 1"),
+    ("max_tokens", 2.5, "a whole number, at least 1"),
+    ("stop", "END", "a list, each a text"),
 ]
 
 
@@ -129,11 +128,16 @@ REFUSED = [
 def test_what_no_server_takes_is_refused_in_words(name: str, value: object, says: str) -> None:
     with pytest.raises(ValueError) as refused:
         Sampling(**{name: value})  # type: ignore[arg-type]  # what a type checker would refuse too
-    assert str(refused.value) == says
+    assert str(refused.value) == f"Sampling: {name} is {value!r}; it must be {says}"
+
+
+def test_a_stop_that_stops_everything_is_refused() -> None:
+    with pytest.raises(ValueError, match="stop holds an empty text"):
+        Sampling(stop=("END", ""))
 
 
 def test_every_mistake_is_told_at_once() -> None:
-    with pytest.raises(ValueError, match=r"temperature is -1; .*; max_tokens is 0; "):
+    with pytest.raises(ValueError, match=r"temperature is -1; .*\n.*max_tokens is 0; "):
         Sampling(temperature=-1, max_tokens=0)
 
 
@@ -201,7 +205,7 @@ def test_more_context_than_the_server_has_is_refused(server: str) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"context_tokens": 0}, "context_tokens is 0; it must be a number, more than 0"),
+        ({"context_tokens": 0}, "context_tokens is 0; it must be a whole number, at least 1 or None"),
         ({"context_tokens": -5}, "context_tokens is -5"),
         ({"timeout": math.nan}, "timeout is nan"),
         ({"total_timeout": -1.0}, "total_timeout is -1.0"),

@@ -18,10 +18,11 @@ from forge.backends.environment import needed
 from forge.backends.launch import CacheType, Launch
 from forge.backends.ready import is_free
 from forge.backends.server import Server
-from forge.backends.wished import check_mode, check_numbers
+from forge.backends.wished import check_mode
 from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
+from stages.options import Tokens
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 
@@ -78,7 +79,7 @@ class Local:
         model: str = "",
         *,
         mode: Mode | Literal["auto"] = "auto",
-        context_tokens: int | None = None,
+        context_tokens: Tokens | None = None,
         sampling: Sampling | None = None,
         model_sampling: bool = False,
         port: int = 0,
@@ -89,7 +90,6 @@ class Local:
         check_mode(mode, None)
         self._model = models.resolve(model or models.DEFAULT)
         self._mode: Mode | Literal["auto"] = mode
-        check_numbers(context_tokens=context_tokens)
         self._sampling, self._model_sampling = sampling, model_sampling
         self._progress = progress
         self._context_tokens = context_tokens or CONTEXT

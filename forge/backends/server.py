@@ -22,7 +22,6 @@ from forge.backends.wished import (
     DEFAULT_CONTEXT,
     base,
     check_mode,
-    check_numbers,
     check_options,
     chosen,
     given_profile,
@@ -32,6 +31,7 @@ from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
+from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
 from stages.wire.prompted import JSON, XML
@@ -48,10 +48,10 @@ class Options(TypedDict, total=False):
     api_key: str
     sampling: Sampling | None
     model_sampling: bool
-    context_tokens: int | None
+    context_tokens: Tokens | None
     headers: Mapping[str, str] | None
-    timeout: float
-    total_timeout: float | None
+    timeout: Seconds
+    total_timeout: Seconds | None
     retry: RetryPolicy | None
     form: Literal["json", "xml"]
     proxy: str | None
@@ -86,10 +86,10 @@ class Server:
         api_key: str = "",
         sampling: Sampling | None = None,
         model_sampling: bool = False,
-        context_tokens: int | None = None,
+        context_tokens: Tokens | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: float = 300.0,
-        total_timeout: float | None = TOTAL,
+        timeout: Seconds = 300.0,
+        total_timeout: Seconds | None = TOTAL,
         retry: RetryPolicy | None = None,
         form: Literal["json", "xml"] = "json",
         proxy: str | None = None,
@@ -108,7 +108,6 @@ class Server:
         known = self._profile or named_profile("openai-compatible")
         self._headers = headers_for(self._base, known, api_key, headers or {})
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
-        check_numbers(context_tokens=context_tokens, timeout=timeout, total_timeout=total_timeout)
         self._sampling = sampling or Sampling()
         check_options(self._sampling, known)
         self._model_sampling = model_sampling

@@ -1,7 +1,6 @@
 """What a user wishes of a backend: its address, profile, mode and options, refused where they make no sense."""
 
 import logging
-import math
 from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import urlsplit
@@ -51,15 +50,6 @@ def check_options(sampling: Sampling, profile: Profile) -> None:
         wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())
     except ValueError as error:
         raise ForgeError(f"{profile.name}: {error}") from None
-
-
-def check_numbers(**given: float | None) -> None:
-    """ForgeError for a number that must be more than 0, and is not; None is none."""
-    for name, value in given.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise ForgeError(f"{name} is {value!r}; it must be a number, more than 0")
 
 
 def low_temperature(profile: Profile, url: str) -> float | None:

@@ -12,6 +12,7 @@ from forge.backends.download import Progress
 from forge.backends.ready import Loading
 from forge.errors import ForgeError
 from forge.interpreters.redact import Redact
+from stages.checked import OptionError
 from stages.wire.sampling import Sampling
 
 
@@ -64,8 +65,8 @@ def _sampling(options: argparse.Namespace) -> Sampling:
             seed=UNSET if options.seed is None else options.seed,
             max_tokens=options.max_tokens,
         )
-    except ValueError as error:
-        raise ForgeError(f"--{error}") from None
+    except OptionError as error:
+        raise ForgeError("; ".join(f"--{problem.removeprefix('Sampling: ')}" for problem in error.problems)) from None
 
 
 def _tell_loading(loading: Loading) -> None:

@@ -1,12 +1,13 @@
 """Sampling: the options of one reply, the same for every backend; a wire writes them under its own names."""
 
-import math
 from collections.abc import Mapping
-from typing import Self
+from typing import Annotated, Self, TypeAlias
 
-import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
+
+from stages.checked import OptionError, Options
+from stages.options import Fraction, Tokens
 
 LIMIT = 1024
 """Tokens of a reply where nobody says: without a limit a small model may never stop."""
@@ -15,75 +16,38 @@ WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "
 """Fields of a request that forge writes itself."""
 
 
-class Range(Struct, frozen=True):
-    """The numbers that an option may have, both ends included; `above`: the lower one is not."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    above: bool = False
-    whole: bool = False
-
-    def problem(self, name: str, value: object) -> str:
-        """What is wrong with that value of the option; empty where it is unset or in range."""
-        kinds = int if self.whole else (int, float)
-        if value is UNSET:
-            return ""
-        if isinstance(value, kinds) and not isinstance(value, bool) and self._holds(value):
-            return ""
-        return f"{name} is {value!r}; it must be {self}"
-
-    def _holds(self, value: float) -> bool:
-        return math.isfinite(value) and self.low <= value <= self.high and not (self.above and value == self.low)
-
-    def __str__(self) -> str:
-        kind = "a whole number" if self.whole else "a number"
-        if self.low == -math.inf:
-            return kind
-        least = f"more than {self.low:g}" if self.above else f"at least {self.low:g}"
-        return f"{kind}, {least}" + ("" if self.high == math.inf else f" and at most {self.high:g}")
+Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
+Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
+"""Some servers read 0, and some -1, as all of them."""
+Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
+Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
 
 
-RANGES = {
-    "temperature": Range(0),
-    "top_p": Range(0, 1, above=True),
-    "top_k": Range(-1, whole=True),
-    "min_p": Range(0, 1),
-    "repeat_penalty": Range(0, above=True),
-    "presence_penalty": Range(-2, 2),
-    "frequency_penalty": Range(-2, 2),
-    "seed": Range(whole=True),
-    "max_tokens": Range(1, whole=True),
-}
-"""What the servers take; some read a `top_k` of 0 or -1 as none."""
-
-
-class Sampling(Struct, frozen=True, kw_only=True):
+class Sampling(Options, frozen=True, kw_only=True):
     """Options of one request; what is unset is the server's to choose, but for `max_tokens`: see `limit`.
 
     `extra` are further fields of the request, sent as they are (`chat_template_kwargs`, `thinking`, `id_slot` …).
     ValueError, in words, for one that forge writes itself, and for a value that no server takes.
     """
 
-    temperature: float | UnsetType = UNSET
-    top_p: float | UnsetType = UNSET
-    top_k: int | UnsetType = UNSET
-    min_p: float | UnsetType = UNSET
-    repeat_penalty: float | UnsetType = UNSET
-    presence_penalty: float | UnsetType = UNSET
-    frequency_penalty: float | UnsetType = UNSET
+    temperature: Temperature | UnsetType = UNSET
+    top_p: Share | UnsetType = UNSET
+    top_k: Candidates | UnsetType = UNSET
+    min_p: Fraction | UnsetType = UNSET
+    repeat_penalty: Factor | UnsetType = UNSET
+    presence_penalty: Penalty | UnsetType = UNSET
+    frequency_penalty: Penalty | UnsetType = UNSET
     seed: int | UnsetType = UNSET
     stop: tuple[str, ...] | UnsetType = UNSET
-    max_tokens: int | UnsetType = UNSET
-    extra: dict[str, object] = {}
+    max_tokens: Tokens | UnsetType = UNSET
+    extra: dict[str, object] = {}  # noqa: RUF012 - msgspec gives each its own
 
     def __post_init__(self) -> None:
         """Refuse what would stand twice in a request, and what is out of range."""
-        problems = (bounds.problem(name, getattr(self, name)) for name, bounds in RANGES.items())
-        if wrong := [problem for problem in problems if problem]:
-            raise ValueError("; ".join(wrong))
-        stops: object = self.stop
-        if stops is not UNSET and not (isinstance(stops, tuple) and all(isinstance(s, str) and s for s in stops)):
-            raise ValueError(f"stop is {stops!r}; it must be a tuple of texts, none of them empty")
+        super().__post_init__()
+        if self.stop is not UNSET and "" in self.stop:
+            raise OptionError(("Sampling: stop holds an empty text, which stops every reply; leave it out",))
         if taken := WRITTEN & self.extra.keys():
             raise ValueError(f"sampling.extra has {min(taken)!r}, which forge writes itself; leave it out")
 
@@ -103,8 +67,9 @@ def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
 
     ValueError for an option that the backend has not: its name there is the empty text.
     """
-    given: dict[str, object] = msgspec.to_builtins(replace(sampling, max_tokens=sampling.limit, extra={}))
+    given = {**asdict(sampling), "max_tokens": sampling.limit}
     del given["extra"]
+    given = {name: value for name, value in given.items() if value is not UNSET}
     if foreign := [name for name in given if names.get(name) == ""]:
         raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
     return {names.get(name, name): value for name, value in given.items()}
