@@ -38,6 +38,7 @@ async def drive(
     cancel: asyncio.Event | None = None,
 ) -> Result[Finished, Halted]:
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
+    watched = observer is not None or logging_turns()
     while True:
         if cancel is not None and cancel.is_set() and not _all_back(state):
             return _stopped(interrupt(state), observer)
@@ -45,7 +46,8 @@ async def drive(
         if not isinstance(moved, Success):
             return halted(moved.failure(), state, observer)
         before, state = state, moved.unwrap()
-        _tell(observer, before, state)
+        if watched:
+            _tell(observer, before, state)
         match state.phase:
             case Awaiting(effect=effect):
                 if cancel is not None and cancel.is_set():
@@ -57,7 +59,8 @@ async def drive(
                 if not isinstance(delivered, Success):
                     return halted(delivered.failure(), state, observer)
                 before, state = state, delivered.unwrap()
-                _tell(observer, before, state)
+                if watched:
+                    _tell(observer, before, state)
             case Ready() if not isinstance(before.phase, Ready):
                 pass  # the turn is over, the next begins
             case Done(outcome=outcome):
@@ -130,8 +133,6 @@ GRACE = 5.0
 
 
 def _tell(observer: Observer | None, before: State, after: State) -> None:
-    if observer is None and not logging_turns():
-        return
     for event in events.observe(before, after):
         log_event(event, after.run)
         if observer is not None:

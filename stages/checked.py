@@ -3,9 +3,11 @@
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
+from operator import contains
 from typing import Any, ForwardRef, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from stages.options import Hint, foreign, plain
 
@@ -26,10 +28,8 @@ class Options(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse what is wrong."""
-        for name, right in _plain_fields(type(self)):
-            if type(getattr(self, name)) not in right:
-                break
-        else:
+        # Most are right at first sight, and a budget is made anew in each turn.
+        if all(map(contains, _plain_fields(type(self)), map(type, astuple(self)))):
             return
         hints = _fields(type(self))
         given = {name: getattr(self, name) for name in hints}
@@ -45,8 +45,9 @@ def _fields(kind: type[Struct]) -> dict[str, Hint]:
 
 
 @cache
-def _plain_fields(kind: type[Struct]) -> tuple[tuple[str, frozenset[Hint]], ...]:
-    return tuple((name, plain(hint)) for name, hint in _fields(kind).items())
+def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
+    hints = _fields(kind)
+    return tuple(plain(hints[name]) for name in kind.__struct_fields__)
 
 
 def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:
