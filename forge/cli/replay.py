@@ -54,7 +54,7 @@ def run_replay(options: argparse.Namespace) -> int:
 
 
 def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Path) -> int:
-    content = page(journal.header, steps)
+    content = page(journal, steps)
     try:
         # As with the journal: it has all that was said, and is its owner's alone.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:

@@ -77,13 +77,15 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Journal(Struct, frozen=True, kw_only=True):
     """A whole journal, read back. `pending` was begun, and nobody wrote down what became of it.
 
-    `size` is what its complete lines take, in bytes; `check` the checksum of the last of them; `last` the last
-    request, which the next one extends.
+    `resumed` are the numbers, from 0, of the effects that were asked for again, by a run that went on. `size` is what
+    its complete lines take, in bytes; `check` the checksum of the last of them; `last` the last request, which the
+    next one extends.
     """
 
     header: Header
     entries: tuple[Entry, ...]
     pending: Recorded | None = None
+    resumed: frozenset[int] = frozenset()
     size: int = 0
     check: str = ""
     last: Request = Request()
@@ -158,6 +160,7 @@ def read_journal(path: str | PathLike[str]) -> Journal:
     entries: list[Entry] = []
     pending: Recorded | None = None
     requests = _Requests()
+    resumed: set[int] = set()
     for number, line in enumerate(lines, start=2):
         match _decoded(path, number, line), pending:
             case Started(effect=effect), None:
@@ -168,14 +171,16 @@ def read_journal(path: str | PathLike[str]) -> Journal:
                 pending = None
             case Again(), None if entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
                 pending = entries.pop().effect
+                resumed.add(len(entries))
             case Again(), known if known is not None:
-                pass
+                resumed.add(len(entries))
             case _:
                 raise JournalError(f"{path}, line {number}: it does not follow from the line before")
     return Journal(
         header=header,
         entries=tuple(entries),
         pending=pending,
+        resumed=frozenset(resumed),
         size=checked.size,
         check=checked.check,
         last=requests.last(),
