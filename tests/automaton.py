@@ -39,7 +39,8 @@ class Automaton:
         self.reads: list[list[Edge]] = []
         self.skips: list[list[_Empty]] = []
         first = self.state()
-        if search:
+        # What stands at the beginning of the text only is not looked for anywhere else.
+        if search and str(tree[0]) != "(AT, AT_BEGINNING_STRING)":
             self.reads[first].append((self.everything(), first))
         self.end = self.sequence(tree, first)
 

@@ -25,7 +25,7 @@ SENTENCES = ("cues", "tongues", "retractions", "context")
 """Modules of rescue that search a sentence of bounded length."""
 EXEMPT = {
     ("stages.decoding", "_STRING"): "matches from every quotation mark on, and the search goes on where it ended",
-    ("stages.rescue.openers", "_PIECE"): "reads the openers of families, not texts",
+    ("stages.rescue.alternatives", "_PIECE"): "reads the openers of families, not texts",
     ("stages.rescue.families.harmony", "_START_BEFORE"): "searches the last 60 characters before a place",
 }
 

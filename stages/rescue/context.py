@@ -16,6 +16,7 @@ _SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
 _DECORATION = " \t\r\n`*_#>:\uff1a~-"
 _NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]*\Z")
 """Of a list's item."""
+_NUMBER_ENDS = (".", ")", " ", "\t")
 _MARKUP = re.compile(r"[{<\[]")
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
@@ -38,21 +39,27 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
 
 def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
     """Whether what stands before it says so, or that it stands in the middle of a sentence."""
-    if _in_blockquote(text, start) or _in_log(text, start):
-        return True
-    if not torn and (_in_sentence(text, start, end, floor) or _in_quotation(text, start, end)):
+    # What begins its line stands in no sentence, and behind no mark of a quotation or a log.
+    if text[start - 1] != "\n" and _in_line(text, start, end, floor, torn=torn):
         return True
     lead = lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
         return True
-    if lead and _in_code_block(text, start) and not INTENT.in_(lead):
+    if lead and text[start - 1] in " \t" and _in_code_block(text, start) and not INTENT.in_(lead):
         return True
     if _introduced(text, start, lead):
         return True
     if lead.endswith((".", "!")) and not _POINTS.search(lead):
         # A sentence of its own is about what it says, not about the call that follows.
         return False
-    return REPORTED.in_(lead) and not INTENT.in_(lead)
+    return not INTENT.in_(lead) and REPORTED.in_(lead)
+
+
+def _in_line(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
+    """Whether the line that it stands in shows it."""
+    if _in_blockquote(text, start) or _in_log(text, start):
+        return True
+    return not torn and (_in_sentence(text, start, end, floor) or _in_quotation(text, start, end))
 
 
 _LABEL = 3
@@ -70,10 +77,14 @@ _ACTS = re.compile(
 
 def _introduced(text: str, start: int, lead: str) -> bool:
     """Whether a sentence with a colon leads up to it that is about something else than what the model does."""
-    before = _FENCE_LINE.sub("", text[max(0, start - 60) : start]).rstrip(" \t\r\n`*_#>~-")
-    return (
-        before.endswith((":", "\uff1a")) and len(lead.split()) > _LABEL and not (_ACTS.search(lead) or INTENT.in_(lead))
-    )
+    if len(lead.split()) <= _LABEL or _ACTS.search(lead) or INTENT.in_(lead):
+        return False
+    before = _without_fences(text[max(0, start - 60) : start]).rstrip(" \t\r\n`*_#>~-")
+    return before.endswith((":", "\uff1a"))
+
+
+def _without_fences(text: str) -> str:
+    return _FENCE_LINE.sub("", text) if "```" in text or "~~~" in text else text
 
 
 def is_joined(text: str, start: int, end: int) -> bool:
@@ -87,7 +98,10 @@ _JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*(?:and|or|th
 def lead_in(text: str, start: int, floor: int) -> str:
     """The sentence that leads up to `start`; a heading or a label stands for itself."""
     window = text[max(floor, start - WINDOW) : start]
-    window = _NUMBER.sub("", _FENCE_LINE.sub("", window)).rstrip(_DECORATION)
+    window = _without_fences(window)
+    if window.endswith(_NUMBER_ENDS):
+        window = _NUMBER.sub("", window)
+    window = window.rstrip(_DECORATION)
     if not window:
         return ""
     begins = 0
@@ -98,7 +112,7 @@ def lead_in(text: str, start: int, floor: int) -> str:
 
 def _said_after(text: str, end: int) -> str:
     """What the model says right after it, up to the next thing that may be a call."""
-    tail = _FENCE_LINE.sub("", text[end : end + WINDOW])
+    tail = _without_fences(text[end : end + WINDOW])
     tail = tail.lstrip(" \t\r\n`*_)]}>.,;:~\u2013\u2014-\u3002\u00bf\uff08(")
     return _MARKUP.split(tail, 1)[0] if tail[:1].isalpha() else ""
 
@@ -121,6 +135,8 @@ def _in_quotation(text: str, start: int, end: int) -> bool:
     after = text[end : end + WINDOW].split("\n", 1)[0]
     if before.count('"') % 2 and '"' in after:
         return not before.lstrip().startswith(("{", "[", "<"))
+    if before.isascii():
+        return False
     return any(before.rfind(opens) > before.rfind(shuts) and shuts in after for opens, shuts in _PAIRS)
 
 

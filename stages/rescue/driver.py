@@ -125,8 +125,12 @@ def _rest(text: str, reads: list[tuple[str, Read]]) -> str:
     pieces: list[str] = []
     position = 0
     for _, read in reads:
-        pieces.append(_STRAY.sub("", text[position : read.start]))
+        pieces.append(_without_strays(text[position : read.start]))
         pieces.append(read.keep or "")
         position = read.end
-    pieces.append(_STRAY.sub("", text[position:]))
+    pieces.append(_without_strays(text[position:]))
     return "".join(pieces).strip()
+
+
+def _without_strays(text: str) -> str:
+    return _STRAY.sub("", text) if "<" in text or "[" in text else text

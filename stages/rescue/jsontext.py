@@ -62,8 +62,8 @@ def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
     if _FIRST_KEY.match(text, start):
         return _mended(text, start, opened=True)
     end = _strict_end(text, start)
-    if end > 0 and is_json(text[start:end]):
-        return Json(text=text[start:end], end=end)
+    if end > 0 and is_json(written := text[start:end]):
+        return Json(text=written, end=end)
     if strict:
         return Torn(end=abs(end), cut=False)
     if _ENTITY_QUOTE.match(text, start):

@@ -6,6 +6,7 @@ from itertools import compress
 
 from msgspec import Struct
 
+from stages.rescue.alternatives import factored
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 
@@ -49,9 +50,7 @@ def openers(families: tuple[Family, ...]) -> Openers:
     firsts = dict.fromkeys(first for family in families for first in family.first)
     return Openers(
         # Without families there is nowhere to begin: `(?!)` matches nothing.
-        anywhere=re.compile(
-            _factored([part for family in families for part in _alternatives(family.opener)]) or "(?!)"
-        ),
+        anywhere=re.compile(factored("|".join(family.opener for family in families)) or "(?!)"),
         which={first: _which(tuple(family for family in families if first in family.first)) for first in firsts},
     )
 
@@ -59,28 +58,3 @@ def openers(families: tuple[Family, ...]) -> Openers:
 def _which(families: tuple[Family, ...]) -> tuple[re.Pattern[str], tuple[Family, ...]]:
     """A pattern that matches everywhere, with one group for each of the families: filled, if it may begin there."""
     return re.compile("".join(f"(?:(?=({family.opener}))|)" for family in families)), families
-
-
-_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]|[^\\\[()|]+", re.DOTALL)
-_LITERAL = re.compile(r"\\[^\w\s]|[^\\\[\](){}.*+?|^$\w](?![*+?{])")
-
-
-def _alternatives(opener: str) -> list[str]:
-    """The regular expression at its outermost bars."""
-    parts, depth = [""], 0
-    for piece in _PIECE.findall(opener):
-        depth += (piece == "(") - (piece == ")")
-        if piece == "|" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return parts
-
-
-def _factored(parts: list[str]) -> str:
-    """The alternatives as one expression, those with the same first sign together: far fewer are tried at each."""
-    by_sign: dict[str, list[str]] = {}
-    for part in parts:
-        sign = _LITERAL.match(part)
-        by_sign.setdefault(sign[0] if sign else "", []).append(part[len(sign[0]) :] if sign else part)
-    return "|".join("|".join(rests) if not sign else f"{sign}(?:{'|'.join(rests)})" for sign, rests in by_sign.items())

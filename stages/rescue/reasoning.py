@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.rescue.pieces import BEHIND, Split, pieces
-from stages.rescue.tags import TAGGED
+from stages.rescue.tags import may_hold_reasoning
 
 
 class Delta(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Delta(Struct, frozen=True, kw_only=True):
 
 def split_reasoning(text: str) -> tuple[str, str]:
     """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
-    if not text or not TAGGED.search(text):
+    if not may_hold_reasoning(text):
         return "", text.strip()
     split, deltas = advance(Split(), text)
     return gather((*deltas, *finish(split)))
@@ -74,7 +74,7 @@ def finish(split: Split) -> tuple[Delta, ...]:
 
 def without_reasoning(text: str) -> str:
     """The text with blanks in place of its reasoning, so that every position stays what it was."""
-    if not TAGGED.search(text):
+    if not may_hold_reasoning(text):
         return text
     hidden: list[tuple[int, int]] = []
     for _, piece in pieces(Split(), text, 0, final=True):

@@ -80,7 +80,7 @@ def _object(text: str, names: Names, *, marked: bool) -> Shape:
     value = members(text)
     if value is None:
         return DATA
-    if len(value) == len(_COMMONEST) and (claim := _commonest(value, names)):
+    if len(value) == len(("name", "arguments")) and (claim := _plain_call(value, names)):
         return Shape(claims=(claim,))
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
@@ -107,16 +107,22 @@ def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
     return value
 
 
-_COMMONEST = ("name", "arguments")
+_TYPED = re.compile(
+    rb'"(?:type|properties|description|str|int|float|bool|string|integer|number|boolean|object|array|null)"'
+)
+"""What the definition of a tool has where a call has its arguments."""
 
 
-def _commonest(value: dict[str, Raw], names: Names) -> Claim | None:
+def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
     """`{"name": …, "arguments": {…}}` at once: what most models write, in most replies, needs none of the rest."""
-    name = string(value.get("name"))
-    arguments = bytes(value.get("arguments", b""))
-    if name is None or name not in names.known or not arguments.startswith(b"{") or b'"type"' in arguments:
+    named, given = value if next(iter(value)) in NAME_KEYS else reversed(value)
+    if named not in NAME_KEYS or given not in ARGUMENT_KEYS:
         return None
-    return Claim(name=name, arguments=arguments.decode())
+    name, arguments = string(value[named]), bytes(value[given])
+    if name is None or name not in names.known or not arguments.startswith(b"{"):
+        return None
+    described = b'"type"' in arguments if given == "arguments" else _TYPED.search(arguments) is not None
+    return None if described else Claim(name=name, arguments=arguments.decode())
 
 
 def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:

@@ -39,6 +39,12 @@ TAGGED = re.compile(
 )
 """A text without any of these holds no reasoning."""
 
+
+def may_hold_reasoning(text: str) -> bool:
+    """Whether any tag of reasoning is in the text."""
+    return ("<" in text or "[" in text or "\u25c1" in text) and TAGGED.search(text) is not None
+
+
 ADDRESSED = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
 """Before an analysis header: the message is addressed to a tool, so it is a call."""
 

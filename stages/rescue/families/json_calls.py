@@ -2,6 +2,7 @@
 
 import re
 
+from stages.rescue.alternatives import factored
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.jsontext import FIRST_KEY, Json, json_at
@@ -43,10 +44,13 @@ _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
 )
-_PROMISING = re.compile(
-    r"[\[{\s\uff5b]{1,50}(?:&|//|/\*|#|\\?[\"'\u201c\u201d\u2018\uff02]?(?:name|tool|function|action|arg|param|input|id|type|thought|reason|"
-    r"recipient|role|call|index|content|step|plan|rationale|explanation|kwargs|Name|Tool|Function|Action))"
+_KEYS = factored(
+    "name|tool|function|action|arg|param|input|id|type|thought|reason|recipient|role|call|index|content|step|plan|"
+    "rationale|explanation|kwargs|Name|Tool|Function|Action"
 )
+_QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
+_LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
+_PROMISING = re.compile(rf"[\[{{\s\uff5b]{{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
 CUT = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
@@ -137,6 +141,6 @@ def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = r"\{\{?(?=\s{0,40}(?:[\"'\u201c\u201d\u2018](?![{\[])|}|\\\"|//|/\*|#|&|[A-Za-z_$][\w$-]{0,40}\s{0,8}:))"
+_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=\s{{0,40}}(?:\"(?![{{\[])|}}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = r"\uff5b(?=\s{0,40}[\"\u201c\u201d\uff02])"
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

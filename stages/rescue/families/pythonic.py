@@ -12,6 +12,8 @@ _NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\
 _REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
+_NEAR_BEGIN = 160
+"""Characters that may stand before the first bracket of a reply that is nothing but calls."""
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
@@ -40,7 +42,7 @@ def _stands_alone_after(text: str, end: int) -> bool:
 
 def _whole(text: str, start: int, names: Names) -> Read | None:
     """A reply that is calls from beginning to end, without brackets around them."""
-    if start > 160:
+    if start > _NEAR_BEGIN:
         return None
     script = _TOOL_CODE.match(text)
     begin = script.end() if script else 0
@@ -73,4 +75,4 @@ def _any_known(calls: PythonCalls, names: Names) -> bool:
 
 
 LIST = Family(name="pythonic", first="[", opener=r"\[(?=\s{0,8}[A-Za-z_][\w.-]{0,120}\s?\()", read=_read)
-WHOLE = Family(name="pythonic", first="(", opener=r"\(", read=_whole)
+WHOLE = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole)

@@ -30,14 +30,18 @@ _OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ 
 _NEXT_LABEL = re.compile(r"\n[ \t*]*+(?:Observation|Thought|Action|Final Answer|Result|Question)\b")
 _LONGEST_LABEL = 40
 _BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
-_LINE_START = re.compile(r"[ \t>*#-]{0,12}\Z")
+_LINE_START = re.compile(r"[ \t>*#-]*")
+_MARGIN = 12
+"""Characters of a quotation, a list or a heading that may stand before a label."""
 _NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
+    line = text.rfind("\n", max(0, start - _MARGIN), start) + 1
+    if start - line > _MARGIN or not _LINE_START.fullmatch(text, line, start):
+        return None
     head = _HEAD.match(text, start)
-    line = text.rfind("\n", max(0, start - 14), start) + 1 or max(0, start - 14)
-    if head is None or not _LINE_START.match(text[line:start]) or (start > 14 and "\n" not in text[start - 14 : start]):
+    if head is None:
         return None
     return _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
 
