@@ -24,7 +24,7 @@ _STRAY = re.compile(
 
 
 _PATIENCE = 8_000
-"""What reading one text may cost: a place where a call may begin is 1. A longer text may cost as much as it has
+"""What reading one text may cost: a place where a call may begin is 1. A long text may cost half as much as it has
 characters, so that time grows with the length and no faster."""
 _PER_READ = 10
 """What a place costs besides, if a family read something there."""
@@ -52,7 +52,7 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read, in order, none overlapping, without what is only shown."""
     reads: list[tuple[str, Read]] = []
     position = floor = shown = 0
-    patience = max(_PATIENCE, len(text))
+    patience = max(_PATIENCE, len(text) // 2)
     called = damaged = False
     while found := known.anywhere.search(text, position):
         start = found.start()

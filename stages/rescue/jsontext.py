@@ -62,7 +62,7 @@ def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
     if _FIRST_KEY.match(text, start):
         return _mended(text, start, opened=True)
     end = _strict_end(text, start)
-    if end > 0 and is_json(written := text[start:end]):
+    if end > 0 and _decodes(written := text[start:end]):
         return Json(text=written, end=end)
     if strict:
         return Torn(end=abs(end), cut=False)
@@ -90,8 +90,10 @@ _elements = msgspec.json.Decoder(list[Raw])
 
 def is_json(text: str) -> bool:
     """Whether the text is one valid JSON value that can be decoded, as it is."""
-    if nested(text):
-        return False
+    return not nested(text) and _decodes(text)
+
+
+def _decodes(text: str) -> bool:
     try:
         _any.decode(text)
     except (msgspec.DecodeError, UnicodeError):
