@@ -38,14 +38,18 @@ def placed(function: Callable[P, R], place: Place, *kinds: type) -> Callable[P, 
     return called
 
 
-def awaited(function: Callable[P, Awaitable[R]], place: Place) -> Callable[P, Awaitable[R]]:
-    """The async function; where it raises, it raises a CallbackError."""
+def awaited(
+    function: Callable[P, Awaitable[R]], place: Place, own: Callable[..., object] | None = None
+) -> Callable[P, Awaitable[R]]:
+    """The async function; where it raises, it raises a CallbackError. `own`: the user's, if wrapped."""
 
     async def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await function(*args, **kwargs)
+        except CallbackError:
+            raise
         except Exception as error:
-            raise _failed(function, place, error) from error
+            raise _failed(own or function, place, error) from error
 
     return called
 

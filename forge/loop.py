@@ -19,7 +19,7 @@ from forge.outcome import Finished, Halted
 from stages import events
 from stages.batch import waiting
 from stages.deliver import deliver, interrupt
-from stages.effect import Outcome
+from stages.effect import Ask, Outcome
 from stages.halt import Cancelled, Halt, JournalFailed
 from stages.pipeline import Stage, stuck
 from stages.rules import completed
@@ -94,7 +94,8 @@ def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never,
 async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | Halted:
     """The outcome; or the end of the run, where `cancel` came first or the journal can no longer be written.
 
-    Any other ForgeError on the way carries the run's state, every call answered: what was done is not lost with it.
+    Any other ForgeError on the way carries the run's state, every call answered: what was done is not lost with it. A
+    question is still to be asked.
     """
     try:
         arrived = await (outcome if cancel is None else _unless(cancel, outcome))
@@ -102,7 +103,8 @@ async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitabl
         after = state if error.outcome is None else deliver(state, error.outcome).value_or(state)
         return Halted(halt=JournalFailed(problem=str(error)), state=interrupt(after, begun=False))
     except ForgeError as error:
-        error.state = error.state or interrupt(state)
+        asked = isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Ask)
+        error.state = error.state or (state if asked else interrupt(state))
         raise
     if arrived is None:
         stopped = interrupt(state)

@@ -35,10 +35,11 @@ def following(budget: Budget, before: State, message: str) -> State:
     """A run for the next message of a conversation, whose last run ended in the state `before`.
 
     What was said goes on, without the corrections and the attempts that failed; so do the results that can be
-    recalled and what is known of the model's tokens. Steps, counts and the budget begin anew.
+    recalled, what is known of the model's tokens, and calls whose outcome is unknown. Steps, counts and the budget
+    begin anew.
     """
-    kept = collapsed(interrupt(before).history, over=True)
-    known = before.ledger
+    stopped = interrupt(before)
+    kept, known = collapsed(stopped.history, over=True), stopped.ledger
     ledger = Ledger(
         budget=budget,
         turn=known.turn,
@@ -48,6 +49,7 @@ def following(budget: Budget, before: State, message: str) -> State:
         model=known.model,
         tokens_per_character=known.tokens_per_character,
         report=known.report,
+        in_doubt=known.in_doubt,
     )
     asked = User(text=_said(message), turn=known.turn)
     return State(history=(*kept, asked), ledger=ledger, cleared=before.cleared, run=uuid4().hex)

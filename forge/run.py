@@ -16,6 +16,7 @@ from forge.interpreters.recorded import Header
 from forge.loop import drive, halted
 from forge.outcome import Finished, Halted
 from forge.reaching import Stopped, connected, counted, stopped, unless
+from forge.saved import accepted
 from forge.setup import Setup
 from forge.turn import reading, turn_of
 from forge.watching import Watching, announce, interpreting, observing
@@ -75,11 +76,13 @@ async def resume(
 ) -> Result[Finished[R], Halted]:
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero.
 
+    ForgeError for a state that does not fit the workflow (`forge.saved`), before anything happens.
+
     A state that waits for calls may have been saved after they were begun: they are not made again, but in doubt,
     unless their tools only read or are declared idempotent.
     """
     tell = observing(watching)
-    state = reopened(state)
+    state = reopened(accepted(workflow, state))
     if budget is not None:
         state = state.note(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()

@@ -6,7 +6,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
-from forge.callbacks import awaited
+from forge.asking import asking
 from forge.connection import Connection
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
 from forge.interpreters.threads import unheard
@@ -80,4 +80,4 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))
-    return interpreter(send, partial(workflow.execute, heard=heard), awaited(watching.get("ask") or nobody, "ask"))
+    return interpreter(send, partial(workflow.execute, heard=heard), asking(watching.get("ask") or nobody))

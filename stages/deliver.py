@@ -127,8 +127,11 @@ def reopened(state: State) -> State:
     """The state as another run may go on from it, with a model, a server and tools of its own.
 
     A request that was never answered is neither paid for nor sent as it is: it was written for another server. Calls
-    that may have been begun are in doubt (D9), unless they may be made again. A question is still one.
+    that may have been begun are in doubt (D9), unless they may be made again. A question is still one, and what a
+    person said no to may be asked again.
     """
+    if state.ledger.rejected:
+        state = state.note(rejected=())
     match state.phase:
         case Awaiting(effect=Send(), summary=summary):
             ledger = state.ledger

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
+from stages import nudges
 from stages.batch import (
     Specs,
     capped,
@@ -15,7 +16,7 @@ from stages.batch import (
 )
 from stages.checked import checked
 from stages.doubt import in_doubt, to_be_asked
-from stages.effect import Ask, Execute, Failed
+from stages.effect import Ask, Execute, Failed, NotRun
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.pipeline import Stage, on, pipeline
@@ -23,6 +24,7 @@ from stages.progress import advanced
 from stages.recall import RECALL, recalled
 from stages.rules import Rules, undecided
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
+from stages.tool import ToolSpec
 
 
 @checked
@@ -55,7 +57,8 @@ def execute(rules: Rules) -> Stage:
         return go_on(state, to_be_asked(phase.batch, _open(rules, state)) if state.ledger.in_doubt else phase.batch)
 
     def go_on(state: State, batch: Batch) -> Result[State, Halt]:
-        batch = without_terminal(recalled(state, batch) if recalls else batch, specs)
+        batch = _without_rejected(recalled(state, batch) if recalls else batch, state, specs)
+        batch = without_terminal(batch, specs)
         if left := waiting(batch):
             return Success(state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs)))
         turn = state.ledger.turn
@@ -76,6 +79,21 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
             return Awaiting(effect=Ask(call=call, digest=digest(call), in_doubt=unsure), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable), batch=batch)
+
+
+def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
+    """The batch with the calls answered that a person has said no to already: nobody is asked the same again."""
+    no = state.ledger.rejected
+    if not no:
+        return batch
+    unasked = (call for call in waiting(batch) if call.id not in batch.approved and digest(call) in no)
+    wanting = (call for call in unasked if (spec := specs.get(call.name)) and _needs_a_yes(spec, state))
+    unrun = tuple(NotRun(call_id=call.id, reason=nudges.rejected_before(call.name)) for call in wanting)
+    return replace(batch, results=batch.results + unrun)
+
+
+def _needs_a_yes(spec: ToolSpec, state: State) -> bool:
+    return spec.approval or in_doubt(spec, state.ledger) is not None
 
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:

@@ -324,6 +324,11 @@ def not_approved(name: str, why: str, *, in_doubt: bool) -> str:
     return f"{name} was not approved: {why}{'. It may have taken effect before' if in_doubt else ''}"
 
 
+def rejected_before(name: str) -> str:
+    """For a call that a person said no to, made again unchanged."""
+    return f"{name} was not approved: a person has said no to this very call before. Do not repeat it; adapt your plan"
+
+
 def badly_edited(name: str, problem: str) -> str:
     """For a call that a person allowed with arguments that must not run."""
     return f"{name} was approved with other arguments, and these are wrong: {problem}"

@@ -1,7 +1,7 @@
 """The user's own functions: one that fails, or returns nonsense, is named with its place, and nothing is lost."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import NoneType
 
 import msgspec
@@ -13,7 +13,8 @@ from forge.errors import CallbackError
 from forge.guardrails import Guardrails
 from forge.interpreters import Asker
 from forge.interpreters.scripted import Line, Scripted, call
-from stages.effect import Ask, Rejected
+from stages.effect import Approved, Ask, Rejected, Settled
+from stages.message import Tool as Result
 from stages.rescue import Family
 from stages.rescue.names import Names
 from stages.state import State
@@ -96,16 +97,55 @@ def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_me
     assert result.unwrap().value == "ok"
 
 
-@pytest.mark.parametrize("ask", [pager, NOTHING])
-def test_one_that_is_asked_for_leave(ask: Asker) -> None:
+def says(what: Callable[[Ask], object]) -> Asker:
+    async def asked(question: Ask) -> object:
+        return what(question)
+
+    return asked  # type: ignore[return-value]  # an answer that is none
+
+
+UNWILLING: list[tuple[str, Asker, str]] = [
+    ("raises", pager, "raised OSError: the pager is off"),
+    ("is not async", lambda q: Approved(digest=q.digest), "is no async function; define it with `async def`"),  # type: ignore[return-value, list-item]
+    ("says True", says(lambda _: True), "returned True, and that is neither a yes nor a no; return Approved(digest="),
+    ("says nothing", says(lambda _: None), "returned None, and that is neither a yes nor a no"),
+    ("says yes in words", says(lambda _: "yes"), "returned 'yes', and that is neither a yes nor a no"),
+    ("means another", says(lambda _: Approved(digest="abc")), "returned Approved with the digest 'abc', which is that"),
+    ("rejects another", says(lambda _: Rejected(digest="", reason="no")), "write digest=question.digest"),
+    (
+        "knows of no call",
+        says(lambda q: Settled(digest=q.digest, happened=True)),
+        "no call of finish has an unknown",
+    ),
+    (
+        "writes no JSON",
+        says(lambda q: Approved(digest=q.digest, edited={"a": 1})),  # type: ignore[arg-type]  # what people write
+        "edited={'a': 1}; it must be the arguments as JSON text",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ask", "wrong"), [c[1:] for c in UNWILLING], ids=[c[0] for c in UNWILLING])
+def test_one_that_is_asked_for_leave(ask: Asker, wrong: str) -> None:
+    """What is no answer is neither a no, which the model would be told, nor lost: mended, it is asked again."""
+    ran: list[str] = []
+
     @tool(approval=True)
-    def finish() -> None:
+    def finish() -> str:
         """Finish."""
+        ran.append("finish")
+        return "ok"
 
     workflow = Workflow("w", tools=[finish], terminal_tool="finish")
-    with pytest.raises(CallbackError, match=r"^ask, .* raised (OSError: the pager is off|TypeError)") as caught:
+    with pytest.raises(CallbackError, match=r"^ask, ") as caught:
         run_sync(workflow, "Go.", backend=Scripted([call("finish")]), ask=ask)
-    assert caught.value.state is not None
+    assert wrong in str(caught.value)
+    assert (caught.value.place, ran) == ("ask", [])
+    state = caught.value.state
+    assert state is not None
+    assert not any(isinstance(m, Result) for m in state.history)
+    yes = says(lambda question: Approved(digest=question.digest))
+    assert asyncio.run(resume(workflow, state, backend=Scripted([]), ask=yes)).unwrap().value == "ok"
 
 
 def test_in_a_loop_of_the_users_own() -> None:

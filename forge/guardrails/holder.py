@@ -14,6 +14,7 @@ from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.results import failed, succeeded
 from forge.outcome import Finished
+from forge.saved import accepted
 from forge.workflow import Workflow
 from stages.decoding import decode, sound
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
@@ -182,7 +183,7 @@ class Guardrails:
     def from_json(self, saved: bytes | str) -> None:
         """Go on from what `to_json` gave, in another process if you like, with the same rules.
 
-        ForgeError for what is no saved state of this version.
+        ForgeError for what is no saved state of this version, or does not fit the rules.
         """
         try:
             found = decode(_checkpoint, saved)
@@ -190,6 +191,7 @@ class Guardrails:
             raise ForgeError(f"this is no state of Guardrails: {error}") from error
         if found.version != VERSION:
             raise ForgeError(f"this state of Guardrails has version {found.version}, and only {VERSION} is known")
+        accepted(self._workflow, found.state)
         self._now = found
 
     def _awaited(self, kind: type[E], what: str) -> E:

@@ -1,0 +1,61 @@
+"""Asking: the user's own function that answers questions; what it returns is held to what was asked."""
+
+import inspect
+
+from forge.callbacks import ADVICE, awaited
+from forge.errors import CallbackError
+from forge.interpreters import Answer, Asker
+from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
+
+PLACE = "ask"
+
+
+def asking(ask: Asker) -> Asker:
+    """The function; where it raises, or returns what does not answer the question, it raises a CallbackError."""
+
+    async def answered(question: Ask) -> object:
+        answer: object = ask(question)
+        if inspect.isawaitable(answer):
+            return await answer
+        sentence = "is no async function; define it with `async def`, so that the run can be cancelled while it waits"
+        raise CallbackError(f"{PLACE}, {_name(ask)}, {sentence}. {ADVICE}", PLACE)
+
+    answer = awaited(answered, PLACE, ask)
+
+    async def asked(question: Ask) -> Answer:
+        returned = await answer(question)
+        if isinstance(returned, Approved | Rejected | Settled | Unanswered):
+            wrong = _mistake(question, returned)
+            if not wrong:
+                return returned
+        else:
+            wrong = f"returned {repr(returned)[:200]}, and that is neither a yes nor a no; return {WAYS}"
+        raise CallbackError(f"{PLACE}, {_name(ask)}, {wrong}. {ADVICE}", PLACE)
+
+    return asked
+
+
+WAYS = (
+    "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, where nobody can say, "
+    "Unanswered(digest=question.digest, reason=…)"
+)
+
+
+def _mistake(question: Ask, answer: Answer) -> str:
+    """What is wrong with the answer; empty: nothing."""
+    kind = type(answer).__name__
+    if answer.digest != question.digest:
+        return (
+            f"returned {kind} with the digest {str(answer.digest)[:80]!r}, which is that of another question than the "
+            f"one about {question.call.name}; write digest=question.digest"
+        )
+    if isinstance(answer, Settled) and question.in_doubt is None:
+        return f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {WAYS}"
+    edited: object = answer.edited if isinstance(answer, Approved) else None
+    if not isinstance(edited, str | None):
+        return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"
+    return ""
+
+
+def _name(ask: object) -> str:
+    return str(getattr(ask, "__qualname__", type(ask).__name__))
