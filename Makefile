@@ -27,7 +27,7 @@ bench-functions: .venv/dev.ready
 
 docs: .venv/dev.ready
 	@.venv/bin/python docs/map.py
-	@.venv/bin/pdoc --output-directory site forge stages
+	@.venv/bin/python docs/api.py site
 	@echo "docs: docs/MAP.md and site/index.html"
 
 clean:
