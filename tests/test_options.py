@@ -4,6 +4,7 @@
 # What it is about are values of the wrong type.
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def test_a_checked_struct_stays_one_that_is_replaced_saved_and_read() -> None:
 
 
 def test_the_functions_are_still_what_they_were() -> None:
-    assert asyncio.iscoroutinefunction(run)
+    assert inspect.iscoroutinefunction(run)
     assert run.__name__ == "run"
     assert run.__doc__ is not None
     assert run.__doc__.startswith("Run the workflow")
