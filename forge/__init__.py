@@ -1,8 +1,10 @@
 """Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from forge import installed
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.loop import drive
 from forge.outcome import Finished, Halted
@@ -52,6 +54,9 @@ __all__ = [
     "stream",
     "tool",
 ]
+
+if installed.is_merged(__path__):
+    warnings.warn(installed.MERGED, stacklevel=2)
 
 _LATER = {
     "Conversation": "forge.conversation",

@@ -1,39 +1,20 @@
 """The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or unusable, 2 wrong use, 130/143 interrupted."""
 
-import os
-import signal
 import sys
 
-from forge.cli.commands import parse
-from forge.cli.interrupt import Interrupted, handling, interrupt
-from forge.cli.plain import bear_any_text
-from forge.errors import ForgeError
+import forge
+from forge.installed import trouble
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and give its exit code. Mistakes are told in a sentence on standard error."""
-    bear_any_text()
-    try:
-        with handling(interrupt):
-            options = parse(arguments)
-            code: int = options.command(options)
-            sys.stdout.flush()
-    except ForgeError as error:
-        _tell(error)
+    if wrong := trouble(forge):
+        sys.stderr.write(f"forge: {wrong}\n")
         return 2
-    except Interrupted as interrupted:
-        return interrupted.code
-    except BrokenPipeError:
-        # Whoever read what is printed, `head` say, has seen enough; Python would complain when it flushes the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    return code
+    # Where files of another package have taken their place, nothing more of forge can be imported.
+    from forge.cli.main import run_command  # noqa: PLC0415
 
-
-def _tell(error: ForgeError) -> None:
-    from rich.console import Console  # noqa: PLC0415 - it takes longer to load than `forge --help` may take
-
-    Console(stderr=True).print(f"forge: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    return run_command(arguments)
 
 
 if __name__ == "__main__":

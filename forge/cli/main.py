@@ -1,0 +1,36 @@
+"""One command, run to its exit code."""
+
+import os
+import signal
+import sys
+
+from forge.cli.commands import parse
+from forge.cli.interrupt import Interrupted, handling, interrupt
+from forge.cli.plain import bear_any_text
+from forge.errors import ForgeError
+
+
+def run_command(arguments: list[str] | None = None) -> int:
+    """Run one command and give its exit code. Mistakes are told in a sentence on standard error."""
+    bear_any_text()
+    try:
+        with handling(interrupt):
+            options = parse(arguments)
+            code: int = options.command(options)
+            sys.stdout.flush()
+    except ForgeError as error:
+        _tell(error)
+        return 2
+    except Interrupted as interrupted:
+        return interrupted.code
+    except BrokenPipeError:
+        # Whoever read what is printed, `head` say, has seen enough; Python would complain when it flushes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return code
+
+
+def _tell(error: ForgeError) -> None:
+    from rich.console import Console  # noqa: PLC0415 - it takes longer to load than `forge --help` may take
+
+    Console(stderr=True).print(f"forge: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
