@@ -1,25 +1,31 @@
-"""The question about a call, in a terminal: what is going to run, and what the person says."""
+"""The question about a call, in a terminal: all of what is going to run, and what the person says."""
 
-from forge.cli.plain import printable
+import shutil
+from collections.abc import Iterator
+
+import msgspec
+from rich.cells import chop_cells
+
 from forge.interpreters import Answer
 from forge.interpreters.threads import in_thread, unheard
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 
+MARGIN = "     "
+
+UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that take no ink; selectors of variants beside them."""
+
 
 async def ask_person(effect: Ask) -> Answer:
     """Whoever sits at the terminal decides; anything but yes is no, and about a call in doubt leaves it open."""
-    question = f"     may {effect.call.name} {printable(effect.call.arguments)} run?"
-    if effect.problem:
-        question = f"     these arguments are wrong: {printable(effect.problem)};{question}"
-    if unsure := effect.in_doubt:
-        begun = f"{unsure.name} {printable(unsure.arguments)}"
-        question = (
-            f"     {begun} was begun before, and nobody knows whether it took effect.\n{question}\n"
-            "     [h] it happened before  [n] it did not  [y] run it whatever happened  [Enter] no"
-        )
-    answer = await _typed(f"{question} " if unsure else f"{question} [y/N] ")
-    match answer, unsure:
+    size = shutil.get_terminal_size()
+    lines = list(question(effect, max(30, size.columns - len(MARGIN) - 1)))
+    if not await _read(lines, max(5, size.lines - 4)):
+        return Rejected(digest=effect.digest, reason="the user said no")
+    unsure = effect.in_doubt
+    choice = "[h] it happened  [n] it did not  [y] run it whatever happened  [Enter] no" if unsure else "[y/N]"
+    match await _typed(f"{MARGIN}May it run? {choice} "), unsure:
         case None, _:
             return Unanswered(digest=effect.digest, reason="nobody answered in the terminal")
         case (("y" | "yes"), _):
@@ -30,9 +36,52 @@ async def ask_person(effect: Ask) -> Answer:
             return Rejected(digest=effect.digest, reason="the user said no")
 
 
-async def _typed(question: str) -> str | None:
+def question(effect: Ask, width: int) -> Iterator[str]:
+    """The lines of the question, with every argument whole; `width` is the most that a line takes, in cells."""
+    if unsure := effect.in_doubt:
+        yield "This was begun before, and nobody knows whether it took effect:"
+        yield from _lines(unsure, width)
+    if effect.problem:
+        yield from chop_cells(f"These arguments are wrong: {visible(effect.problem)}", width)
+    if unsure is None or unsure.arguments != effect.call.arguments:
+        yield "This is going to run:" if unsure is None else "This is going to run now:"
+        yield from _lines(effect.call, width)
+
+
+def _lines(call: ToolCall, width: int) -> Iterator[str]:
+    whole = msgspec.json.format(call.arguments, indent=2)
+    for line in f"{visible(call.name)} {whole}".split("\n"):
+        yield from chop_cells(visible(line), width)
+
+
+def visible(text: str) -> str:
+    """The text with an escape for every character that is not seen, or that changes how others are shown."""
+    return "".join(c if c.isprintable() and c not in UNSEEN and not _selects(c) else _escape(c) for c in text)
+
+
+def _selects(character: str) -> bool:
+    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+
+
+def _escape(character: str) -> str:
+    """As JSON writes it."""
+    pairs = character.encode("utf-16-be", errors="surrogatepass")
+    return "".join(f"\\u{pairs[at]:02x}{pairs[at + 1]:02x}" for at in range(0, len(pairs), 2))
+
+
+async def _read(lines: list[str], height: int) -> bool:
+    """Show the lines, a screen at a time. False where the person does not read on."""
+    for start in range(0, len(lines), height):
+        print("\n".join(f"{MARGIN}{line}" for line in lines[start : start + height]))
+        left = len(lines) - start - height
+        if left > 0 and await _typed(f"{MARGIN}{left} lines more: [Enter] to read on, [q] for no ") not in {"", "y"}:
+            return False
+    return True
+
+
+async def _typed(prompt: str) -> str | None:
     """What is typed in answer, in lower case; None where nothing more will come."""
     try:
-        return str(await in_thread(lambda: input(question), unheard)).strip().lower()
+        return str(await in_thread(lambda: input(prompt), unheard)).strip().lower()
     except EOFError:
         return None
