@@ -12,6 +12,7 @@ from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading import Judged
 from stages.rescue.found import Family
 from stages.rescue.names import Names, naming
+from stages.rescue.unescape import spelt_out
 from stages.schema import Check, Fits
 from stages.schema.value import DEEPEST, Json
 from stages.state import Naming, State
@@ -123,7 +124,7 @@ def up_to_date(state: State, names: Names) -> Naming:
 
 
 def _places(search: re.Pattern[str], texts: Iterable[str], first: int) -> tuple[int, ...]:
-    return tuple(place for place, text in enumerate(texts, start=first) if text and search.search(text))
+    return tuple(place for place, text in enumerate(texts, start=first) if text and search.search(spelt_out(text)))
 
 
 def _shown(message: Message) -> str:
@@ -137,7 +138,7 @@ def _shown(message: Message) -> str:
 
 def _longest_word(value: Json) -> str:
     """The longest run of plain letters and digits in the texts of a value, which no escape and no markup changes."""
-    words = (word for text in _texts(value) for word in _PLAIN.findall(text))
+    words = (word for text in _texts(value) for word in _PLAIN.findall(spelt_out(text)))
     return max(words, key=len, default="")
 
 
@@ -161,7 +162,8 @@ def _texts(value: Json) -> Iterator[str]:
 def _canonical(arguments: str) -> bytes | None:
     """The arguments such that equal ones are equal bytes, in whatever grammar; None for what is no JSON object.
 
-    Grammars differ in what they know of types, so all that is no object and no list is compared as text.
+    Grammars differ in what they know of types, so all that is no object and no list is compared as text,
+    and null is as good as nothing.
     """
     try:
         value = decode(_any, arguments)
@@ -179,13 +181,13 @@ def _plain(value: Json, depth: int) -> Json:
         raise RecursionError
     match value:
         case dict():
-            return {key: _plain(inner, depth + 1) for key, inner in value.items()}
+            return {key: _plain(inner, depth + 1) for key, inner in value.items() if inner is not None}
         case [only] if not isinstance(only, dict | list):
             return _plain(only, depth)
         case list():
             return [_plain(item, depth + 1) for item in value]
         case str():
-            return " ".join(value.split())
+            return " ".join(spelt_out(value).split())
         case float() if value.is_integer():
             return str(int(value))
         case _:

@@ -62,9 +62,6 @@ def _key(name: str) -> str:
     return _NOT_A_LETTER.sub("", name).lower()
 
 
-_PART = re.compile(r"[^\W_]+")
-
-
 def spelling(name: str) -> re.Pattern[str]:
     """Where a text has the name, as a word of its own, in whatever spelling; a line break may be written before it."""
     return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt])){_spelt(name)}(?![^\W_])", re.IGNORECASE)
@@ -76,5 +73,5 @@ def naming(known: Collection[str]) -> re.Pattern[str]:
 
 
 def _spelt(name: str) -> str:
-    parts = _PART.findall(name)
-    return r"[\W_]{0,3}".join(map(re.escape, parts)) if parts else re.escape(name)
+    letters = _NOT_A_LETTER.sub("", name)
+    return r"[\W_]*+".join(map(re.escape, letters)) if letters else re.escape(name)

@@ -21,7 +21,7 @@ from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names, spelling
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import NAME_KEYS
-from stages.rescue.unescape import layers
+from stages.rescue.unescape import layers, spelt_out, without_margin
 from stages.schema.value import DEEPEST
 from stages.schema.value import Json as Value
 
@@ -72,15 +72,22 @@ Attempts = Iterator[Standing | None]
 
 def attempts(text: str, sought: Sought) -> Attempts:
     """What stands in the text with the name, an item for each place that was read: None for nothing."""
+    text = spelt_out(text)
     if sought.word not in text:
         return
     spelt = spelling(sought.name)
     for part in _parts(text, spelt, sought):
         for layer in layers(part):
-            yield from _verbatim(layer, sought)
-            yield from _objects(layer, spelt, sought)
-            yield from _behind_name(layer, spelt, sought)
-            yield from _grammars(layer, spelt, sought)
+            yield from _in_layer(layer, spelt, sought)
+            if plain := without_margin(layer):
+                yield from _in_layer(plain, spelt, sought)
+
+
+def _in_layer(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+    yield from _verbatim(layer, sought)
+    yield from _objects(layer, spelt, sought)
+    yield from _behind_name(layer, spelt, sought)
+    yield from _grammars(layer, spelt, sought)
 
 
 def _parts(text: str, spelt: re.Pattern[str], sought: Sought) -> Iterator[str]:
@@ -97,7 +104,7 @@ def _parts(text: str, spelt: re.Pattern[str], sought: Sought) -> Iterator[str]:
 
 
 def _verbatim(layer: str, sought: Sought) -> Attempts:
-    written = " ".join(sought.written.split())
+    written = " ".join(spelt_out(sought.written).split())
     yield Standing(None) if written and written in " ".join(layer.split()) else None
 
 

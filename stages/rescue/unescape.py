@@ -1,4 +1,4 @@
-"""A text without its escapes: what stands in a JSON string, in HTML, or in both, and that some times over."""
+"""A text without what hides it: its escapes in JSON strings and in HTML, some times over; the margins of its lines."""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +8,34 @@ _DEEPEST = 3
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
+
+_LETTER = re.compile(
+    r"\\{1,8}(?:u00|x|u\{)([3-7][0-9a-fA-F])\}?|&(?:amp;){0,3}#(?:[xX]0{0,4}([3-7][0-9a-fA-F])|0{0,4}(\d{2,3}));?"
+)
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_MARGIN = re.compile(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]{1,3}|//)[ \t]{0,4}", re.MULTILINE)
+
+
+def spelt_out(text: str) -> str:
+    """The text with plain letters and digits for escapes that stand for one, and without characters of no width.
+
+    Letters and digits mean nothing in any grammar, so nobody needs to escape them but to hide a word.
+    """
+    if "\\" in text or "&" in text:
+        text = _LETTER.sub(_letter, text)
+    return text if text.isascii() else _UNSEEN.sub("", text)
+
+
+def _letter(escape: re.Match[str]) -> str:
+    code = int(escape[1] or escape[2], 16) if escape[1] or escape[2] else int(escape[3])
+    letter = chr(code)
+    return letter if letter.isascii() and letter.isalnum() else escape[0]
+
+
+def without_margin(text: str) -> str | None:
+    """The text without the numbers, quotation or comment marks before its lines; None where it has none."""
+    plain, lines = _MARGIN.subn("", text)
+    return plain if lines > 1 else None
 
 
 def layers(text: str) -> Iterator[str]:
