@@ -1,5 +1,6 @@
 """How Hypothesis makes the types that it does not know, and how it runs: no deadlines, nothing that needs luck."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ MODELS = frozenset({"smol", "qwen", "fitting"})
 
 LEFT_OUT = "left out on this machine"
 """The property in which a test names what could not be tried, and why: see the summary."""
+
+# A shell ignores Ctrl-C for what it starts in the background, and every process started from there inherits that: the
+# tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
