@@ -1,8 +1,14 @@
 """Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
 
+import sys
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves signals alone
+    import forge_program
+
+    forge_program.end_quietly()
 
 from forge import installed
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError

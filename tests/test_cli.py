@@ -1,6 +1,8 @@
 """The command line: exit codes, sentences instead of tracebacks, plain lines in a pipe."""
 
 import io
+import os
+import re
 import shlex
 import subprocess
 import sys
@@ -210,6 +212,49 @@ def test_the_view_shows_what_was_said_rescued_corrected_and_run() -> None:
         "done  finish",
     ):
         assert part in text, text
+
+
+def drawn(width: int, **environment: str) -> str:
+    written = io.StringIO()
+    console = Console(file=written, width=width, force_terminal=True, highlight=False, _environ=environment)
+    script = Scripted(["Hm, " + "let me see. " * 20, call("look", what="a"), call("finish", result="ok")])
+    run_sync(Desk().workflow, "Go.", backend=script, observer=View(console, live=False))
+    return written.getvalue()
+
+
+DIM = re.compile(r"\x1b\[(?:[\d;]*;)?2(?:;[\d;]*)?m([^\x1b]*)")
+
+
+def test_only_secondary_text_is_dim() -> None:
+    dim = "".join(DIM.findall(drawn(100, TERM="xterm")))
+    assert "model calls left" in dim
+    for primary in ("Your reply was plain text", "a is 7", "Hm, let me see", "finish returned"):
+        assert primary not in dim
+
+
+def test_long_lines_are_wrapped_beside_their_label() -> None:
+    plain = re.sub(r"\x1b\[[\d;]*m", "", drawn(60, TERM="xterm")).splitlines()
+    (said,) = (n for n, line in enumerate(plain) if line.startswith("     said  Hm, let me see."))
+    assert plain[said + 1].startswith(" " * 11 + "see. let me see."), plain
+    assert max(map(len, plain)) <= 60
+    narrow = re.sub(r"\x1b\[[\d;]*m", "", drawn(30, TERM="xterm")).splitlines()
+    assert max(map(len, narrow)) <= 30
+
+
+def test_a_terminal_without_colours_gets_none() -> None:
+    assert "\x1b" not in drawn(80, TERM="dumb")
+    colours = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-7]|9[0-7])(?:;[\d;]*)?m")
+    assert colours.search(drawn(80, TERM="xterm"))
+    assert not colours.search(drawn(80, TERM="xterm", NO_COLOR="1"))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_an_encoding_that_lacks_a_character_is_no_error(flow: Path, encoding: str) -> None:
+    command = [sys.executable, "-m", "forge", "models"]
+    where = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, check=False, env=where)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ("part1 … " if encoding in {"utf-8", "cp1252"} else "part1 ... ") in done.stdout.decode(encoding)
 
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:

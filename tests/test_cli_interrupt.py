@@ -168,6 +168,27 @@ def test_while_the_program_starts_there_is_no_traceback(tmp_path: Path, number: 
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
 
 
+MIDWAY = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "stages":
+            os.kill(os.getpid(), signal.{name})
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@BOTH
+@pytest.mark.parametrize("program", [["-m", "forge"], ["-c", "from forge_program import main; main()"]])
+def test_while_forge_is_imported_there_is_no_traceback(tmp_path: Path, number: int, program: list[str]) -> None:
+    (tmp_path / "sitecustomize.py").write_text(MIDWAY.format(name=signal.Signals(number).name))
+    where = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, *program], capture_output=True, text=True, check=False, env=where)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+
+
 @BOTH
 def test_while_the_workflow_is_imported_there_is_no_traceback(tmp_path: Path, number: int) -> None:
     (tmp_path / "flow.py").write_text(KILLED.format(name=signal.Signals(number).name))

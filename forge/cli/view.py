@@ -37,6 +37,8 @@ class View:
 
     def stopping(self) -> None:
         """Say that the run is being cancelled, which a tool may take its time for."""
+        if self._console.is_terminal:
+            self._console.print()  # the terminal has written ^C
         show(self._console, Row("stop", "cancelling; once more aborts at once", label_style="yellow"))
 
     @contextmanager
