@@ -40,11 +40,19 @@ class Evidence(Struct, frozen=True, kw_only=True):
             case dict():
                 return all(map(self.shows, value.values()))
 
+    def has_the_words_of(self, text: str) -> bool:
+        """Whether the text has words, and all of them are here, in whatever order: those of `John Smith`."""
+        words = {*_WORD.findall(normal(text))}
+        return bool(words) and words <= {*_WORD.findall(self.words)}
+
     def _says(self, value: str) -> bool:
         wanted = normal(value)
         if not wanted or _occurs(wanted, self.words):
             return True
         return any(number in self.numbers for number in _readings(wanted))
+
+
+_WORD = re.compile(r"\w+")
 
 
 def evidence(texts: Iterable[str]) -> Evidence:

@@ -1,13 +1,15 @@
 """Given: what the model was given, by its user and its tools, and which values of a call are not in it (D31)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stages.evidence import Evidence, evidence, leaves
-from stages.message import Assistant, History, Kind, Tool, User
+from stages.evidence import Evidence, evidence, fields, leaves
+from stages.message import Assistant, History, Kind, Status, Tool, User
+from stages.recall import RECALL
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Grounded, ToolSpec
@@ -16,7 +18,8 @@ from stages.tool import Grounded, ToolSpec
 class Given(Struct, frozen=True, kw_only=True):
     """One thing that the model was given: by a tool, or, with an empty name, by the user.
 
-    `echo` are the values that do not count, because the call that was answered had brought them in.
+    `echo` are the values of the call that was answered. The model had brought them in itself, so the answer is no
+    evidence for them, wherever and however often they stand in it.
     """
 
     tool: str
@@ -33,11 +36,24 @@ def ungrounded(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grou
 
 def unseen(values: list[Json], bound: Grounded, state: State) -> list[Json]:
     """Those of the values, none of them a list or an object, that stand nowhere where the bound wants them."""
+    left = _read_through(values, state, lambda given: relevant(bound, given))
+    if not left or not bound.sources:
+        return left
+    # What a source only repeats of its own call was seen there, where somebody else had given it.
+    repeated = _read_through(left, state, lambda given: tuple(replace(g, echo=()) for g in relevant(bound, given)))
+    made_up = _read_through([leaf for leaf in left if leaf not in repeated], state, lambda given: given)
+    return [leaf for leaf in left if leaf in repeated or leaf in made_up]
+
+
+def _read_through(
+    values: list[Json], state: State, wanted: Callable[[tuple[Given, ...]], tuple[Given, ...]]
+) -> list[Json]:
+    """Those of the values that nothing of what is wanted gave."""
     left = _unseen(values, ())
     for given in _likeliest(state):
         if not left:
             break
-        left = _unseen(left, relevant(bound, given))
+        left = _unseen(left, wanted(given))
     return left
 
 
@@ -51,7 +67,8 @@ def numbers_given(state: State, most: int) -> frozenset[Decimal]:
     if len(state.history) + len(state.cleared) > LONG:
         return found
     for given in _likeliest(state):
-        found |= evidence(one.text for one in given).numbers
+        for one in given:
+            found |= evidence((one.text,)).numbers - echoed(one).numbers
         if len(found) > most:
             return frozenset()
     return found
@@ -63,22 +80,39 @@ def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
 
 
 def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
-    whole = evidence(one.text for one in given if not one.echo)
-    left = [leaf for leaf in values if not whole.shows(leaf)]
+    free = evidence(one.text for one in given if not one.echo)
+    left = [leaf for leaf in values if not free.shows(leaf)]
     # Read once, not once a leaf: both are as long as a model and a tool please.
-    errors = [(evidence((one.text,)), evidence(map(_encoded, one.echo))) for one in given if one.echo and left]
-    return [leaf for leaf in left if not any(_beyond_echo(leaf, *error) for error in errors)]
+    answers = [one for one in given if one.echo and left]
+    somewhere = evidence(one.text for one in answers)
+    told = [(evidence((one.text,)), echoed(one)) for one in answers if any(map(somewhere.shows, left))]
+    return [leaf for leaf in left if not any(_beyond_echo(leaf, *answer) for answer in told)]
+
+
+def echoed(given: Given) -> Evidence:
+    """What the call that was answered had brought in: each value by itself, and all of them as words."""
+    together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
+    return evidence((*map(_encoded, given.echo), f"· {together}"))
+
+
+def found_in(given: Given) -> Iterator[tuple[str, Json]]:
+    """The values in it that its own call had not brought in, each with the name that it stands under."""
+    echo = echoed(given)
+    return ((name, leaf) for name, leaf in fields(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf))
 
 
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
-    """Whether an error names the value by itself, not as what its own call had brought in."""
-    return said.shows(leaf) and not echo.shows(leaf)
+    """Whether an answer names the value by itself, and not as what its own call had brought in, put together or not."""
+    return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
 
 
 def given_in(state: State) -> tuple[Given, ...]:
     """What compaction cut from the history, and what stands in it."""
     return (*_cleared(state), *_given(state.history))
 
+
+FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
+"""What a call was answered by forge itself: no tool has said anything."""
 
 LATEST = 4
 """Messages at the end of the history that are read first."""
@@ -100,7 +134,11 @@ def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
 
 
 def _cleared(state: State) -> tuple[Given, ...]:
-    return tuple(Given(tool=entry.name, text=entry.text) for entry in state.cleared)
+    return tuple(
+        Given(tool=entry.name, text=entry.text, echo=tuple(leaves(entry.arguments)))
+        for entry in state.cleared
+        if entry.status not in FORGES_WORDS
+    )
 
 
 def _given(history: History) -> Iterator[Given]:
@@ -112,8 +150,9 @@ def _given(history: History) -> Iterator[Given]:
             case Assistant(calls=calls):
                 arguments.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
-                echo = () if status == "succeeded" else tuple(leaves(arguments.get(call_id, "{}")))
-                yield Given(tool=name, text=text, echo=echo)
+                # What recall gives back is in the record, with the call that it answered.
+                if status not in FORGES_WORDS and name != RECALL.name:
+                    yield Given(tool=name, text=text, echo=tuple(leaves(arguments.get(call_id, "{}"))))
             case _:
                 pass
 

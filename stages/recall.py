@@ -55,7 +55,14 @@ def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple
         {call.id: call.arguments for m in before if isinstance(m, Assistant) for call in m.calls} if gone else {}
     )
     return record + tuple(
-        Cleared(call_id=m.call_id, name=m.name, arguments=arguments.get(m.call_id, "{}"), text=m.text) for m in gone
+        Cleared(
+            call_id=m.call_id,
+            name=m.name,
+            arguments=arguments.get(m.call_id, "{}"),
+            text=m.text,
+            status=m.status,
+        )
+        for m in gone
     )
 
 

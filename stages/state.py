@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from stages.effect import Request
 from stages.ledger import Attempt, Budget, Compaction, Ledger, Price, Success
-from stages.message import Assistant, History, Message, size
+from stages.message import Assistant, History, Message, Status, size
 from stages.phase import (
     Answered,
     Awaiting,
@@ -83,6 +83,7 @@ class Cleared(Struct, frozen=True, kw_only=True):
     name: str
     arguments: str
     text: str
+    status: Status = "succeeded"
 
 
 class Sent(Struct, frozen=True, kw_only=True):

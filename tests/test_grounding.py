@@ -2,9 +2,10 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
@@ -13,9 +14,9 @@ from forge.testing import assert_guard_laws
 from stages.evidence import evidence
 from stages.given import ungrounded
 from stages.guards import grounding
-from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
+from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
 from stages.schema.value import Json
-from stages.state import State
+from stages.state import Cleared, State
 from stages.tool import Grounded, ToolSpec
 
 SHOWN: list[tuple[Json, str]] = [
@@ -247,14 +248,119 @@ def test_a_value_counts_wherever_in_a_long_history_it_stands_and_no_echo_does(
     exchanges: int, data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, exchanges - 1))
-    failed = data.draw(st.booleans())
+    echoed = data.draw(st.booleans())
+    status = data.draw(st.sampled_from(ANSWERED))
     history: tuple[Message, ...] = (User(text="Go."),)
     for number in range(exchanges):
-        asked = ToolCall(id=f"call_{number}", name="find", arguments='{"id":"A-17"}')
-        text = "nothing of A-17" if failed else f"B-{number}: A-17" if number == place else f"B-{number}"
-        status: Status = "failed" if failed else "succeeded"
-        answer = Tool(call_id=asked.id, name="find", text=text, status=status)
-        history = (*history, Assistant(calls=(asked,)), answer)
-    bound = ToolSpec(name="find", description="", parameters=Raw(b"{}"), grounded=(Grounded(argument="id"),))
-    assert bool(ungrounded(bound, '{"id":"A-17"}', State(history=history))) is failed
-    assert ungrounded(bound, '{"id":"C-3"}', State(history=history))
+        text = f"B-{number}: A-17" if number == place else f"B-{number}"
+        history = (*history, *exchange({"id": "A-17" if echoed else "x"}, text, status))
+    assert bool(ungrounded(FIND, '{"id":"A-17"}', State(history=history))) is echoed
+    assert ungrounded(FIND, '{"id":"C-3"}', State(history=history))
+
+
+ANSWERED: tuple[Status, ...] = ("succeeded", "failed", "unresolved", "final")
+FIND = ToolSpec(name="find", description="", parameters=Raw(b"{}"), grounded=(Grounded(argument="id"),))
+
+
+def exchange(arguments: dict[str, Json], text: str, status: Status = "succeeded", tool_: str = "find") -> History:
+    asked = ToolCall(id="call_1", name=tool_, arguments=msgspec.json.encode(arguments).decode())
+    return (Assistant(calls=(asked,)), Tool(call_id=asked.id, name=tool_, text=text, status=status))
+
+
+def wants(value: Json, history: History, *sources: str, cleared: tuple[Cleared, ...] = ()) -> bool:
+    """Whether the value is one that nobody gave."""
+    spec = replace(FIND, grounded=(Grounded(argument="id", sources=sources),))
+    state = State(history=history, cleared=cleared)
+    return bool(ungrounded(spec, msgspec.json.encode({"id": value}).decode(), state))
+
+
+ECHOES: list[tuple[str, Json, dict[str, Json], str]] = [
+    ("a query", 99999, {"query": "total 99999"}, '{"query": "total 99999", "results": []}'),
+    ("under another name", 99999, {"total": 99999}, '{"you_asked_for": 99999}'),
+    ("written otherwise", 99999, {"total": "99999"}, "nothing for 99,999.00 EUR"),
+    ("in words", "Lisbon", {"city": "lisbon"}, "No customer in LISBON. Lisbon is in Portugal."),
+    ("put together", "John Smith", {"first": "John", "last": "Smith"}, "There is no John Smith."),
+    ("in a list", "C-9", {"ids": ["C-8", "C-9"]}, '{"missing": ["C-8", "C-9"]}'),
+    ("as an escape", "ü-1", {"id": "ü-1"}, '{"id": "\\u00fc-1"}'),
+]
+
+
+@pytest.mark.parametrize("status", ANSWERED)
+@pytest.mark.parametrize(("value", "arguments", "text"), [c[1:] for c in ECHOES], ids=[c[0] for c in ECHOES])
+def test_an_answer_that_repeats_its_call_proves_nothing(
+    value: Json, arguments: dict[str, Json], text: str, status: Status
+) -> None:
+    history = exchange(arguments, text, status)
+    assert wants(value, history)
+    said = exchange({}, f"See also: {value}", tool_="list")
+    assert not wants(value, (*history, *said)), "another call has found it"
+    assert not wants(value, (User(text=f"It is {value}"), *history)), "the user has said it"
+    record = Cleared(call_id="call_1", name="find", arguments=msgspec.json.encode(arguments).decode(), text=text)
+    assert wants(value, (), cleared=(record,)), "what compaction cut proves no more"
+    again = exchange({"call_id": "call_1"}, text, tool_="recall")
+    assert wants(value, again, cleared=(record,)), "nor does what is read again"
+
+
+def test_what_an_answer_says_beside_its_echo_counts() -> None:
+    """A value that happens to be the same as one of the call is lost, if nobody else gave it; nothing else is."""
+    order = exchange({"order_id": "A-17", "limit": 5}, '{"order_id": "A-17", "total": 129.9, "items": 5}')
+    assert not wants(129.9, order)
+    assert wants("A-17", order)
+    assert wants(5, order)
+    assert not wants(5, (User(text="Show 5 of A-17."), *order))
+
+
+def test_a_source_that_repeats_what_somebody_gave_has_been_asked() -> None:
+    """The order that the user named: its source has confirmed it."""
+    found = exchange({"order_id": "A-17"}, '{"order_id": "A-17"}', tool_="get_order")
+    assert wants("A-17", found, "get_order")
+    assert wants("A-17", (User(text="Order A-17."),), "get_order")
+    assert not wants("A-17", (User(text="Order A-17."), *found), "get_order")
+
+
+@pytest.mark.parametrize("status", ["not_run", "in_doubt"])
+def test_what_forge_says_itself_is_no_evidence(status: Status) -> None:
+    said = exchange({}, "[NotRun] find was not run: of one reply, the first 32 calls are run.", status)
+    assert wants(32, said)
+    assert wants(32, (User(text="Call find with 32", kind=Kind.RETRY_NUDGE), *said))
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_evidence_does_not_grow_by_an_answer_made_of_its_own_call(data: st.DataObject) -> None:
+    """Whatever the tool makes of it: in any order, in JSON or in words, once or often, with any status."""
+    scalar = st.integers(0, 10**6) | st.from_regex(r"[A-Za-z]{1,5}-?[0-9]{0,3}", fullmatch=True)
+    arguments: dict[str, Json] = data.draw(st.dictionaries(st.sampled_from("abcd"), scalar, min_size=1))
+    parts = data.draw(st.lists(st.sampled_from([*arguments.values()]), min_size=1, max_size=5))
+    as_json = msgspec.json.encode({"echo": [*parts], **arguments}).decode()
+    text = data.draw(st.sampled_from((as_json, " ".join(map(str, parts)), f"<{', '.join(map(str, parts))}>".upper())))
+    history = exchange(arguments, text, data.draw(st.sampled_from(ANSWERED)))
+    for value in (*parts, " ".join(map(str, parts))):
+        assert wants(value, history), (value, text)
+
+
+def test_a_model_does_not_launder_a_value_by_searching_for_it() -> None:
+    orders = Orders(grounded={"send_report": ("city", "total")})
+
+    @tool(effect="read")
+    def search(query: str) -> dict[str, object]:
+        """Search the archive."""
+        return {"query": query, "results": []}
+
+    flow = Workflow(
+        "flow",
+        tools=[*orders.workflow.tools, search],
+        terminal_tool="send_report",
+        grounded={"send_report": ("total",)},
+    )
+    script = [
+        call("search", query="total 99999"),
+        call("send_report", city="Lisbon", total=99999),
+        call("get_order", order_id="A-17"),
+        call("send_report", city="Lisbon", total=129.9),
+    ]
+    model = Scripted(script)
+    run_sync(flow, "Report.", backend=model).unwrap()
+    assert orders.sent == [("Lisbon", 129.9)]
+    assert b"total is 99999, which stands in no earlier result" in model.requests[2].replace(b".0,", b",")
+    assert b"total 99999 (from search)" not in model.requests[2]

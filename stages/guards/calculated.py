@@ -9,8 +9,7 @@ import msgspec
 from stages import nudges
 from stages.calculated import calculations
 from stages.calculation import Calculation, Incalculable, calculate, number
-from stages.evidence import fields
-from stages.given import given_in
+from stages.given import found_in, given_in
 from stages.ladder import offered
 from stages.message import Kind, ToolCall
 from stages.miscalculated import miscalculated
@@ -83,7 +82,7 @@ def _source(rules: Rules, state: State, name: str) -> str:
 
 def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
     """The latest numbers that tools gave, with their names and the tools, in the order in which they were given."""
-    known = [(n, leaf, one.tool) for one in given_in(state) if one.tool for n, leaf in fields(one.text) if n]
+    known = [(n, leaf, one.tool) for one in given_in(state) if one.tool for n, leaf in found_in(one) if n]
     numbers = [entry for entry in known if isinstance(entry[1], int | float) and not isinstance(entry[1], bool)]
     return tuple(dict.fromkeys(numbers))[-SHOWN:]
 

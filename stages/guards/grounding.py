@@ -1,14 +1,13 @@
 """Grounding: no call with a value that nobody gave (D31). A required step proves that a tool ran, not that it was used.
 
-What counts as given is what the user said and what tools answered; an answer that is an error counts too, but not for
-what it repeats of its own call. What a value shows is in `stages.evidence`.
+What counts as given is what the user said and what tools answered, errors too. An answer is no evidence for what it
+repeats of its own call. What a value shows is in `stages.evidence`.
 """
 
 import msgspec
 
 from stages import nudges
-from stages.evidence import fields
-from stages.given import Given, given_in, relevant, ungrounded
+from stages.given import Given, found_in, given_in, relevant, ungrounded
 from stages.ladder import offered
 from stages.message import Kind, ToolCall
 from stages.rules import Rules
@@ -53,7 +52,7 @@ def _text(
 
 def _instead(bound: Grounded, value: Json, given: tuple[Given, ...]) -> tuple[tuple[Json, str], ...]:
     """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most."""
-    known = [(n, leaf, one.tool) for one in relevant(bound, given) if one.tool for n, leaf in fields(one.text) if n]
+    known = [(n, leaf, one.tool) for one in relevant(bound, given) if one.tool for n, leaf in found_in(one) if n]
     named = [(leaf, source) for name, leaf, source in known if name == bound.argument]
     alike = [(leaf, source) for _, leaf, source in known if isinstance(leaf, str) is isinstance(value, str)]
     return tuple(dict.fromkeys(reversed(named or alike)))[:3]
