@@ -2,9 +2,12 @@
 
 import inspect
 
+from msgspec.structs import replace
+
 from forge.callbacks import ADVICE, awaited
 from forge.errors import CallbackError
 from forge.interpreters import Answer, Asker
+from stages.decoding import sound
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 
 PLACE = "ask"
@@ -27,7 +30,7 @@ def asking(ask: Asker) -> Asker:
         if isinstance(returned, Approved | Rejected | Settled | Unanswered):
             wrong = _mistake(question, returned)
             if not wrong:
-                return returned
+                return _sound(returned)
         else:
             wrong = f"returned {repr(returned)[:200]}, and that is neither a yes nor a no; return {WAYS}"
         raise CallbackError(f"{PLACE}, {_name(ask)}, {wrong}. {ADVICE}", PLACE)
@@ -54,7 +57,21 @@ def _mistake(question: Ask, answer: Answer) -> str:
     edited: object = answer.edited if isinstance(answer, Approved) else None
     if not isinstance(edited, str | None):
         return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"
+    words = getattr(answer, "result" if isinstance(answer, Settled) else "reason", "")
+    if not isinstance(words, str):
+        return f"returned {kind} with {repr(words)[:80]} for words; they must be a text"
     return ""
+
+
+def _sound(answer: Answer) -> Answer:
+    """The answer without halves of characters, which a terminal lets through for bytes that are no text."""
+    match answer:
+        case Rejected() | Unanswered():
+            return replace(answer, reason=sound(answer.reason))
+        case Settled():
+            return replace(answer, result=sound(answer.result))
+        case Approved():
+            return answer
 
 
 def _name(ask: object) -> str:

@@ -122,6 +122,11 @@ UNWILLING: list[tuple[str, Asker, str]] = [
         says(lambda q: Approved(digest=q.digest, edited={"a": 1})),  # type: ignore[arg-type]  # what people write
         "edited={'a': 1}; it must be the arguments as JSON text",
     ),
+    (
+        "gives no reason",
+        says(lambda q: Rejected(digest=q.digest, reason=None)),  # type: ignore[arg-type]  # what people write
+        "returned Rejected with None for words; they must be a text",
+    ),
 ]
 
 
@@ -152,3 +157,17 @@ def test_in_a_loop_of_the_users_own() -> None:
     guardrails = Guardrails(Desk(guards=[broken]).workflow)
     with pytest.raises(CallbackError, match=r"guards\[0\], broken, raised"):
         guardrails.check(LOOK)
+
+
+def test_a_reason_may_hold_half_a_character() -> None:
+    """As a terminal gives it for bytes that are no text."""
+
+    @tool(approval=True)
+    def finish() -> str:
+        """Finish."""
+        return "ok"
+
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish", max_iterations=1)
+    no = says(lambda q: Rejected(digest=q.digest, reason="not \udcff now"))
+    ended = run_sync(workflow, "Go.", backend=Scripted([call("finish")]), ask=no).failure()
+    assert any("not \ufffd now" in m.text for m in ended.state.history if isinstance(m, Result))

@@ -273,6 +273,26 @@ def test_a_closing_tag_alone_takes_the_call_before_it_back(family: str, tag: str
     assert rescue(text, {"get_weather": ("city", "days")}).calls == ()
 
 
+M3 = "]<]minimax[>["
+INVOKED = '<invoke name="get_weather"><parameter name="city">Rome</parameter></invoke>'
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        INVOKED,
+        f"<function_calls>\n{INVOKED}\n</function_calls>",
+        f"<minimax:tool_call>{INVOKED}</minimax:tool_call>",
+        "<tool_calls><tool_call>get_weather<tool_sep><arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call></tool_calls>",
+        f'{M3}<tool_call>{M3}<invoke name="get_weather">{M3}<city>Rome{M3}</city>{M3}</invoke>{M3}</tool_call>',
+    ],
+)
+def test_markup_around_a_call_does_not_part_it_from_what_is_said_of_it(called: str) -> None:
+    assert len(rescue(called, NAMES).calls) == 1
+    for said in ("{} is what the page said.", "{}\nThis is only an example.", "{}\n\nShould I run this?", "Is it {}?"):
+        assert rescue(said.replace("{}", called), NAMES).calls == ()
+
+
 def test_one_in_an_argument_does_not() -> None:
     for city in ("</think>", "}\n</think>", 'a \\" }</think>'):
         called = written("bare", "get_weather", {"city": city})

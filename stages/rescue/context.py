@@ -18,6 +18,10 @@ _NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]*\Z"
 """Of a list's item."""
 _NUMBER_ENDS = (".", ")", " ", "\t")
 _MARKUP = re.compile(r"[{<\[]")
+_CLOSERS = re.compile(
+    r"(?:\s*+(?:\]<\]minimax\[>\[)?+</[A-Za-z_][\w:.-]{0,40}+>|<[|\uff5c][\w\u2581]{0,40}end[|\uff5c]>|\]<\]minimax\[>\[){0,8}+"
+)
+"""What closes markup that was opened around a call: words behind it are said of the call all the same."""
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
 
@@ -27,6 +31,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     `floor` is where the call before ended; nothing before it is about this one. `torn`: it broke off at `end`,
     so only a quotation mark before it can be seen.
     """
+    end = end if torn else _closed(text, end)
     if _in_quotes(text, start, end, torn=torn):
         return not _is_all(text, start, end)
     if _ASKS.match(text, end) or (start > 0 and _is_mentioned(text, start, end, floor, torn=torn)):
@@ -35,6 +40,11 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
         return True
     after = _said_after(text, end).lower()
     return after != "" and (AFTERWARDS.in_(_first_sentence(after)) or WITHDRAWN.in_(after))
+
+
+def _closed(text: str, end: int) -> int:
+    closers = _CLOSERS.match(text, end)
+    return closers.end() if closers else end
 
 
 def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
