@@ -7,7 +7,7 @@ from uuid import uuid4
 from forge.errors import DefinitionError
 from forge.template import fill, placeholders
 from stages.collapse import collapsed
-from stages.decoding import sound
+from stages.decoding import sound, sound_struct
 from stages.deliver import interrupt
 from stages.message import Assistant, History, System, User, turn_of
 from stages.state import Budget, Ledger, State
@@ -26,7 +26,8 @@ def opening(
     ledger = Ledger(budget=budget, turn=turn, progress=turn, ids=last_id(earlier))
     asked = User(text=_said(message), turn=turn)
     if earlier:
-        return State(history=(*earlier, asked), ledger=ledger, run=uuid4().hex)
+        known = map(sound_struct, earlier)
+        return State(history=(*known, asked), ledger=ledger, run=uuid4().hex)
     system = prompt(system_prompt, prompt_vars)
     return State(history=(*((System(text=system),) if system else ()), asked), ledger=ledger, run=uuid4().hex)
 
@@ -78,4 +79,4 @@ def prompt(template: str, values: Mapping[str, str]) -> str:
                 for name in missing
             )
         )
-    return fill(template, values)
+    return sound(fill(template, values))

@@ -66,7 +66,7 @@ def _known(parameters: Mapping[str, object] | type) -> tuple[Mapping[str, object
         return _of_class(parameters)
     try:
         checker(msgspec.json.encode(parameters))
-    except (SchemaError, TypeError) as error:
+    except (SchemaError, TypeError, UnicodeEncodeError) as error:
         return {"type": "object"}, _as_it_is, [f"its parameters are no JSON Schema of an object: {error}"]
     return parameters, _as_it_is, []
 

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterator
 from itertools import accumulate
+from operator import is_
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct, structs
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 
 NESTING = 128
 """Levels of arrays and objects in one another that are decoded at all.
@@ -43,7 +46,36 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
 
 def sound(text: str) -> str:
     """The text with U+FFFD for each half of a surrogate pair, as JSON's escapes and names of files may hold them."""
-    return text if text.isascii() else _HALVES.sub(HALF, text)
+    return text if is_sound(text) else _HALVES.sub(HALF, text)
+
+
+def is_sound(text: str) -> bool:
+    """Whether every character of the text is a whole one."""
+    return text.isascii() or _HALVES.search(text) is None
+
+
+def sound_struct(value: S) -> S:
+    """The value with every text in it sound; itself, where all are."""
+    changed: dict[str, object] = {}
+    for name in value.__struct_fields__:
+        before = getattr(value, name)
+        after = _sound_part(before)
+        if after is not before:
+            changed[name] = after
+    return structs.replace(value, **changed) if changed else value
+
+
+def _sound_part(value: object) -> object:
+    match value:
+        case str():
+            return sound(value)
+        case Struct():
+            return sound_struct(value)
+        case tuple() | list():
+            parts = type(value)(map(_sound_part, value))
+            return value if all(map(is_, parts, value)) else parts
+        case _:
+            return value
 
 
 def nested(data: bytes | str, most: int = NESTING) -> bool:

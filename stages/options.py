@@ -9,6 +9,8 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeGuard, Ty
 from msgspec import Meta, Struct, UnsetType, structs
 from typing_extensions import get_protocol_members
 
+from stages.decoding import is_sound
+
 Hint: TypeAlias = object
 """An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`), and what is made of them."""
 
@@ -79,7 +81,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
         return False
     if deep and isinstance(value, Struct):
         return all(fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
-    return not (isinstance(value, float) and isnan(value))
+    return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
 
 
 def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
@@ -111,6 +113,8 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
             yield from _wrong(f"{name}.{part.name}", getattr(value, part.name), part.type, deep=deep)
     elif Callable in inner and isinstance(value, type):
         yield f"{name} is the class {value.__name__}; write {value.__name__}()"
+    elif isinstance(value, str) and not is_sound(value):
+        yield f"{name} is {ascii(value)[:SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
     else:
         yield f"{name} is {repr(value)[:SHOWN]}; it must be {_words(hint)}"
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Result, Success
 
+from stages.decoding import sound
 from stages.halt import Halt
 from stages.message import History, Message, System, Tool, User, is_nudge
 from stages.pipeline import Stage, on
@@ -111,7 +112,7 @@ def _said(
     text = texts[kind](_correction(state, rules, kind, message, prefix))
     if not isinstance(text, str) or not text.strip():
         raise TypeError(f"the function for nudges of the kind {kind!r} gave {text!r}; it must give a text")
-    return replace(message, text=f"{prefix[0]}{text}" if prefix else text)
+    return replace(message, text=sound(f"{prefix[0]}{text}" if prefix else text))
 
 
 def _ends(message: User | Tool, rules: Rules) -> bool:

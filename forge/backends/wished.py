@@ -9,6 +9,7 @@ from forge.backends.address import spelt_out, suggested
 from forge.backends.profile import Profile, load, named_profile
 from forge.backends.recognise import About
 from forge.errors import ForgeError
+from stages.decoding import is_sound
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
@@ -78,7 +79,7 @@ def base(url: str, profile: Profile | None) -> str:
     given = spelt_out(url or (profile.url if profile else ""))
     try:
         parts = urlsplit(given)
-        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and is_sound(given)
     except ValueError:  # brackets that don't close, a port that is no number or too large
         right = False
         parts = urlsplit("")

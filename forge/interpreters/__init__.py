@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import assert_never
 
+from stages.decoding import sound_struct
 from stages.effect import (
     Approved,
     Ask,
@@ -33,16 +34,16 @@ async def nobody(ask: Ask) -> Unanswered:
 
 
 def interpreter(send: Sender, execute: Runner, ask: Asker = nobody) -> Interpreter:
-    """One interpreter for every effect, out of one for each kind."""
+    """One interpreter for every effect, out of one for each kind; all text of outcomes is made sound."""
 
     async def perform(effect: Effect) -> Outcome:
         match effect:
             case Send():
-                return await send(effect)
+                return sound_struct(await send(effect))
             case Execute():
-                return await execute(effect)
+                return sound_struct(await execute(effect))
             case Ask():
-                return await ask(effect)
+                return sound_struct(await ask(effect))
             case _:
                 assert_never(effect)
 

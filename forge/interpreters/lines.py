@@ -60,6 +60,8 @@ class CheckedLines:
                 yield from self._lines(file)
         except OSError as error:
             raise JournalError(f"cannot read the journal {self.path}: {error.strerror}") from None
+        except UnicodeEncodeError:
+            raise JournalError(f"{str(self.path)!r} cannot be the name of a file here") from None
 
     def _lines(self, file: BinaryIO) -> Iterator[bytes]:
         if os.fstat(file.fileno()).st_size > LARGEST:

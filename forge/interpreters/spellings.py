@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from stages.decoding import sound
+
 MASK = "***"
 
 HEAD = 12
@@ -21,6 +23,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 def spellings(secret: str) -> tuple[str, ...]:
     """The secret as JSON, JSON within JSON, URLs, HTML and base64 write it, the longest first."""
+    secret = sound(secret)  # as it stands in whatever it is looked for
     once = _escaped(secret)
     plus = _percent(secret, "").replace("%20", "+")
     escaped = {form for text in (secret, once, _escaped(once)) for form in (text, _ascii(text))}

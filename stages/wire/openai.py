@@ -11,7 +11,7 @@ from typing import assert_never
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from stages.decoding import decode
+from stages.decoding import decode, sound_struct
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
@@ -109,7 +109,14 @@ def head(
 
 def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
     """The messages of a request, each as JSON, in any wire."""
-    return tuple(map(Raw, map(_encode, messages)))
+    return tuple(map(Raw, map(_encoded, messages)))
+
+
+def _encoded(message: Struct) -> bytes:
+    try:
+        return _encode(message)
+    except UnicodeEncodeError:  # a stage of the user's own may have brought half of a character
+        return _encode(sound_struct(message))
 
 
 class _Function(Struct):
