@@ -143,7 +143,7 @@ class Handler(RawHandler):
         self.wfile.write(answer("200 OK", b""))
 
     def how_deep(self, count: int) -> None:
-        self.wfile.write(answer("200 OK", b'{"choices":' + b"[" * 100_000))
+        self.wfile.write(answer("200 OK", b'{"choices":' + b"[" * 50_000))
 
     def how_reported(self, count: int) -> None:
         self.wfile.write(answer("200 OK", b'{"error":{"message":"no memory left","type":"server_error"}}'))
