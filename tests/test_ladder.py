@@ -290,7 +290,7 @@ def test_the_laws_of_guards() -> None:
 
 
 def test_a_wrong_ladder_is_refused() -> None:
-    with pytest.raises(DefinitionError, match="'up' is no rung; the rungs are: open, narrow, pin"):
+    with pytest.raises(DefinitionError, match=r"rungs is \('up',\); it must be a list, each one of open, narrow, pin"):
         Desk(ladder=Ladder(rungs=("up",)))  # type: ignore[arg-type]  # on purpose
     with pytest.raises(DefinitionError, match="max_repeats is 0"):
         Desk(max_repeats=0)
