@@ -146,7 +146,7 @@ def explain(halt: Halt) -> str:
             return f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}. {ADVICE}"
         case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
             return (
-                f"the run's budget of {what} is spent after {turns} model calls; "
+                f"the run's budget of {what} is spent after {model_calls(turns)}; "
                 f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}"
             )
         case halts.DeadEnd(completed=done, pending=pending):
@@ -178,9 +178,14 @@ def explain(halt: Halt) -> str:
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped, for what it did next would not be on record"
         case halts.Cancelled(turns=turns):
-            return f"cancelled after {turns} model calls"
+            return f"cancelled after {model_calls(turns)}"
         case _:
             assert_never(halt)
+
+
+def model_calls(turns: int) -> str:
+    """So many model calls, in words."""
+    return "1 model call" if turns == 1 else f"{turns} model calls"
 
 
 def as_error(halt: Halt, state: State) -> ForgeError:

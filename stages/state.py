@@ -72,7 +72,7 @@ __all__ = [
     "Vetted",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the State's JSON form; a reader refuses another."""
 
 

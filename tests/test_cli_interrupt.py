@@ -101,7 +101,7 @@ def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
         process.send_signal(number)
         told, errors = process.communicate()
     assert (process.returncode, errors) == (128 + number, "")
-    assert "halted  cancelled after 1 model calls" in told
+    assert "halted  cancelled after 1 model call" in told
     assert 'Outcome unknown: pay {"amount":5} was begun and may have taken effect.' in told
     command = resume_line(told)
     assert command[:6] == ["forge", "resume", "flow.py", "run.jsonl", "--backend", model]
@@ -119,7 +119,7 @@ def test_while_the_model_is_silent(tmp_path: Path, model: str, number: int) -> N
         process.send_signal(number)
         told, _ = process.communicate()
     assert process.returncode == 128 + number
-    assert "halted  cancelled after 1 model calls" in told
+    assert "halted  cancelled after 1 model call" in told
     assert "Outcome unknown" not in told
     assert len(read_journal(tmp_path / "run.jsonl").entries) == 0
 

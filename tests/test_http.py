@@ -141,10 +141,22 @@ def test_a_backend_is_told_how_long_a_request_may_take_in_all(server: str) -> No
     assert "longer than 0.2 seconds in all" in halt.fault.detail
 
 
-def test_a_server_that_speaks_no_tls_is_said_to_speak_none(server: str) -> None:
-    found, attempts = fault(f"{server}/good".replace("http", "https"))
-    assert (found.kind, attempts) == ("tls", 1)
-    assert "does the server speak https at all?" in found.detail
+def test_a_server_that_speaks_no_tls_is_said_to_speak_none() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)  # no line: the bytes of a TLS greeting may hold no end of one
+        writer.write(misbehaving_answer("400 Bad Request", b"{}"))
+        await writer.drain()
+        writer.close()
+
+    async def go() -> Replied | Undelivered:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, httpx.AsyncClient() as client:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            return await Http(client, url, QUICK)(Send(request=Request(), turn=1))
+
+    outcome = asyncio.run(go())
+    assert isinstance(outcome, Undelivered)
+    assert (outcome.fault.kind, outcome.attempts) == ("tls", 1)
+    assert "does the server speak https at all?" in outcome.fault.detail
 
 
 def test_a_certificate_is_trusted_only_as_the_client_says() -> None:

@@ -20,7 +20,7 @@ from stages.message import User
 from stages.state import State
 from tests.flows import Desk
 
-SENTENCE = "the run's budget of calls is spent after 1 model calls; done: nothing; pending: look"
+SENTENCE = "the run's budget of calls is spent after 1 model call; done: nothing; pending: look"
 
 
 def spent() -> Result[Finished, Halted]:

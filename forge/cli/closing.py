@@ -11,6 +11,7 @@ from forge.cli.flags import add_backend
 from forge.cli.options import redact_of
 from forge.cli.parser import Parser
 from forge.cli.plain import printable
+from forge.errors import model_calls
 from forge.outcome import Halted
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
@@ -22,10 +23,9 @@ RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
 def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
     """The last lines of a run; `halted` is None for one that reached its goal."""
     where = f" Journal: {journal}" if journal.exists() else ""
-    calls = "1 model call" if turns == 1 else f"{turns} model calls"
     if halted is not None:
         yield from (Text(line, style="yellow") for line in unknown_lines(halted.state.ledger.in_doubt))
-    yield Text(f"{calls}.{where}", style="dim")
+    yield Text(f"{model_calls(turns)}.{where}", style="dim")
     if halted is not None and isinstance(halted.halt, RESUMABLE) and where:
         yield Text(going_on(journal, options))
 

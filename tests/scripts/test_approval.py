@@ -104,7 +104,7 @@ def asks(about: ToolCall, bound_to: str) -> State:
 
 
 FORGED: list[tuple[str, State, str]] = [
-    ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 1"),
+    ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 2"),
     ("a vanished tool", waits_for(GONE), "it waits for a call of transfer; the workflow's tools are: pay, finish"),
     ("a vanished tool, asked about", asks(GONE, digest(GONE)), "it waits for a call of transfer"),
     ("a vanished tool, later", State(history=(), phase=Executed(batch=Batch(calls=(GONE,)))), "a call of transfer"),
