@@ -159,12 +159,21 @@ def asked(answer: Callable[[httpx.Request], httpx.Response], request: bytes) -> 
     return asyncio.run(go())
 
 
+def streamed(status: int, content: bytes) -> httpx.Response:
+    """An answer whose body is still to be read, as a server's is."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield content
+
+    return httpx.Response(status, content=body())
+
+
 def llama(request: httpx.Request) -> httpx.Response:
     """A server whose template writes what it is asked, and whose tokens are four characters long."""
     body = msgspec.json.decode(request.content)
     if request.url.path == "/apply-template":
-        return httpx.Response(200, json={"prompt": "".join(m["content"] for m in body["messages"])})
-    return httpx.Response(200, json={"tokens": [1] * (len(body["content"]) // 4)})
+        return streamed(200, msgspec.json.encode({"prompt": "".join(m["content"] for m in body["messages"])}))
+    return streamed(200, msgspec.json.encode({"tokens": [1] * (len(body["content"]) // 4)}))
 
 
 def test_a_prompt_is_counted_by_the_servers_own_template_and_tokenizer() -> None:
@@ -180,7 +189,7 @@ def test_a_server_that_does_not_count_is_named_in_the_log(
     content: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, logger="forge"):
-        assert asked(lambda _: httpx.Response(status, content=content), b"{}") == (None, None)
+        assert asked(lambda _: streamed(status, content), b"{}") == (None, None)
     assert "http://server/tokenize does not count tokens" in caplog.text
 
 
