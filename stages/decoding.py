@@ -34,7 +34,7 @@ _ESCAPE = re.compile(
 
 def decode(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
     """The value that the JSON holds. msgspec.DecodeError, and nothing else, for what is wrong with it."""
-    if nested(data):
+    if len(data) > NESTING and nested(data):
         raise msgspec.DecodeError(f"it is nested deeper than {NESTING} levels")
     try:
         return decoder.decode(data)
@@ -56,6 +56,17 @@ def is_sound(text: str) -> bool:
 
 def sound_struct(value: S) -> S:
     """The value with every text in it sound; itself, where all are."""
+    try:
+        _encoder.encode(value)  # quicker than to look at each text, and nearly all are
+    except UnicodeEncodeError:
+        return _made_sound(value)
+    return value
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def _made_sound(value: S) -> S:
     changed: dict[str, object] = {}
     for name in value.__struct_fields__:
         before = getattr(value, name)
@@ -70,7 +81,7 @@ def _sound_part(value: object) -> object:
         case str():
             return sound(value)
         case Struct():
-            return sound_struct(value)
+            return _made_sound(value)
         case tuple() | list():
             parts = type(value)(map(_sound_part, value))
             return value if all(map(is_, parts, value)) else parts
