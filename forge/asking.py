@@ -59,7 +59,7 @@ def _mistake(question: Ask, answer: Answer) -> str:
         return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"
     words = getattr(answer, "result" if isinstance(answer, Settled) else "reason", "")
     if not isinstance(words, str):
-        return f"returned {kind} with {repr(words)[:80]} for words; they must be a text"
+        return f"returned {kind} with {repr(words)[:80]} for words; they must be a string"
     return ""
 
 

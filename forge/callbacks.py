@@ -9,7 +9,7 @@ from returns.result import Result
 
 from forge.errors import CallbackError
 from stages.halt import Halt
-from stages.pipeline import Acting, Stage, StageError, as_result
+from stages.pipeline import Acting, Stage, StageError, as_result, name_of
 from stages.state import State
 
 P = ParamSpec("P")
@@ -59,10 +59,10 @@ def placed_stage(stage: Stage, place: Place) -> Stage:
     if isinstance(stage, Acting):
         return Acting(stage.phase, _failing_with_place(stage.act, place))
 
-    @wraps(stage)
     def lifted(state: State) -> Result[State, Halt]:
         return as_result(stage(state), stage)
 
+    lifted.__qualname__ = name_of(stage)
     return _failing_with_place(lifted, place)
 
 
@@ -92,7 +92,7 @@ def keeping(turn: Stage) -> Stage:
     return moved
 
 
-ADVICE = "Mend it; then forge.resume goes on from this error's `state`."
+ADVICE = "Fix it; the run can go on from this error's `state` (forge.resume)."
 
 
 def _failed(function: Callable[..., object], place: Place, error: Exception) -> CallbackError:

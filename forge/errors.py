@@ -138,7 +138,7 @@ def explain(halt: Halt) -> str:
             )
         case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, cut=cut):
             advice = LONGER if cut else ADVICE
-            return f"calls failed {attempts} times in a row, the last of them {tool}: {error} {advice}"
+            return f"calls failed {attempts} times in a row, the last of them {tool}: {_ended(error)} {advice}"
         case halts.StepsSkipped(tool=tool, attempts=attempts, pending=pending):
             left = ", ".join(pending)
             return f"the model called {tool} {attempts} times before its steps; still pending: {left}. {ADVICE}"
@@ -146,7 +146,7 @@ def explain(halt: Halt) -> str:
             return f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}. {ADVICE}"
         case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
             return (
-                f"the run's budget of {what} is spent after {model_calls(turns)}; "
+                f"the run's budget of {what} is spent after {counted(turns, 'model call')}; "
                 f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}"
             )
         case halts.DeadEnd(completed=done, pending=pending):
@@ -178,14 +178,20 @@ def explain(halt: Halt) -> str:
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped, for what it did next would not be on record"
         case halts.Cancelled(turns=turns):
-            return f"cancelled after {model_calls(turns)}"
+            return f"cancelled after {counted(turns, 'model call')}"
         case _:
             assert_never(halt)
 
 
-def model_calls(turns: int) -> str:
-    """So many model calls, in words."""
-    return "1 model call" if turns == 1 else f"{turns} model calls"
+def _ended(words: str) -> str:
+    """The words as a sentence with its end; an exception without a message is its name alone."""
+    said = words.rstrip(": ")
+    return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 model call`, `2 model calls`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def as_error(halt: Halt, state: State) -> ForgeError:

@@ -75,7 +75,7 @@ def prompt(template: str, values: Mapping[str, str]) -> str:
         raise DefinitionError(
             tuple(
                 f"the system prompt has the placeholder {{{name}}}, and prompt_vars has no {name!r}; "
-                f"pass it, or write {{{{{name}}}}} for literal braces"
+                f"pass it (in a terminal, --var {name}=…), or write {{{{{name}}}}} for literal braces"
                 for name in missing
             )
         )

@@ -11,6 +11,7 @@ from forge.connection import Connection
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
 from forge.interpreters.threads import unheard
 from forge.loop import Observer, notify
+from forge.suggest import did_you_mean
 from forge.watcher import OnChunk
 from forge.workflow import Workflow
 from stages import events
@@ -55,7 +56,10 @@ def announce(opening: History, watching: Watching) -> None:
 def observing(watching: Watching) -> Observer | None:
     """One observer that tells all who watch, in the order observer, on_message, on_compact; None where nobody does."""
     if strangers := watching.keys() - Watching.__annotations__.keys():
-        raise TypeError(f"there is no option {min(strangers)!r}; there are: {', '.join(Watching.__annotations__)}")
+        stranger, known = min(strangers), Watching.__annotations__
+        raise TypeError(
+            f"there is no option {stranger!r}; there are: {', '.join(known)}.{did_you_mean(stranger, known)}"
+        )
     observer, on_message = watching.get("observer"), watching.get("on_message")
     on_compact = watching.get("on_compact")
     if not (on_message or on_compact):

@@ -38,7 +38,7 @@ from stages.schema import Check
 from stages.state import Budget, Completed, Price, State
 from stages.summary import Summarize
 from stages.tool import ToolSpec
-from stages.verdict import Allow, Block, Guard, Stop
+from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
 from stages.warnings import ContextWarning
 from stages.wire.prompted import Form
 
@@ -169,6 +169,7 @@ class Workflow(Generic[R_co]):
             *compaction_mistakes(self.compact_at, self.compact_to),
             *view_mistakes(self.reasoning_replay, self.failed_attempts),
             *nudge_mistakes(self.nudges or {}),
+            *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),

@@ -7,7 +7,7 @@ from returns.result import Failure, Result, Success
 
 from stages.batch import written
 from stages.canonical import canonical
-from stages.checked import checked
+from stages.checked import OptionError, checked
 from stages.edits import accepted, judged, objection, refused, told
 from stages.effect import Refused
 from stages.halt import Halt
@@ -16,7 +16,7 @@ from stages.pipeline import Stage, on, pipeline
 from stages.progress import in_vain
 from stages.rules import OnViolation
 from stages.state import Batch, Edited, Ready, State, Vetted
-from stages.verdict import Allow, Block, Guard, Stop
+from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
 
 Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
 """Which calls of a reply go on, and what the model is told of the others (D32)."""
@@ -29,7 +29,11 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
     A batch is refused whole once. If a call of it that was fine comes back in another that is refused, it runs: the
     same is never refused in the same way twice (D32). What a person wrote, in an Edited state, is asked about too; it
     is no mistake of the model's, and counts as none.
+
+    Raises OptionError for what is no guard, such as the function that makes one.
     """
+    if wrong := tuple(f"guards[{i}]: {said}" for i, one in enumerate(guards) if (said := not_a_guard(one))):
+        raise OptionError(wrong)
 
     @on(Vetted)
     def stage(state: State, phase: Vetted) -> Result[State, Halt]:

@@ -23,7 +23,7 @@ WORDS: Mapping[Hint, str] = {
     bool: "True or False",
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
     NoneType: "None",
 }
 BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
@@ -76,7 +76,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
         return not isinstance(value, bool)
     wanted = origin or kind
     if getattr(wanted, "_is_protocol", False) and isinstance(wanted, type):
-        return all(hasattr(value, name) for name in get_protocol_members(wanted))
+        return not isinstance(value, type) and all(hasattr(value, name) for name in get_protocol_members(wanted))
     if not isinstance(wanted, type) or not isinstance(value, wanted):
         return False
     if deep and isinstance(value, Struct):
@@ -111,12 +111,22 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
     elif deep and isinstance(value, Struct) and type(value) in _kinds(hint):
         for part in structs.fields(value):
             yield from _wrong(f"{name}.{part.name}", getattr(value, part.name), part.type, deep=deep)
-    elif Callable in inner and isinstance(value, type):
+    elif isinstance(value, type) and any(_makes(value, kind) for kind in _kinds(hint)):
         yield f"{name} is the class {value.__name__}; write {value.__name__}()"
     elif isinstance(value, str) and not is_sound(value):
         yield f"{name} is {ascii(value)[:SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
     else:
         yield f"{name} is {repr(value)[:SHOWN]}; it must be {_words(hint)}"
+
+
+def _makes(made: type, kind: Hint) -> bool:
+    """Whether the class is given where an instance of it belongs."""
+    origin, inside = _parts(kind)
+    if origin is Annotated:
+        return any(_makes(made, one) for one in _kinds(inside[0]))
+    if getattr(kind, "_is_protocol", False) and isinstance(kind, type):
+        return all(hasattr(made, name) for name in get_protocol_members(kind))
+    return origin is Callable or (isinstance(kind, type) and kind is not object and issubclass(made, kind))
 
 
 @cache

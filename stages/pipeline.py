@@ -47,11 +47,18 @@ def on(phase: type[P]) -> Callable[[Callable[[State, P], Moved]], Stage]:
     """Make a stage that acts in one phase out of a function of the state and that phase.
 
     The function returns the next State, or the Halt that ends the run. The stage raises StageError for anything else.
+    An async function is a StageError at once.
     """
     if phase not in _PHASES:
         known = ", ".join(kind.__name__ for kind in _PHASES)
         raise StageError(f"@on takes the phase in which the stage acts, as in @on(Answered); the phases are {known}")
-    return lambda act: Acting(phase, _lifted(act))
+
+    def made(act: Callable[[State, P], Moved]) -> Stage:
+        if inspect.iscoroutinefunction(act):
+            raise StageError(_is_async(name_of(act)))
+        return Acting(phase, _lifted(act))
+
+    return made
 
 
 def _lifted(act: Callable[[State, P], Moved]) -> Callable[[State, P], Result[State, Halt]]:
@@ -152,7 +159,7 @@ def not_a_stage(given: object) -> str | None:
     if isinstance(given, type):
         return f"{shown} is a class; write {shown}(…)"
     if inspect.iscoroutinefunction(given):
-        return f"{shown} is async; a stage does no I/O: it puts an effect into the state, and the driver performs it"
+        return _is_async(shown)
     try:
         signature = inspect.signature(given)
     except ValueError:  # some functions written in C have none
@@ -164,6 +171,10 @@ def not_a_stage(given: object) -> str | None:
     except TypeError as error:
         return f"{shown} cannot be called with a State alone: {error}; put @on(Phase) over a function of both"
     return None
+
+
+def _is_async(name: str) -> str:
+    return f"{name} is async; a stage does no I/O: it puts an effect into the state, and the driver performs it"
 
 
 def name_of(stage: Callable[..., object]) -> str:

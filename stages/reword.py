@@ -111,7 +111,7 @@ def _said(
         return message
     text = texts[kind](_correction(state, rules, kind, message, prefix))
     if not isinstance(text, str) or not text.strip():
-        raise TypeError(f"the function for nudges of the kind {kind!r} gave {text!r}; it must give a text")
+        raise TypeError(f"the function for nudges of the kind {kind!r} returned {text!r}; it must return a string")
     return replace(message, text=sound(f"{prefix[0]}{text}" if prefix else text))
 
 

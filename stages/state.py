@@ -141,10 +141,8 @@ class State(Struct, frozen=True, kw_only=True):
         """Where the run is, in a few words; the fields are all there, and as JSON by `msgspec.json.encode`."""
         effect = f"({type(self.phase.effect).__name__})" if isinstance(self.phase, Awaiting) else ""
         done = ", ".join(dict.fromkeys(success.name for success in self.ledger.successes))
-        return (
-            f"State({type(self.phase).__name__}{effect}, turn {self.ledger.turn}, {len(self.history)} messages, "
-            f"done: {done or 'nothing'})"
-        )
+        said = "1 message" if len(self.history) == 1 else f"{len(self.history)} messages"
+        return f"State({type(self.phase).__name__}{effect}, turn {self.ledger.turn}, {said}, done: {done or 'nothing'})"
 
     def to(self, phase: Phase) -> Self:
         """The same run in another phase."""
@@ -180,7 +178,9 @@ class State(Struct, frozen=True, kw_only=True):
         return replace(self, history=history, sent=replace(self.sent, length=0))
 
     def say(self, *messages: Message) -> Self:
-        """The same run with these messages at the end of its history."""
+        """The same run with these messages at the end of its history. Raises TypeError for what is no message."""
+        if strange := [one for one in messages if not isinstance(one, Message)]:
+            raise TypeError(f"say() takes messages, such as User(text=…), not {repr(strange[0])[:200]}")
         return replace(self, history=self.history + messages)
 
     def note(self, **changes: object) -> Self:

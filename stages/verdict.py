@@ -43,3 +43,11 @@ Verdict = Allow | Block | Stop
 
 Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
 """A guardrail: a pure function of the state before the batch and of the batch."""
+
+
+def not_a_guard(given: Callable[..., object]) -> str | None:
+    """Why a function is no guard, as a sentence: one that makes guards is often given where it should be called."""
+    if getattr(given, "__annotations__", {}).get("return") not in (Guard, "Guard"):
+        return None
+    name = getattr(given, "__name__", type(given).__name__)
+    return f"{name} makes a guard; call it, as in {name}(…)"

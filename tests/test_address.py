@@ -48,6 +48,13 @@ def test_what_is_nearly_an_address_is_explained(text: str, meant: str) -> None:
         named(text)
 
 
+@pytest.mark.parametrize("text", ["http://127.0.0.1:99999", "gpu-box:70000", "127.0.0.1:00"])
+def test_a_port_out_of_range_is_explained(text: str) -> None:
+    assert suggested(text) == " A port is a number from 1 to 65535."
+    with pytest.raises(ForgeError, match=r"A port is a number from 1 to 65535\.$"):
+        named(text)
+
+
 @pytest.mark.parametrize("text", ["", "here", "user:secret@gpu:8080", "a b:8080", "127.0.0.1;8080", "x" * 300 + ":80"])
 def test_nothing_is_suggested_for_what_is_no_address_or_may_hold_a_key(text: str) -> None:
     assert suggested(text) == ""

@@ -125,7 +125,7 @@ UNWILLING: list[tuple[str, Asker, str]] = [
     (
         "gives no reason",
         says(lambda q: Rejected(digest=q.digest, reason=None)),  # type: ignore[arg-type]  # what people write
-        "returned Rejected with None for words; they must be a text",
+        "returned Rejected with None for words; they must be a string",
     ),
 ]
 

@@ -96,6 +96,8 @@ def test_every_command_has_examples_that_parse() -> None:
         ("run flow.py Go. --backed local", "Did you mean --backend?"),
         ("run flow.py Go. --backend local --modle=x", "unrecognized arguments: --modle=x. Did you mean --model?"),
         ("run flow.py Go. --backend local --mode natve", "Did you mean native?"),
+        ("run flow.py Go. --backend local --temperature hot", "argument --temperature: 'hot' is not a number"),
+        ("run flow.py Go. --backend local --seed 1.5", "argument --seed: '1.5' is not a whole number"),
         ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
         ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),

@@ -74,7 +74,7 @@ def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: st
     command = [*forge, "resume", str(flow), str(journal), *options]
     resumed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (resumed.returncode, resumed.stderr) == (0, "")
-    assert f"goes on after 1 steps of {journal}" in resumed.stdout
+    assert f"goes on after 1 step of {journal}" in resumed.stdout
     assert "pay was begun, but the program ended before its result came" in resumed.stdout
     assert "done  finish returned" in resumed.stdout
     assert (tmp_path / "paid").read_text() == "5\n"
@@ -116,7 +116,7 @@ def test_what_is_redacted_is_not_in_the_journal(tmp_path: Path, model: str) -> N
     ("option", "says"),
     [
         (("--redact", "nope"), "there is no tool 'nope' whose results could be hidden; tools: pay, finish"),
-        (("--redact-pattern", "("), "'(' is no RE2 pattern"),
+        (("--redact-pattern", "("), "'(' is no RE2 pattern: missing ): ("),
         (("--redact-env", "NO_SUCH"), "--redact-env NO_SUCH: that environment variable is not set"),
     ],
 )

@@ -34,6 +34,7 @@ from forge.interpreters.scripted import Scripted, call
 from stages import compact, enforce, execute, fold, send, serialize, validate
 from stages.checked import OptionError
 from stages.compaction import ContextBudget
+from stages.guards import repetition, required_steps
 from stages.message import User
 from stages.rules import Rules
 from stages.state import Budget, Price, State
@@ -45,20 +46,20 @@ LOCAL = "local"
 Entry = Callable[..., object]
 
 RUNNING: list[tuple[dict[str, object], str]] = [
-    ({"message": None}, "message is None; it must be a text"),
-    ({"message": 3}, "message is 3; it must be a text"),
+    ({"message": None}, "message is None; it must be a string"),
+    ({"message": 3}, "message is 3; it must be a string"),
     ({"workflow": None}, "workflow is None; it must be a Workflow"),
     ({"backend": None}, "backend is None; it must be one of forge.backends, a server's address"),
     ({"backend": 8080}, "backend is 8080; it must be one of forge.backends"),
-    ({"prompt_vars": "a"}, "prompt_vars is 'a'; it must be a dict, each value a text or None"),
-    ({"prompt_vars": {"a": 3}}, "prompt_vars['a'] is 3; it must be a text"),
+    ({"prompt_vars": "a"}, "prompt_vars is 'a'; it must be a dict, each value a string or None"),
+    ({"prompt_vars": {"a": 3}}, "prompt_vars['a'] is 3; it must be a string"),
     ({"initial_messages": "a"}, "initial_messages is 'a'; it must be a list, each a System, a User, an Assistant or a"),
     ({"initial_messages": [{"role": "user"}]}, "initial_messages is [{'role': 'user'}]; it must be a list"),
     ({"observer": 3}, "observer is 3; it must be a function or None"),
     ({"on_chunk": 3}, "on_chunk is 3; it must be a function or None"),
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
     ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
-    ({"journal": 3}, "journal is 3; it must be a text, a PathLike or None"),
+    ({"journal": 3}, "journal is 3; it must be a string, a PathLike or None"),
     ({"redact": "x"}, "redact is 'x'; it must be "),
     ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
 ]
@@ -85,27 +86,27 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
     [
         (lambda: asyncio.run(resume(FLOW, None, backend=LOCAL)), "state is None; it must be a State"),
         (lambda: asyncio.run(resume(FLOW, STATE, backend=LOCAL, budget=3)), "budget is 3; it must be a Budget or None"),
-        (lambda: asyncio.run(follow(FLOW, STATE, None, backend=LOCAL)), "message is None; it must be a text"),
-        (lambda: asyncio.run(resume_journal(FLOW, None, backend=LOCAL)), "path is None; it must be a text or a Path"),
-        (lambda: replay(None, FLOW), "journal is None; it must be a text, a PathLike or a Journal"),
+        (lambda: asyncio.run(follow(FLOW, STATE, None, backend=LOCAL)), "message is None; it must be a string"),
+        (lambda: asyncio.run(resume_journal(FLOW, None, backend=LOCAL)), "path is None; it must be a string or a Path"),
+        (lambda: replay(None, FLOW), "journal is None; it must be a string, a PathLike or a Journal"),
         (lambda: states("x", "flow.py"), "workflow is 'flow.py'; it must be a Workflow"),
         (lambda: Conversation(None, backend=LOCAL), "workflow is None; it must be a Workflow"),
         (lambda: Conversation(FLOW, backend=LOCAL, state="x"), "state is 'x'; it must be a State or None"),
-        (lambda: Conversation(FLOW, backend=LOCAL).say_sync(None), "message is None; it must be a text"),
-        (lambda: Server(None), "url is None; it must be a text"),
+        (lambda: Conversation(FLOW, backend=LOCAL).say_sync(None), "message is None; it must be a string"),
+        (lambda: Server(None), "url is None; it must be a string"),
         (lambda: Server("http://x", timeout="1"), "timeout is '1'; it must be a number"),
         (lambda: Server("http://x", timeout=True), "timeout is True; it must be a number"),
-        (lambda: Server("http://x", api_key=None), "api_key is None; it must be a text"),
-        (lambda: Server("http://x", headers={"a": 1}), "headers['a'] is 1; it must be a text"),
+        (lambda: Server("http://x", api_key=None), "api_key is None; it must be a string"),
+        (lambda: Server("http://x", headers={"a": 1}), "headers['a'] is 1; it must be a string"),
         (
             lambda: Server("http://x", context_tokens="8k"),
             "context_tokens is '8k'; it must be a whole number, at least 1 or None",
         ),
         (lambda: Server("http://x", mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, constrained"),
-        (lambda: Local(model=None), "model is None; it must be a text"),
+        (lambda: Local(model=None), "model is None; it must be a string"),
         (lambda: Local(port="80"), "port is '80'; it must be a whole number"),
-        (lambda: Anthropic(None), "model is None; it must be a text"),
-        (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a text"),
+        (lambda: Anthropic(None), "model is None; it must be a string"),
+        (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a string"),
         (lambda: Workflow("w", tools=None), "tools is None; it must be a list, each a Tool or a function"),
         (lambda: Workflow("w", tools=[], on_text="no"), "on_text is 'no'; it must be one of nudge, accept, respond"),
         (lambda: tool("look"), "tool takes a function, not 'look'"),
@@ -125,8 +126,14 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: Rules(tools=(), batch="frist"), "Rules: batch is 'frist'; it must be one of auto, all, first, indep"),
         (lambda: fold("nope"), "reasoning is 'nope'; it must be one of none, keep-last, full"),
         (lambda: serialize(Rules(tools=()), mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, cons"),
-        (lambda: serialize(Rules(tools=()), model=None), "model is None; it must be a text"),
+        (lambda: serialize(Rules(tools=()), model=None), "model is None; it must be a string"),
         (lambda: enforce(3), "guards[0] is 3; it must be a function"),
+        (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
+        (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),
+        (lambda: Scripted("Hm."), "script is 'Hm.'; it must be a list, each a string, a Reply or a Fault"),
+        (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
+        (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
+        (lambda: asyncio.run(resume_journal(FLOW, "x", backend=Local)), "backend is the class Local; write Local()"),
         (lambda: enforce(on_violation="block"), "on_violation is 'block'; it must be one of block_all, block_call"),
         (lambda: compact(TieredCompact, ContextBudget(tokens=1)), "compactor is the class TieredCompact; write Tiered"),
         (lambda: validate(None), "rules is None; it must be a Rules"),

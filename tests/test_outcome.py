@@ -12,10 +12,11 @@ from returns.primitives.exceptions import UnwrapFailedError
 from returns.result import Failure, Result, Success
 
 from forge import Conversation, Finished, Halted, Workflow, replay, resume, resume_journal, run, run_or_raise, run_sync
-from forge.errors import ForgeError
+from forge.backends import Local, Server
+from forge.errors import ForgeError, explain
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import histories  # noqa: F401 - the kit teaches Hypothesis to print whole states
-from stages.halt import BudgetSpent
+from stages.halt import BudgetSpent, Cancelled, ToolsFailing
 from stages.message import User
 from stages.state import State
 from tests.flows import Desk
@@ -68,6 +69,32 @@ def test_a_repr_says_what_matters_and_is_short_whatever_the_run_was() -> None:
         "Conversation('desk', None)",
     )
     assert (repr(desk.workflow), repr(Conversation(desk.workflow, backend="local"))) == expected
+
+
+def test_a_repr_of_a_backend_says_where_its_model_is_and_no_key() -> None:
+    used = Scripted(["Hm."])
+    run_sync(Desk(max_iterations=1).workflow, "Go.", backend=used)
+    assert [repr(one) for one in (used, Scripted([]), Local())] == [
+        "Scripted(1 of 1 answer used)",
+        "Scripted(0 of 0 answers used)",
+        "Local('qwen2.5-coder-0.5b')",
+    ]
+    server = Server("127.0.0.1:8080", profile="vllm", model="qwen", api_key="s3cret", headers={"x-key": "s3cret"})
+    assert repr(server) == "Server('http://127.0.0.1:8080/v1', profile='vllm', model='qwen')"
+    assert repr(Server("http://127.0.0.1:8080")) == "Server('http://127.0.0.1:8080/v1')"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("RuntimeError: ", "the last of them pay: RuntimeError. Try"),
+        ("KeyError: 'a'", "KeyError: 'a'. Try"),
+        ("OSError: It is gone!", "gone! Try"),
+    ],
+)
+def test_what_failed_last_is_told_as_a_sentence(error: str, told: str) -> None:
+    assert told in explain(ToolsFailing(tool="pay", attempts=3, error=error))
+    assert explain(Cancelled(turns=2, completed=())) == "cancelled after 2 model calls"
 
 
 def test_a_failing_property_still_shows_all_of_a_state() -> None:

@@ -177,12 +177,19 @@ def raising(state: State, phase: Answered) -> State:
     return state.to(Answered(reply=changed(phase.reply, text=phase.reply.text + 1)))  # type: ignore[operator]
 
 
+@on(Answered)
+def saying(state: State, phase: Answered) -> State:
+    return state.say("hello")  # type: ignore[arg-type]  # wrong on purpose
+
+
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
         (nothing, "stages[4]: the stage nothing returned None; it must return a State or a Halt"),
         (raising, "stages[4], raising, raised TypeError: can only concatenate str"),
         (lambda state: 5, "stages[4]: the stage "),
+        (pipeline(fold(), raising), "stages[4], fold, raising, raised TypeError: can only concatenate str"),
+        (saying, "stages[4], saying, raised TypeError: say() takes messages, such as User(text=…), not 'hello' (test_"),
     ],
 )
 def test_a_stage_that_fails_is_named_and_the_run_goes_on_without_it(stage: Stage, says: str) -> None:
@@ -224,6 +231,14 @@ def test_what_is_no_stage_is_not_composed(given: object, says: str) -> None:
 def test_on_takes_a_phase(phase: object) -> None:
     with pytest.raises(StageError, match=r"as in @on\(Answered\); the phases are Ready, "):
         on(phase)  # type: ignore[arg-type]
+
+
+def test_an_async_function_is_no_stage_under_on_either() -> None:
+    async def slow(state: State, phase: Ready) -> State:
+        return state
+
+    with pytest.raises(StageError, match="slow is async; a stage does no I/O"):
+        on(Ready)(slow)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def returning(made: object) -> Stage:

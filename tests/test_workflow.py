@@ -62,20 +62,20 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"max_iterations": "10"}, "max_iterations is '10'; it must be a whole number"),
         ({"max_iterations": True}, "max_iterations is True; it must be a whole number"),
         ({"max_seconds": float("nan")}, "max_seconds is nan; it must be a number or None"),
-        ({"system_prompt": None}, "system_prompt is None; it must be a text"),
+        ({"system_prompt": None}, "system_prompt is None; it must be a string"),
         ({"compact_at": "a"}, "compact_at is 'a'; it must be a number"),
         ({"price": 3}, "price is 3; it must be a Price or None"),
-        ({"terminal_tool": 5}, "terminal_tool is 5; it must be a text or a list, each a text"),
+        ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list, each a string"),
         ({"required_steps": [look]}, "required_steps[0] is Tool('look'"),
         ({"completion_checks": {"finish": 5}}, "completion_checks['finish'] is 5; it must be a function"),
-        ({"nudges": {"arguments": 3}}, "nudges['arguments'] is 3; it must be a text or a function"),
-        ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a text or a list"),
+        ({"nudges": {"arguments": 3}}, "nudges['arguments'] is 3; it must be a string or a function"),
+        ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
         ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
-        ({"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a text, a function or None"),
+        ({"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a string, a function or None"),
         ({"guards": [TieredCompact]}, "guards[0] is the class TieredCompact; write TieredCompact()"),
         ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
-        ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a text"),  # type: ignore[call-overload]  # wrong on purpose
-        ({"tools": [tool(grounded=3)(look.function), finish]}, "tool look: grounded is 3; it must be a text, a list"),  # type: ignore[call-overload]  # wrong on purpose
+        ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a "),  # type: ignore[call-overload]  # wrong on purpose
+        ({"tools": [tool(grounded=3)(look.function), finish]}, "tool look: grounded is 3; it must be a string, a list"),  # type: ignore[call-overload]  # wrong on purpose
         ({"reasoning_replay": "all"}, "reasoning_replay is 'all'; it must be one of none, keep-last, full"),
         ({"failed_attempts": "drop"}, "failed_attempts is 'drop'; it must be one of keep, collapse"),
         ({"max_tool_errors": -1}, "max_tool_errors is -1"),
@@ -164,7 +164,9 @@ def test_a_missing_variable_is_named() -> None:
     with pytest.raises(DefinitionError) as caught:
         workflow.start("Go.", {"who": "I"})
     (problem,) = caught.value.problems
-    assert problem.startswith("the system prompt has the placeholder {what}, and prompt_vars has no 'what'")
+    assert problem.startswith(
+        "the system prompt has the placeholder {what}, and prompt_vars has no 'what'; pass it (in a terminal, --var"
+    )
 
 
 def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> None:

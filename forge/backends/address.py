@@ -25,7 +25,10 @@ def spelt_out(text: str) -> str:
 
 
 def suggested(text: str) -> str:
-    """` Did you mean http://…?`, for what is nearly an address; empty for what is not, and for what may hold a key."""
+    """` Did you mean http://…?`, for what is nearly an address; empty for what is not, and for what may hold a key.
+
+    For a port out of range, what a port may be.
+    """
     written = text.strip()
     found = _NEARLY.fullmatch(f":{written}" if written.isdigit() else written)
     if found is None:
@@ -33,6 +36,8 @@ def suggested(text: str) -> str:
     scheme, host, port, path = (found[part] or "" for part in ("scheme", "host", "port", "path"))
     if not (scheme or port or (path and "." in host)) or not (host or port):
         return ""
+    if port and not 0 < int(port.lstrip(":")) < 1 << 16:
+        return " A port is a number from 1 to 65535."
     # What a server listens on is no address to connect to; and a port alone is one of this machine.
     where = "127.0.0.1" if host in {"", "0.0.0.0"} else host  # noqa: S104
     number = f":{port.lstrip(':')}" if port else ""

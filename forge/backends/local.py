@@ -97,6 +97,11 @@ class Local:
         self._chat_template = chat_template
         self._api_key = api_key or random_key()
 
+    def __repr__(self) -> str:
+        """Its model."""
+        model = self._model
+        return f"Local({str(model) if isinstance(model, Path) else model.name!r})"
+
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Fetch the model if need be, load it, serve it for as long as the connection lasts."""

@@ -117,6 +117,11 @@ class Server:
         self._proxy, self._verify = proxy, verify
         self._probe = probe
 
+    def __repr__(self) -> str:
+        """Its address, and what is known of it; never a key."""
+        known = [f"profile={self._profile.name!r}"] if self._profile else []
+        return f"Server({', '.join([repr(self._base), *known, *([f'model={self._model!r}'] if self._model else [])])})"
+
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Ask the server what it is. BackendError if nothing answers there; ForgeError for what it cannot do."""

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from forge.cli.flags import add_backend, add_journal, add_model, add_redaction, count, seconds
+from forge.cli.flags import add_backend, add_journal, add_model, add_redaction, count, seconds, whole
 from forge.cli.parser import Parser, command_of
 
 SHELLS = ("bash", "zsh", "fish")
@@ -54,7 +54,7 @@ def replay(parser: Parser) -> None:
     _of_journal(parser)
     add = parser.add_argument
     add("--workflow", metavar="FILE.py:NAME", help="runs it again by this workflow (demo: that of forge demo)")
-    add("--to", type=int, metavar="N", help="stops at state N, and shows all of it")
+    add("--to", type=whole, metavar="N", help="stops at state N, and shows all of it")
     add("--step", action="store_true", help="stops at each state, and asks what to do")
     add("--json", action="store_true", help="a line of JSON a state; the last has the state itself")
     add("--html", type=Path, metavar="OUT", help="writes the timeline of the run as a page")

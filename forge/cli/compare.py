@@ -13,7 +13,7 @@ from forge.cli.load import load_workflow
 from forge.cli.plain import printable
 from forge.cli.state_view import phase_of
 from forge.difference import as_lines
-from forge.errors import ForgeError, explain, model_calls
+from forge.errors import ForgeError, counted, explain
 from forge.interpreters.recorded import Journal, read_journal
 from forge.replay import DivergenceError, states
 from forge.workflow import Workflow
@@ -64,7 +64,7 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
 def parted(parting: Parting, names: tuple[str, str]) -> str:
     """Where two workflows part, in lines of text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
-    head = f"{same} the same; then, after {model_calls(parting.turn)}, the stage {parting.stage} parts them:"
+    head = f"{same} the same; then, after {counted(parting.turn, 'model call')}, the stage {parting.stage} parts them:"
     if parting.found:
         return f"{head}\n{as_lines(parting.found, names)}"
     sides = zip(names, (parting.first, parting.second), strict=True)

@@ -18,7 +18,7 @@ from forge.cli.options import redact_of
 from forge.cli.plain import printable
 from forge.cli.running import Shown
 from forge.cli.runs import runs_folder
-from forge.errors import ForgeError
+from forge.errors import ForgeError, counted
 from forge.interpreters import Asker, nobody
 from forge.interpreters.journal_file import refuse_taken
 from forge.interpreters.recorded import read_journal
@@ -56,7 +56,7 @@ def resume_workflow(options: argparse.Namespace) -> int:
     def go_on(backend: Backend, watching: Watching) -> Running:
         return resume_journal(workflow, journal, backend=backend, **watching)
 
-    title = Text.assemble((workflow.name, "bold"), f": goes on after {done} steps of {journal}")
+    title = Text.assemble((workflow.name, "bold"), f": goes on after {counted(done, 'step')} of {journal}")
     return Shown(workflow, journal, options).run(title, go_on, _asker())
 
 

@@ -26,11 +26,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add("--no-probe", dest="probe", action="store_false", help="do not ask an unknown server what it can do")
     add(
         "--temperature",
-        type=float,
+        type=_number,
         help="of the sampling (default: 0.1; for a hosted model, and one that is known to think first, its own)",
     )
     add("--model-sampling", action="store_true", help="the sampling that the model's makers recommend, if it is known")
-    add("--seed", type=int, help="of the sampling, to get the same run again")
+    add("--seed", type=whole, help="of the sampling, to get the same run again")
     add("--max-tokens", type=_tokens, default=512, help="of one reply (default: %(default)s)")
     add("--context", type=_tokens, help="tokens of context (default: as the server says; local: 4096)")
     add(
@@ -61,9 +61,24 @@ def add_redaction(parser: argparse.ArgumentParser) -> None:
     add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide what the pattern finds")
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def whole(text: str) -> int:
+    """A whole number that a command line gives."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
 def seconds(text: str) -> float:
     """A time that a command line gives."""
-    number = float(text)
+    number = _number(text)
     if not 0 < number < 86400:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds between 0 and a day")
     return number
@@ -71,21 +86,21 @@ def seconds(text: str) -> float:
 
 def count(text: str) -> int:
     """A number of things that a command line gives."""
-    number = int(text)
+    number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of them; it must be at least 1")
     return number
 
 
 def _port(text: str) -> int:
-    number = int(text)
+    number = whole(text)
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port")
     return number
 
 
 def _tokens(text: str) -> int:
-    number = int(text)
+    number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
     return number

@@ -92,6 +92,8 @@ class JournalFile:
 
 def refuse_taken(path: Path) -> None:
     """JournalError if there is a file already: a journal is never overwritten."""
+    if path.is_dir():
+        raise JournalError(f"{path} is a folder; name a file in it for the journal, such as {path / 'run.jsonl'}")
     if path.exists():
         raise JournalError(
             f"there is a file {path} already; go on with that run by forge.resume_journal (forge resume), "

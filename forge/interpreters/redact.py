@@ -224,5 +224,11 @@ def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise DefinitionError((f"redact: {pattern!r} is no RE2 pattern: {error}",)) from None
+        raise DefinitionError((f"redact: {pattern!r} is no RE2 pattern: {_reason(error)}",)) from None
     return lambda text: (match.group() for match in compiled.finditer(text))
+
+
+def _reason(error: Exception) -> str:
+    """Why RE2 refused a pattern; it says so in bytes."""
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -1,6 +1,6 @@
 """A model that answers from a list: for tests of workflows, guards and pipelines, without a server."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from forge.checked import checked
 from forge.connection import Connection
-from forge.errors import ForgeError
+from forge.errors import ForgeError, counted
 from forge.outcome import cut
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
@@ -46,11 +46,15 @@ class Scripted:
     def __init__(
         self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: Form = JSON
     ) -> None:
-        self._script = tuple(script)
+        self._script = _lines(script if isinstance(script, str) else tuple(script))
         self._mode = mode
         self._context_tokens = context_tokens
         self._form = form
         self._requests: list[Request] = []
+
+    def __repr__(self) -> str:
+        """How far the script has been used."""
+        return f"Scripted({len(self._requests)} of {counted(len(self._script), 'answer')} used)"
 
     @property
     def requests(self) -> tuple[bytes, ...]:
@@ -62,9 +66,10 @@ class Scripted:
         number = len(self._requests)
         self._requests.append(effect.request)
         if number >= len(self._script):
+            has = counted(len(self._script), "answer")
             raise ScriptError(
-                f"the script has {len(self._script)} answers, and the run asked for answer {number + 1} (turn "
-                f"{effect.turn}). The last that the model was told:\n{_told_last(effect.request)}"
+                f"the script has {has}, and the run asked for answer {number + 1} (turn {effect.turn}). "
+                f"The last that the model was told:\n{_told_last(effect.request)}"
             )
         line = self._script[number]
         if isinstance(line, Fault):
@@ -91,6 +96,11 @@ class Scripted:
             sampling=Sampling(),
             form=self._form,
         )
+
+
+@checked
+def _lines(script: Sequence[Line]) -> tuple[Line, ...]:
+    return tuple(script)
 
 
 class _Written(Struct):

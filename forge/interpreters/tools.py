@@ -110,10 +110,10 @@ class _Prepared(Struct, frozen=True):
         if self.is_async:
             result = self.function(**values)
             if isinstance(result, CoroutineType):
-                return await result
+                result = await result
         else:
             result = await in_thread(functools.partial(self.function, **values), hear)
-        # A wrapper around an async function looks like a sync one until it is called.
+        # A wrapper around an async function looks like a sync one until it is called; an async one may forget to await.
         if isinstance(result, AsyncGenerator):
             return await _last_of(result, hear)
         return await result if isinstance(result, Awaitable) else result

@@ -101,6 +101,13 @@ def test_a_journal_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "file" / "run.jsonl"))
 
 
+def test_a_folder_is_no_journal(tmp_path: Path) -> None:
+    desk = Desk()
+    with pytest.raises(JournalError, match=r"is a folder; name a file in it for the journal, such as .*run\.jsonl"):
+        run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path))
+    assert desk.log == []
+
+
 def test_a_journal_is_its_owner_s_and_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))

@@ -204,6 +204,16 @@ def test_whatever_a_tool_raises_the_run_goes_on(error: BaseException) -> None:
     assert run_sync(workflow, "Go \udcff.", backend=script).unwrap().value == "ok"
 
 
+def test_what_an_async_tool_forgot_to_await_is_awaited() -> None:
+    @tool(name="add")
+    async def forgetful(a: int) -> object:
+        """Add one."""
+        return add(a)
+
+    workflow = Workflow("add", tools=[forgetful], terminal_tool="add")
+    assert run_sync(workflow, "Go.", backend=Scripted([call("add", a=1)])).unwrap().value == 2
+
+
 def test_a_wrapper_around_an_async_tool_is_awaited() -> None:
     def retried(function: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(function)
