@@ -454,9 +454,10 @@ def nested(levels: int) -> list[object]:
     return inner
 
 
+@pytest.mark.parametrize("levels", [200, 5_000, 50_000])
 @pytest.mark.parametrize("kind", ["message", "ai"])
-def test_a_response_that_is_too_deep_is_no_end_of_the_program(kind: str) -> None:
-    deep = {"type": kind, "content": [], "tool_calls": [{"name": "x", "args": {"a": nested(50_000)}}]}
+def test_a_response_that_is_too_deep_is_no_end_of_the_program(kind: str, levels: int) -> None:
+    deep = {"type": kind, "content": [], "tool_calls": [{"name": "x", "args": {"a": nested(levels)}}]}
     with pytest.raises(BackendError, match=r"no JSON|no message"):
         reply_of(deep)
 

@@ -48,7 +48,7 @@ def remove_theirs(site: Path) -> None:
 def said(site: Path, code: str, *arguments: str, bare: bool = False) -> "subprocess.CompletedProcess[str]":
     """What Python says with that folder first; `bare`: without the environment's own packages, forge among them."""
     first = f"import sys; sys.path.insert(0, {str(site)!r}); sys.dont_write_bytecode = True\n"
-    command = [sys.executable, *(["-S"] if bare else []), "-c", first + code, *arguments]
+    command = [sys.executable, *(["-S", "-E"] if bare else []), "-c", first + code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=site.parent)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from forge.errors import BackendError
-from stages.decoding import sound
+from stages.decoding import nested, sound
 from stages.effect import Fault, RawCall, Reply
 from stages.wire import anthropic, ollama, openai
 
@@ -90,4 +90,6 @@ def _dicts(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]
 def _langchain_call(call: Mapping[str, object]) -> RawCall:
     arguments = call.get("args")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=_omitted)
+    if text is not arguments and nested(text):
+        raise ValueError("a call is nested too deep")
     return RawCall(id=str(call.get("id") or ""), name=sound(str(call.get("name") or "")), arguments=sound(text))
