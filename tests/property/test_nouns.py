@@ -12,7 +12,7 @@ from stages.halt import Halt
 from stages.message import CUT_PHASE, Kind, Message
 from stages.retry import Backoff
 from stages.rules import Rules
-from stages.state import Budget, Ledger, Phase, State
+from stages.state import SCHEMA_VERSION, Budget, Ledger, Phase, State
 from stages.tool import ToolSpec
 from stages.verdict import Verdict
 
@@ -53,7 +53,7 @@ def test_it_is_frozen(value: msgspec.Struct) -> None:
 def test_a_state_of_another_version_is_refused_not_misread() -> None:
     """A field that this version does not know would be lost in silence; the version says so."""
     text = msgspec.json.encode(State(history=()))
-    assert b'"version":1' in text
+    assert f'"version":{SCHEMA_VERSION}'.encode() in text
 
 
 def test_the_seeds_order_of_cutting() -> None:

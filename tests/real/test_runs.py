@@ -3,16 +3,20 @@
 import dataclasses
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
+from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge import Finished, Halted, replay, run_sync
 from forge.backends import Server
 from forge.cli import demo
+from forge.connection import Connection
 from forge.testing import assert_answered
 from stages.message import History
 from stages.serialize import Mode
@@ -88,9 +92,20 @@ def test_forge_run_on_a_real_model_from_the_command_line(qwen: str, tmp_path: Pa
     assert ("done  " in done.stdout) == (done.returncode == 0)
 
 
+class Boastful:
+    """A server that says that it has more context than it has."""
+
+    def __init__(self, url: str) -> None:
+        self.server = Server(url, mode="native", sampling=Sampling(max_tokens=16))
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async with self.server.connect() as connection:
+            yield replace(connection, context_tokens=100_000)
+
+
 def test_a_prompt_over_the_context_is_a_typed_refusal(qwen: str) -> None:
     """The server says 400 exceed_context_size_error; forge keeps status and body."""
-    backend = Server(qwen, mode="native", context_tokens=100_000, sampling=Sampling(max_tokens=16))
-    halt = run_sync(demo.workflow, "word " * 6000, backend=backend).failure().halt
+    halt = run_sync(demo.workflow, "word " * 6000, backend=Boastful(qwen)).failure().halt
     assert type(halt).__name__ == "BackendFailed"
     assert "exceed_context_size_error" in str(halt)
