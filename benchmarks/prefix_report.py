@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.prefix_pages import TURNS
 from benchmarks.prefix_runs import CONTEXT, DECIDING, REPLAYED, Row, decided, replayed
-from forge.backends.models import KNOWN
+from forge.backends.servers.models import KNOWN
 from stages.compaction import Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 
 BUDGET = ContextBudget(tokens=CONTEXT)
@@ -38,7 +38,7 @@ script, so that all strategies are asked the same. {model}, context {context:,} 
 compaction begins at {threshold} of the part for the prompt; the default comes down to {low} of it, and leaves a list \
 of the calls that went. (a) is how the seeds have it: each tier whole, as long as the threshold is exceeded. \
 *Again*: evaluated beyond the {new:,} tokens of the whole run, each of which is new once. *Off*: how far \
-`stages.prefix` was from the server, where it told of a loss: tokens kept, on average.
+`stages.view.prefix_reuse` was from the server, where it told of a loss: tokens kept, on average.
 
 | | compactions | tokens of all prompts | evaluated | of these again | ÷ (a) | off |
 |---|---:|---:|---:|---:|---:|---:|

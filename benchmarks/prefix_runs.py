@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from benchmarks.prefix_pages import INSPECT, REQUEST, archive, inspection, script
 from forge import run_sync
 from forge.backends import Server
-from forge.backends.download import ensure_model
-from forge.backends.local import LlamaCpp, Settings
-from forge.backends.models import KNOWN
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.models import KNOWN
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted
 from stages.compaction import Compactor, NoCompact
@@ -90,7 +90,7 @@ def everything(url: str) -> int:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """What one strategy cost. `off` is how many tokens `stages.prefix` was off, on average, where it saw a loss."""
+    """What one strategy cost. `off`: tokens that `stages.view.prefix_reuse` was off, on average, where it saw loss."""
 
     name: str
     compactions: int

@@ -12,7 +12,7 @@ import msgspec
 from forge.backends.tokenizer import Tokenizer
 from stages.fold import fold
 from stages.pipeline import pipeline
-from stages.rules import Rules
+from stages.policy.rules import Rules
 from stages.serialize import Mode, serialize
 from stages.state import Prepared, State
 from stages.wire.sampling import Sampling

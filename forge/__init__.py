@@ -10,26 +10,26 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
 
     forge_program.end_quietly()
 
-from forge import installed
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
-from forge.loop import drive
-from forge.outcome import Finished, Halted
-from forge.parameters import IdempotencyKey
 
 # A function of the name of its module has to be there before the module is imported by others.
-from forge.replay import replay, states
-from forge.run import follow, resume, run, run_or_raise, run_sync
-from forge.tool import Tool, respond_tool, tool
-from forge.workflow import Workflow
+from forge.journal.replaying import replay, states
+from forge.outcome import Finished, Halted
+from forge.runtime import installation as installed
+from forge.runtime.loop import drive
+from forge.runtime.runs import follow, resume, run, run_or_raise, run_sync
+from forge.tools.decorator import Tool, respond_tool, tool
+from forge.tools.parameters import IdempotencyKey
+from forge.workflow.workflow import Workflow
 from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
 
 if TYPE_CHECKING:
-    from forge.conversation import Conversation
-    from forge.event_stream import stream
-    from forge.interpreters.redact import Redact
-    from forge.recovery import resume_journal
-    from forge.tooldef import ToolDef
-    from stages.summary import Summarize
+    from forge.journal.redaction import Redact
+    from forge.runtime.conversation import Conversation
+    from forge.runtime.event_stream import stream
+    from forge.runtime.recovery import resume_journal
+    from forge.tools.definition import ToolDef
+    from stages.view.summary import Summarize
 
 __all__ = [
     "Conversation",
@@ -65,12 +65,12 @@ if installed.is_merged(__path__):
     warnings.warn(installed.MERGED, stacklevel=2)
 
 _LATER = {
-    "Conversation": "forge.conversation",
-    "Redact": "forge.interpreters.redact",
-    "Summarize": "stages.summary",
-    "ToolDef": "forge.tooldef",
-    "resume_journal": "forge.recovery",
-    "stream": "forge.event_stream",
+    "Conversation": "forge.runtime.conversation",
+    "Redact": "forge.journal.redaction",
+    "Summarize": "stages.view.summary",
+    "ToolDef": "forge.tools.definition",
+    "resume_journal": "forge.runtime.recovery",
+    "stream": "forge.runtime.event_stream",
 }
 
 if not TYPE_CHECKING:  # a type checker goes on knowing which names there are

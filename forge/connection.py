@@ -6,11 +6,11 @@ from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
-from forge.watcher import OnChunk, in_one_go
+from forge.runtime.watcher import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
-from stages.rescue.template import Markers
+from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
-from stages.wire.prompted import JSON, Form
+from stages.wire.prompted.forms import JSON, Form
 from stages.wire.sampling import Sampling
 from stages.wire.wires import OPENAI, Wire
 

@@ -7,9 +7,9 @@ from msgspec import Struct
 from forge.connection import Connection
 from forge.errors import ForgeError
 from stages.effect import Send, Undelivered
-from stages.rescue.template import Markers
+from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
-from stages.wire.prompted import JSON, XML
+from stages.wire.prompted.forms import JSON, XML
 from stages.wire.sampling import Sampling
 from stages.wire.wires import OPENAI, Dialect, wire
 

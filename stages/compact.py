@@ -3,13 +3,13 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.checked import checked
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit, Halt
+from stages.options.checked import checked
 from stages.pipeline import Stage, on
-from stages.recall import clear
 from stages.state import Compaction, Ready, State
 from stages.tokens import tokens_of
+from stages.view.recall import clear
 
 
 @checked

@@ -4,8 +4,6 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
-from stages.batch import waiting, written
-from stages.doubt import doubts, settled
 from stages.effect import (
     Approved,
     Ask,
@@ -24,12 +22,14 @@ from stages.effect import (
     Undelivered,
     Usage,
 )
+from stages.execution.batch import waiting, written
+from stages.execution.unknown_outcomes import doubts, settled
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
-from stages.progress import digests
+from stages.policy.progress import digests
 from stages.state import Answered, Awaiting, Batch, Budget, Edited, Executed, Ledger, Ready, State
-from stages.summary import summarized, unsummarized
 from stages.tokens import Report, calibrated
+from stages.view.summary import summarized, unsummarized
 
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:

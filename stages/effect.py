@@ -205,7 +205,7 @@ class Results(Struct, frozen=True, kw_only=True, tag="results"):
 class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
     """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any.
 
-    These are held to what the model's are: the tool's schema, and the guards (`stages.edits`).
+    These are held to what the model's are: the tool's schema, and the guards (`stages.execution.approvals`).
     """
 
     digest: str

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import written
-from stages.canonical import canonical
-from stages.checked import OptionError, checked
-from stages.edits import accepted, judged, objection, refused, told
 from stages.effect import Refused
+from stages.execution.approvals import accepted, judged, objection, refused, told
+from stages.execution.batch import written
 from stages.halt import Halt
 from stages.message import ToolCall
+from stages.options.checked import OptionError, checked
 from stages.pipeline import Stage, on, pipeline
-from stages.progress import in_vain
-from stages.rules import OnViolation
+from stages.policy.progress import in_vain
+from stages.policy.rules import OnViolation
+from stages.schema.canonical_json import canonical
 from stages.state import Batch, Edited, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
 

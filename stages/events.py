@@ -5,9 +5,9 @@ from msgspec import Struct
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
 from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
-from stages.prefix import Cause, loss
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
+from stages.view.prefix_reuse import Cause, loss
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
@@ -78,14 +78,14 @@ class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
 
 
 class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
-    """The run goes in circles, so the reply is to call one of these tools (`stages.ladder`)."""
+    """The run goes in circles, so the reply is to call one of these tools (`stages.policy.escalation`)."""
 
     turn: int
     tools: tuple[str, ...]
 
 
 class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
-    """The run goes in circles, so calls are asked for in another mode from this turn on (`stages.ladder`)."""
+    """The run is stuck, so calls are asked for in another mode from this turn on (`stages.policy.escalation`)."""
 
     turn: int
     mode: str

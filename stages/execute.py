@@ -4,27 +4,18 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
-from stages.batch import (
-    Specs,
-    capped,
-    digest,
-    finished,
-    next_group,
-    waiting,
-    without_terminal,
-    written,
-)
-from stages.checked import checked
-from stages.doubt import in_doubt, to_be_asked
 from stages.effect import Ask, Execute, Failed, NotRun
+from stages.execution.batch import Specs, capped, digest, finished, next_group, waiting, without_terminal, written
+from stages.execution.unknown_outcomes import in_doubt, to_be_asked
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
+from stages.options.checked import checked
 from stages.pipeline import Stage, on, pipeline
-from stages.progress import advanced
-from stages.recall import RECALL, recalled
-from stages.rules import Rules, undecided
+from stages.policy.progress import advanced
+from stages.policy.rules import Rules, undecided
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import ToolSpec
+from stages.view.recall import RECALL, recalled
 
 
 @checked

@@ -5,18 +5,18 @@ from typing import Literal
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages.checked import checked
-from stages.collapse import collapsed
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, User
+from stages.options.checked import checked
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
+from stages.view.collapse import collapsed
 
 Reasoning = Literal["none", "keep-last", "full"]
 """How much of its earlier reasoning a model is shown again (D27)."""
 
 FailedAttempts = Literal["keep", "collapse"]
-"""Whether attempts that failed are still shown after a later success: `stages.collapse` says which (D5)."""
+"""Whether attempts that failed are still shown after a later success: `stages.view.collapse` says which (D5)."""
 
 
 @checked

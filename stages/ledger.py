@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from stages.checked import Options
 from stages.effect import Usage
 from stages.message import ToolCall
+from stages.options.checked import Options
 from stages.tokens import START, Report
 
 
@@ -92,7 +92,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     refusals: int = 0
     """Batches refused by guards that count nowhere else, over the whole run."""
     progress: int = 0
-    """The last model call that brought something new (`stages.progress`)."""
+    """The last model call that brought something new (`stages.policy.progress`)."""
     attempts: tuple[Attempt, ...] = ()
     """The calls that were in vain, over the whole run."""
     seen: bytes = b""

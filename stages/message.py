@@ -39,7 +39,7 @@ NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, 
 """The kinds that correct the model: worth nothing any more once it did right."""
 
 WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE})
-"""The kinds that tell the model where the run stands: shown once, at the end of a prompt (`stages.warnings`)."""
+"""The kinds that tell the model where the run stands: shown once, at the end of a prompt (`stages.view.warnings`)."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,

@@ -3,13 +3,13 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.batch import digest
-from stages.checked import checked
 from stages.effect import Ask, Send
+from stages.execution.batch import digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import call_id
+from stages.options.checked import checked
 from stages.pipeline import Stage, on
-from stages.rules import Rules, completed, legal, pending, undecided
+from stages.policy.rules import Rules, completed, legal, pending, undecided
 from stages.state import Awaiting, Batch, Budget, Prepared, State
 
 

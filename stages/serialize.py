@@ -8,20 +8,22 @@ from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from stages.calculated import MOST, constraint_of
-from stages.checked import checked
 from stages.effect import Request
-from stages.given import numbers_given
+from stages.grounding.calculated_arguments import MOST, constraint_of
+from stages.grounding.sources import numbers_given
 from stages.halt import Halt
-from stages.ladder import demanded, offered, rung
 from stages.message import Assistant, History, System, size
+from stages.options.checked import checked
 from stages.pipeline import Stage, on
-from stages.rules import Rules
+from stages.policy.escalation import demanded, offered, rung
+from stages.policy.rules import Rules
 from stages.schema import Target, project
 from stages.state import Folded, Prepared, Sent, State
 from stages.tokens import length
 from stages.tool import ToolSpec
-from stages.wire import constrained, openai, prompted, valid
+from stages.wire import constrained, valid
+from stages.wire.openai import chat as openai
+from stages.wire.prompted import forms as prompted
 from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]

@@ -132,7 +132,7 @@ class State(Struct, frozen=True, kw_only=True):
     sent: Sent = Sent()
     naming: Naming = Naming()
     cleared: tuple[Cleared, ...] = ()
-    """What compaction cut, where it can be asked back (`stages.recall`)."""
+    """What compaction cut, where it can be asked back (`stages.view.recall`)."""
     run: str = ""
     """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
     version: int = SCHEMA_VERSION

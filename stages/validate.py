@@ -7,20 +7,21 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges, rescue
-from stages.calculated import check_of
-from stages.checked import checked
-from stages.edits import refused
 from stages.effect import Reply
+from stages.execution.approvals import refused
+from stages.grounding.calculated_arguments import check_of
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
+from stages.options.checked import checked
 from stages.pipeline import Stage, on, pipeline
-from stages.provenance import Repeated, sieve, told
-from stages.reading import Judged, Reading, in_a_sentence, parameters_of, reader
+from stages.policy.rules import Rules, legal, pending
+from stages.reading.provenance import Repeated, sieve, told
+from stages.reading.replies import Judged, Reading, in_a_sentence, parameters_of, reader
 from stages.rescue import Family, Names
-from stages.rules import Rules, legal, pending
 from stages.schema import Check, Fits, Misfit
 from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
-from stages.wire import prompted, valid
+from stages.wire import valid
+from stages.wire.prompted import forms as prompted
 
 
 @checked

@@ -1,6 +1,6 @@
 """Journals for tests: lines of JSON as a file that was written by forge."""
 
-from forge.interpreters.lines import checked
+from forge.journal.lines import checked
 
 
 def journal_of(*lines: bytes) -> bytes:

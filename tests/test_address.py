@@ -4,10 +4,10 @@ import pytest
 
 from forge.backends import Server, named
 from forge.backends.address import is_address, spelt_out, suggested
-from forge.backends.models import resolve
 from forge.backends.profile import named_profile
+from forge.backends.servers.models import resolve
 from forge.errors import ForgeError
-from forge.suggest import did_you_mean
+from forge.workflow.suggestions import did_you_mean
 
 
 @pytest.mark.parametrize(

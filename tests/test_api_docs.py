@@ -12,7 +12,7 @@ NAMED = re.compile(r"`((?:forge|stages)(?:\.\w+)+)(?:\(.*?\))?`")
 def test_every_module_has_a_page() -> None:
     files = {path for package in ("forge", "stages") for path in (ROOT / package).rglob("*.py")}
     assert len(API["modules"]()) == len([path for path in files if path.name != "__main__.py"])
-    assert {"forge", "forge.run", "forge.backends.server", "stages.wire.openai"} <= {*API["modules"]()}
+    assert {"forge", "forge.run", "forge.backends.server", "stages.wire.openai.chat"} <= {*API["modules"]()}
 
 
 def test_every_dotted_name_in_a_docstring_is_there() -> None:
@@ -27,17 +27,18 @@ def test_every_dotted_name_in_a_docstring_is_there() -> None:
 
 
 def test_what_leads_nowhere_is_found(tmp_path: Path) -> None:
-    page = """<p id="here"><code>forge.run.resume</code> <code>forge.run.nothing</code> <code>stages.none.at_all</code>
+    page = """<p id="here"><code>forge.runtime.runs.resume</code> <code>forge.runtime.runs.nothing</code>
+    <code>stages.none.at_all</code>
     <a href="#here">1</a> <a href="#gone">2</a> <a href="other.html">3</a> <a href="https://example.org/#x">4</a></p>
     <script>`<a href="${url}">`</script>"""
     (tmp_path / "page.html").write_text(page)
     assert [*API["unresolved"](tmp_path)] == [
-        "page.html: forge.run.nothing is not there",
+        "page.html: forge.runtime.runs.nothing is not there",
         "page.html: stages.none.at_all is not there",
         *sorted(("page.html: there is no gone on the page itself", "page.html: there is no page other.html")),
     ]
 
 
 def test_pages_are_made_without_a_warning(tmp_path: Path) -> None:
-    assert API["write"](tmp_path, ["forge.conversation", "forge.suggest"]) == []
+    assert API["write"](tmp_path, ["forge.runtime.conversation", "forge.workflow.suggestions"]) == []
     assert "nearest" in (tmp_path / "forge" / "suggest.html").read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.batch import capped, finished, next_group, waiting, without_terminal, written
-from stages.doubt import doubts, idempotency_key
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
+from stages.execution.batch import capped, finished, next_group, waiting, without_terminal, written
+from stages.execution.unknown_outcomes import doubts, idempotency_key
 from stages.message import Tool, ToolCall
 from stages.state import Batch
 from stages.tool import ToolEffect, ToolSpec

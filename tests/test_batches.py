@@ -9,8 +9,8 @@ from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered, assert_guard_laws
 from stages.guards import no_placeholders
-from stages.guesses import placeholders
 from stages.message import Assistant, Tool, ToolCall, User
+from stages.policy.guesses import placeholders
 from stages.serialize import Mode
 from stages.state import State
 from tests.flows import Desk

@@ -17,15 +17,15 @@ from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
-from stages.calculated import MOST, check_of, constraint_of, pattern
 from stages.effect import Approved, Ask, Execute, Failed
-from stages.given import LONG, numbers_given
+from stages.grounding.calculated_arguments import MOST, check_of, constraint_of, pattern
+from stages.grounding.miscalculations import miscalculated
+from stages.grounding.sources import LONG, numbers_given
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
-from stages.miscalculated import miscalculated
+from stages.policy.simpler_tools import simpler
 from stages.schema import Fits
 from stages.schema.pattern import plain
-from stages.simpler import simpler
 from stages.state import State
 from stages.tool import Calculated, ToolSpec
 

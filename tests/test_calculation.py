@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.calculation import LONGEST, Calculation, Incalculable, Operand, calculate, number
+from stages.grounding.calculation import LONGEST, Calculation, Incalculable, Operand, calculate, number
 
 WORKED: list[tuple[str, str]] = [
     ("19 + 11", "30"),

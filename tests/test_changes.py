@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
-from forge.changes import changes, definition_of
 from forge.cli.load import load_workflow
-from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Scripted, call
-from forge.replay import DivergenceError, states
-from stages.order import Use
+from forge.journal.records import read_journal
+from forge.journal.replaying import DivergenceError, states
+from forge.workflow.differences import changes, definition_of
+from stages.policy.order import Use
 from stages.state import Price
 
 

@@ -16,12 +16,12 @@ from forge import run_sync
 from forge.cli.commands import COMMANDS, parse
 from forge.cli.plain import printable
 from forge.cli.view import View
-from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Scripted, call
-from stages.delta import CallStarted, Ended, Retry, TextDelta
+from forge.journal.records import read_journal
 from stages.effect import Fault
 from stages.events import Halted, TurnStarted
 from stages.halt import Cancelled
+from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
 from tests.flows import Desk
 from tests.misbehaving import misbehaving
 

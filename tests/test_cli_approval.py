@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from forge.cli.approval import ask_person, question, visible
-from stages.batch import digest
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
+from stages.execution.batch import digest
 from stages.message import ToolCall
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.interpreters.recorded import read_journal
+from forge.journal.records import read_journal
 from tests.serving import JsonHandler
 
 FLOW = '''

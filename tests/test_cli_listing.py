@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
-from forge.backends.cache import kept, remove
-from forge.backends.download import parts_of, path_of
-from forge.backends.models import KNOWN
-from forge.interpreters.glance import TAIL, glance
+from forge.backends.servers.cache import kept, remove
+from forge.backends.servers.download import parts_of, path_of
+from forge.backends.servers.models import KNOWN
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal.summary import TAIL, glance
 
 
 def forge(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.interpreters.recorded import read_journal
+from forge.journal.records import read_journal
 from stages.effect import Execute
 from tests.serving import JsonHandler
 

@@ -10,10 +10,10 @@ from forge import Conversation, follow, run_sync
 from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
-from stages.collapse import collapsed
-from stages.delta import Delta, Ended
 from stages.message import Assistant, History, Kind, Message, System, Tool, User
 from stages.state import State
+from stages.view.collapse import collapsed
+from stages.wire.deltas import Delta, Ended
 from tests.flows import Desk
 
 LOOK, FINISH = call("look", what="a"), call("finish", result="ok")

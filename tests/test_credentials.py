@@ -11,7 +11,7 @@ from forge.backends import Server
 from forge.backends.credentials import cleaned, headers_for, keys, secrets
 from forge.backends.profile import Profile, named_profile
 from forge.errors import ForgeError, as_error
-from forge.interpreters.recorded import read_journal
+from forge.journal.records import read_journal
 from stages.effect import RawCall, Reply
 from tests.flows import Desk
 from tests.foreign import serving

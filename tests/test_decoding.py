@@ -12,11 +12,13 @@ from msgspec import Raw
 from forge import run_sync
 from forge.interpreters.results import succeeded
 from forge.testing import Scripted
-from stages.decoding import NESTING, decode, nested, sound
 from stages.effect import Fault, RawCall, Reply
-from stages.rescue.jsontext import Json, json_at
+from stages.repair.decoding import NESTING, decode, nested, sound
+from stages.repair.json_text import Json, json_at
 from stages.schema import Misfit, checker
-from stages.wire import anthropic, ollama, openai
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.ollama import chat as ollama
+from stages.wire.openai import chat as openai
 from tests.flows import Desk
 
 Value = None | bool | int | float | str | list["Value"] | dict[str, "Value"]

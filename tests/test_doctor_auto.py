@@ -12,7 +12,7 @@ import pytest
 from forge.backends import Server
 from forge.backends.doctor.auto import SHORT
 from forge.backends.doctor.identify import IDENTIFY
-from forge.backends.doctor.remember import FRESH, Subject, folder, recall, remember
+from forge.backends.doctor.memory import FRESH, Subject, folder, recall, remember
 from forge.backends.profile import named_profile
 from forge.connection import Connection
 from tests.patients import patients

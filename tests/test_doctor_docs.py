@@ -8,7 +8,7 @@ import pytest
 
 from forge.backends.doctor import PROBES
 from forge.backends.doctor.auto import SHORT
-from forge.backends.doctor.remember import FRESH
+from forge.backends.doctor.memory import FRESH
 from forge.cli.commands import parse
 from tests.patients import patients
 

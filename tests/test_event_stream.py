@@ -10,13 +10,13 @@ from returns.result import Success
 
 from forge import Finished, Halted, Workflow, resume_journal, run_sync, stream, tool
 from forge.errors import WatcherError
-from forge.event_stream import LIMIT
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call
+from forge.runtime.event_stream import LIMIT
 from forge.testing import assert_answered
-from stages.delta import CallStarted, Delta, TextDelta
 from stages.events import CallsAccepted, Event, MessageAdded, ToolProgressed, TurnStarted
 from stages.events import Finished as FinishedEvent
 from stages.halt import Cancelled
+from stages.wire.deltas import CallStarted, Delta, TextDelta
 from tests.flows import Desk
 
 LOOK, FINISH = call("look", what="a"), call("finish", result="ok")

@@ -11,8 +11,8 @@ from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
-from stages.evidence import evidence
-from stages.given import ungrounded
+from stages.grounding.matching import evidence
+from stages.grounding.sources import ungrounded
 from stages.guards import grounding
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
 from stages.schema.value import Json

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from forge.backends.ask import Answer
 from forge.backends.budget import (
     BudgetMode,
     OllamaSays,
@@ -13,8 +12,18 @@ from forge.backends.budget import (
     by_vram,
     ollama_budget,
 )
-from forge.backends.hardware import GIB, MIB, Gpu, HardwareProfile, parse_amd, parse_apple, parse_nvidia, profile
 from forge.backends.ollama import read
+from forge.backends.questions import Answer
+from forge.backends.servers.hardware import (
+    GIB,
+    MIB,
+    Gpu,
+    HardwareProfile,
+    parse_amd,
+    parse_apple,
+    parse_nvidia,
+    profile,
+)
 
 
 def says(model: str, ps: bytes, show: bytes) -> OllamaSays:

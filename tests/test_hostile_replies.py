@@ -13,7 +13,7 @@ from forge.testing import assert_answered
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.halt import BudgetSpent
 from stages.state import Price
-from stages.wire.openai_stream import NAME_LIMIT, OpenAIStream
+from stages.wire.openai.chat_stream import NAME_LIMIT, OpenAIStream
 from stages.wire.streaming import LINE_LIMIT, Read
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 

@@ -10,13 +10,13 @@ from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
 from stages import compact, events
 from stages.compaction import Compacted, ContextBudget
-from stages.fresh import fresh
 from stages.guards import repetition
-from stages.ladder import offered
 from stages.message import History, Tool, ToolCall, User
-from stages.order import Use
-from stages.progress import advanced, answered, circling, stalled, times
-from stages.rules import Ladder, Rules
+from stages.policy.escalation import offered
+from stages.policy.order import Use
+from stages.policy.progress import advanced, answered, circling, stalled, times
+from stages.policy.rules import Ladder, Rules
+from stages.policy.untried_values import fresh
 from stages.state import Attempt, Ledger, State, Success
 from stages.verdict import Allow, Block
 from tests.flows import Desk

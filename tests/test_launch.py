@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.death import explain, masked
-from forge.backends.launch import Launch, command, source
-from forge.backends.models import KNOWN
+from forge.backends.servers.death import explain, masked
+from forge.backends.servers.launch import Launch, command, source
+from forge.backends.servers.models import KNOWN
 from forge.errors import DefinitionError, ForgeError
 
 FILE = Path("/m/model.gguf")

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from stages.compaction import Compacted, ContextBudget, TieredCompact
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
-from stages.prefix import prefix
+from stages.view.prefix_reuse import prefix
 
 ASKED = (System(text="You look things up."), User(text="Find the answer."))
 HEAD = "[Calls that you made earlier; what came of them was removed to save context]"

@@ -13,10 +13,10 @@ from types import FrameType
 import pytest
 
 from forge import Workflow, resume_journal, run_sync, states, tool
-from forge.ablation import ablate
-from forge.bisect import bisect
-from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal.ablation import ablate
+from forge.journal.bisection import bisect
+from forge.journal.records import read_journal
 from stages.serialize import Mode
 
 SHORT, LONG = 40, 160

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow
-from forge.watching import Watching
+from forge.runtime.watching import Watching
 
 PAGE = (Path(__file__).parents[1] / "docs" / "names.md").read_text(encoding="utf-8")
 ROWS = [

@@ -32,11 +32,11 @@ from forge.backends import Anthropic, Local, Server
 from forge.errors import DefinitionError, ForgeError
 from forge.interpreters.scripted import Scripted, call
 from stages import compact, enforce, execute, fold, send, serialize, validate
-from stages.checked import OptionError
 from stages.compaction import ContextBudget
 from stages.guards import repetition, required_steps
 from stages.message import User
-from stages.rules import Rules
+from stages.options.checked import OptionError
+from stages.policy.rules import Rules
 from stages.state import Budget, Price, State
 from tests.flows import Desk
 

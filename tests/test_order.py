@@ -9,8 +9,8 @@ from forge.testing import assert_guard_laws
 from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.message import Tool
-from stages.order import Use, lacking, obstacle
-from stages.rules import OnViolation
+from stages.policy.order import Use, lacking, obstacle
+from stages.policy.rules import OnViolation
 from stages.tool import ToolEffect
 from tests.flows import Desk
 

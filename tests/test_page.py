@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, resume_journal, run_sync, tool
-from forge.cli.page import page
-from forge.interpreters.recorded import read_journal
+from forge.cli.html_page import page
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.replay import states
+from forge.journal.records import read_journal
+from forge.journal.replaying import states
 from stages.effect import Fault
 
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(1)><details open ontoggle=alert(1)>\u202e'

@@ -12,7 +12,7 @@ import pytest
 
 import stages
 from stages.rescue import FAMILIES
-from stages.rescue.openers import openers
+from stages.rescue.markers import openers
 from tests.backtracking import is_linear
 
 
@@ -24,8 +24,11 @@ def _modules() -> Iterator[ModuleType]:
 SENTENCES = ("cues", "tongues", "retractions", "context")
 """Modules of rescue that search a sentence of bounded length."""
 EXEMPT = {
-    ("stages.decoding", "_STRING"): "matches from every quotation mark on, and the search goes on where it ended",
-    ("stages.rescue.alternatives", "_PIECE"): "reads the openers of families, not texts",
+    (
+        "stages.repair.decoding",
+        "_STRING",
+    ): "matches from every quotation mark on, and the search goes on where it ended",
+    ("stages.rescue.patterns", "_PIECE"): "reads the openers of families, not texts",
     ("stages.rescue.families.harmony", "_START_BEFORE"): "searches the last 60 characters before a place",
 }
 

@@ -10,22 +10,22 @@ from msgspec.structs import replace as changed
 from returns.result import Failure, Result, Success
 
 from forge import Conversation, Workflow, drive, replay, resume, resume_journal, run_sync
-from forge.bisect import bisect
 from forge.errors import CallbackError, DefinitionError, PipelineError
 from forge.guardrails import Guardrails
 from forge.guardrails.actions import RunCalls
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal.bisection import bisect
 from forge.outcome import Halted
-from forge.stage_list import STAGES, StageName
+from forge.workflow.stage_list import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
-from stages.delta import Delta, TextDelta
 from stages.halt import BadReplies, Halt
 from stages.message import ToolCall
 from stages.pipeline import StageError
 from stages.state import Answered, Folded, Ready, State, Vetted
 from stages.verdict import Allow, Verdict
+from stages.wire.deltas import Delta, TextDelta
 from tests.flows import Desk
 
 BACKWARDS = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'[::-1]

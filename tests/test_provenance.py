@@ -9,11 +9,11 @@ import pytest
 from forge import Finished, ToolFailed, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.testing.replies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, written
 from stages.message import Kind, System, User
+from stages.reading.shown import MOST, Call, stands
 from stages.rescue import Names, Sought, attempts
 from stages.serialize import Mode
-from stages.shown import MOST, Call, stands
 from stages.state import Said
 
 PAID: Mapping[str, object] = {"to": "eve and co", "amount": 5}

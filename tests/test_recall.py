@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from forge import SlidingWindowCompact, TieredCompact, Workflow, run_sync, tool
 from forge.errors import DefinitionError
-from forge.interpreters.recorded import SentPart, read_journal
 from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.journal.records import SentPart, read_journal
 from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.effect import Execute, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
-from stages.recall import RECALL, clear, recalled
-from stages.rules import Rules
+from stages.policy.rules import Rules
 from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
+from stages.view.recall import RECALL, clear, recalled
 from tests.property.strategies import histories
 
 

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from forge.testing.replies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, written
 from stages.effect import Reply
-from stages.reading import reader
+from stages.policy.rules import Rules
+from stages.reading.replies import reader
 from stages.rescue import (
     FAMILIES,
     Claim,
@@ -17,7 +18,6 @@ from stages.rescue import (
     rescuer,
     split_reasoning,
 )
-from stages.rules import Rules
 from stages.tool import ToolSpec
 from tests.rescue_corpus import Case, Meant, arguments, cases
 

@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from stages.rescue import FAMILIES, Family, Names, Read, rescue, rescuer, split_reasoning
-from stages.rescue.openers import openers
-from stages.rescue.template import Markers, template_family
+from stages.rescue.chat_template import Markers, template_family
+from stages.rescue.markers import openers
 from tests.automaton import examples
 
 TOOLS = {"pay": ("to", "amount"), "find": ("q",), "wait": ()}

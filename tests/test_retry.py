@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from forge.interpreters.transport import retry_after
 from stages.effect import Fault
-from stages.retry import Backoff, Tries
+from stages.policy.retry import Backoff, Tries
 
 LOADING = Fault(kind="status", detail="", status=503, body='{"error":{"message":"Loading model","code":503}}')
 BUSY = Fault(kind="status", detail="", status=503, body='{"error":{"message":"no slot available","code":503}}')

@@ -11,7 +11,7 @@ from forge.guardrails import CallModel, Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages import nudges
 from stages.message import Tool, User, is_nudge
-from stages.reword import PREFIXES, Correction, NudgeKind
+from stages.policy.rewording import PREFIXES, Correction, NudgeKind
 from tests.flows import Desk
 
 LOOK, WRITE, FINISH = call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")

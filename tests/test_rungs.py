@@ -8,17 +8,17 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
-from forge.backends.doctor.choose import choose
+from forge.backends.doctor.choice import choose
 from forge.backends.doctor.facts import Facts
 from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
-from stages.ladder import demanded, rung
-from stages.rules import Ladder, OnText, Rung
-from stages.rungs import climbable
+from stages.policy.escalation import demanded, rung
+from stages.policy.rules import Ladder, OnText, Rung
+from stages.policy.rungs import climbable
+from stages.policy.simpler_tools import simpler
 from stages.serialize import Mode
-from stages.simpler import simpler
 from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 from stages.wire.choice import ToolChoice

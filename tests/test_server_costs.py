@@ -12,11 +12,11 @@ from returns.result import Success
 import forge
 from forge import Workflow, tool
 from forge.backends import Server
-from forge.backends.ask import MOST, ask
-from forge.backends.client import client
 from forge.backends.doctor import address
-from forge.backends.doctor.examine import examine
 from forge.backends.doctor.identify import IDENTIFY
+from forge.backends.doctor.visit import examine
+from forge.backends.http_client import client
+from forge.backends.questions import MOST, ask
 from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection

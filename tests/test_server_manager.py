@@ -16,15 +16,15 @@ import pytest
 from forge import run_sync
 from forge.backends import Server, named, setup_backend
 from forge.backends.budget import BudgetMode, ResolvedBudget
-from forge.backends.launch import Launch
-from forge.backends.process import Process, log_folder
-from forge.backends.ready import Loading, free_port
-from forge.backends.server_manager import ServerManager
-from forge.backends.setup import AttachedOllama
+from forge.backends.servers.launch import Launch
+from forge.backends.servers.process import Process, log_folder
+from forge.backends.servers.ready import Loading, free_port
+from forge.backends.servers.server_manager import ServerManager
+from forge.backends.servers.setup import AttachedOllama
 from forge.errors import BackendError, DefinitionError, ForgeError
-from forge.watching import Watching
+from forge.runtime.watching import Watching
 from stages.halt import BackendFailed
-from stages.retry import Tries
+from stages.policy.retry import Tries
 from tests.flows import Desk
 from tests.serving import JsonHandler
 
@@ -314,8 +314,8 @@ def test_one_that_does_not_want_to_end_is_killed_with_its_workers(make: Make, tm
 
 SCRIPT = """
 import asyncio, os, signal, sys
-from forge.backends.launch import Launch
-from forge.backends.server_manager import ServerManager
+from forge.backends.servers.launch import Launch
+from forge.backends.servers.server_manager import ServerManager
 
 async def go():
     async with ServerManager(Launch(model=sys.argv[1], executable=sys.argv[2])) as server:

@@ -8,13 +8,13 @@ import pytest
 from msgspec import structs
 
 from forge import run, run_sync
+from forge.backends.slot.worker import SlotWorker, Statistics, WorkerStopped
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call
-from forge.slot_worker import SlotWorker, Statistics, WorkerStopped
-from forge.watcher import OnChunk
-from stages.delta import Delta, Retry, TextDelta
+from forge.runtime.watcher import OnChunk
 from stages.effect import Replied, Reply, Request, Send
 from stages.halt import BackendFailed
+from stages.wire.deltas import Delta, Retry, TextDelta
 from tests.flows import Desk
 
 

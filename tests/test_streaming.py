@@ -13,13 +13,13 @@ from forge.backends import Server
 from forge.errors import WatcherError
 from forge.interpreters.http import Http
 from forge.interpreters.scripted import Scripted, call
-from forge.watcher import OnChunk
-from stages.delta import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Retry, TextDelta, gather
+from forge.runtime.watcher import OnChunk
 from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered
 from stages.halt import BackendFailed
 from stages.message import User
-from stages.retry import Backoff
+from stages.policy.retry import Backoff
 from stages.state import State
+from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Retry, TextDelta, gather
 from stages.wire.streaming import Decoder, Read
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk

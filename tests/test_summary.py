@@ -27,7 +27,7 @@ from forge.connection import Connection
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
-from forge.turn import turn_of
+from forge.workflow.turn import turn_of
 from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
 from stages.compaction.exchange import protected
@@ -37,7 +37,7 @@ from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.serialize import Mode
 from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
-from stages.summary import PHASE, Summarize, summarize
+from stages.view.summary import PHASE, Summarize, summarize
 from stages.wire.sampling import Sampling
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies

@@ -7,7 +7,7 @@ import pytest
 
 from forge.backends.template import examined
 from stages.rescue import FAMILIES, rescuer
-from stages.rescue.template import Markers, template_family
+from stages.rescue.chat_template import Markers, template_family
 
 HERMES = """{%- for m in messages %}<|im_start|>{{ m.role }}
 {% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>

@@ -32,8 +32,8 @@ from forge.testing import (
     replies,
     states,
 )
-from forge.testing.replies import GRAMMARS, written
-from forge.testing.states import PHASES
+from forge.testing.reply_strategies import GRAMMARS, written
+from forge.testing.state_strategies import PHASES
 from stages import Stage, on, pipeline
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
 from stages.guards import prerequisites, required_steps

@@ -15,7 +15,7 @@ from forge import Finished, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.tooldef import ToolOptions
+from forge.tools.definition import ToolOptions
 
 SCHEMA = {
     "type": "object",

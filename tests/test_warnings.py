@@ -14,11 +14,11 @@ from stages import events, nudges
 from stages.compaction import ContextBudget
 from stages.ledger import Success
 from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
-from stages.order import Use
-from stages.rules import Rules
+from stages.policy.order import Use
+from stages.policy.rules import Rules
 from stages.serialize import Mode
 from stages.state import Budget, Folded, Ledger, State
-from stages.warnings import ContextWarning, note_progress, warn_of_calls, warn_of_context
+from stages.view.warnings import ContextWarning, note_progress, warn_of_calls, warn_of_context
 from tests.flows import Desk
 from tests.property.machine import RULES, reachable
 

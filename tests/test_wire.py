@@ -13,11 +13,12 @@ from msgspec import Raw
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
-from stages.rules import Rules, legal
+from stages.policy.rules import Rules, legal
 from stages.serialize import serialize
 from stages.state import Folded, Ledger, Prepared, State, Success
 from stages.tool import Prerequisite, ToolSpec
-from stages.wire import openai, prompted
+from stages.wire.openai import chat as openai
+from stages.wire.prompted import forms as prompted
 from tests.property.machine import RULES
 from tests.property.strategies import arguments, histories
 

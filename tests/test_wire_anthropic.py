@@ -9,7 +9,7 @@ from msgspec import Raw
 from stages.effect import Fault, RawCall, Reply, Request, Usage
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire import anthropic
+from stages.wire.anthropic import messages as anthropic
 from stages.wire.sampling import Sampling
 from stages.wire.wires import ANTHROPIC
 

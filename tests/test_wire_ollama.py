@@ -9,7 +9,7 @@ from msgspec import Raw
 from stages.effect import Fault, RawCall, Reply, Request, Usage
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire import ollama
+from stages.wire.ollama import chat as ollama
 from stages.wire.sampling import Sampling
 from stages.wire.wires import OLLAMA
 

@@ -12,11 +12,11 @@ from forge.backends import Server
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Scripted
-from forge.workflow import Workflow
+from forge.workflow.workflow import Workflow
 from stages.events import Event, FellBack
 from stages.halt import BackendFailed
 from stages.state import State
-from stages.wire.prompted import XML
+from stages.wire.prompted.forms import XML
 from stages.wire.sampling import Sampling
 from tests.flows import Desk
 from tests.foreign import serving

@@ -12,7 +12,7 @@ from stages.events import TurnStarted, observe
 from stages.fold import fold
 from stages.message import History
 from stages.pipeline import pipeline
-from stages.rules import Rules
+from stages.policy.rules import Rules
 from stages.send import send
 from stages.serialize import Mode, serialize
 from stages.state import Budget, Ledger, Ready, State

@@ -17,7 +17,7 @@ import forge
 from forge.connection import Connection
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Send, Undelivered
-from stages.wire.openai import Sampling, decode_reply
+from stages.wire.openai.chat import Sampling, decode_reply
 
 MODES = ("http", "stub")
 TERMINAL = "finish"

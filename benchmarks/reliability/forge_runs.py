@@ -7,9 +7,9 @@ from returns.result import Success
 from benchmarks.reliability.tasks import NotFoundError, Task, ToolOf
 from forge import ToolDef, ToolResolutionError, Workflow, run_sync
 from forge.backends import Server
-from forge.tool import Tool
-from stages.order import Use
-from stages.rules import Ladder
+from forge.tools.decorator import Tool
+from stages.policy.order import Use
+from stages.policy.rules import Ladder
 from stages.serialize import Mode
 
 ABLATED = ("required steps", "grounding", "calculated", "the ladder", "rescue")

@@ -5,17 +5,17 @@ from typing import Unpack
 from forge.backends.address import is_address, suggested
 from forge.backends.anthropic import Anthropic
 from forge.backends.budget import BudgetMode, ResolvedBudget
-from forge.backends.download import Watch
-from forge.backends.launch import Launch, startable
-from forge.backends.local import Local
 from forge.backends.profile import Profile, names
-from forge.backends.ready import Tell
 from forge.backends.server import Options, Server
-from forge.backends.server_manager import ServerManager, log_loading
-from forge.backends.setup import setup_backend
+from forge.backends.servers.download import Watch
+from forge.backends.servers.launch import Launch, startable
+from forge.backends.servers.local import Local
+from forge.backends.servers.ready import Tell
+from forge.backends.servers.server_manager import ServerManager, log_loading
+from forge.backends.servers.setup import setup_backend
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
-from forge.suggest import nearest
+from forge.workflow.suggestions import nearest
 
 __all__ = [
     "Anthropic",

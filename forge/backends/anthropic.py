@@ -10,17 +10,17 @@ import httpx
 import msgspec
 from msgspec import Raw, Struct
 
-from forge.backends.ask import ask
 from forge.backends.credentials import SHORTEST, UNMISTAKABLE
 from forge.backends.profile import named_profile
+from forge.backends.questions import ask
 from forge.backends.sending import sender
 from forge.backends.wished import check_options
-from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
-from forge.interpreters.spellings import Hidden
-from stages.retry import RetryPolicy
+from forge.journal.secret_forms import Hidden
+from forge.runtime.options import checked
+from stages.policy.retry import RetryPolicy
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 

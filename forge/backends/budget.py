@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from forge.backends.hardware import GIB, HardwareProfile
+from forge.backends.servers.hardware import GIB, HardwareProfile
 from forge.errors import DefinitionError
 
 SMALL = 4096

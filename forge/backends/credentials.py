@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from forge.backends.profile import Profile
 from forge.errors import ForgeError
-from forge.interpreters.spellings import Hidden
+from forge.journal.secret_forms import Hidden
 from stages.effect import Fault, RawCall, Reply
 
 HEADERS = frozenset({"authorization", "x-api-key", "api-key"})

@@ -6,10 +6,10 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from forge.backends.ask import Answer, ask
 from forge.backends.budget import OllamaSays
+from forge.backends.questions import Answer, ask
 from forge.errors import ForgeError
-from forge.suggest import did_you_mean
+from forge.workflow.suggestions import did_you_mean
 
 
 class _Shown(Struct):

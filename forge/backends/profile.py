@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.errors import ForgeError
-from forge.suggest import did_you_mean
+from forge.workflow.suggestions import did_you_mean
 from stages.serialize import Mode
 from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain

@@ -3,9 +3,9 @@
 import httpx
 from msgspec import Struct
 
-from forge.backends.ask import KNOCK, LOADING, Answer, ask
 from forge.backends.credentials import origin
 from forge.backends.profile import Profile, named_profile, names
+from forge.backends.questions import KNOCK, LOADING, Answer, ask
 
 
 class Settings(Struct):

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from forge.backends.credentials import cleaned, scrubbed
 from forge.interpreters.http import TOTAL, Http
-from forge.interpreters.spellings import Hidden
+from forge.journal.secret_forms import Hidden
 from stages.effect import Fault
-from stages.retry import RetryPolicy
+from stages.policy.retry import RetryPolicy
 from stages.wire.wires import Wire
 
 log = logging.getLogger("forge")

@@ -9,8 +9,8 @@ from typing import Literal, TypedDict
 
 import httpx
 
-from forge.backends.client import Verify, client, direct
 from forge.backends.credentials import headers_for, keys, secrets
+from forge.backends.http_client import Verify, client, direct
 from forge.backends.ollama import context_of
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognise import About, addressed, ask_about, recognised
@@ -27,14 +27,14 @@ from forge.backends.wished import (
     given_profile,
     low_temperature,
 )
-from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
-from stages.options import Seconds, Tokens
-from stages.retry import RetryPolicy
+from forge.runtime.options import checked
+from stages.options.types import Seconds, Tokens
+from stages.policy.retry import RetryPolicy
 from stages.serialize import Mode
-from stages.wire.prompted import JSON, XML
+from stages.wire.prompted.forms import JSON, XML
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 
@@ -192,7 +192,7 @@ class Server:
             return profile, "recognised" if profile.name != "openai-compatible" else "not asked"
         # Its probes are of no use to those who connect to a server that is known.
         from forge.backends.doctor.auto import consulted  # noqa: PLC0415
-        from forge.backends.doctor.remember import Subject  # noqa: PLC0415
+        from forge.backends.doctor.memory import Subject  # noqa: PLC0415
 
         build = about.first.owned_by if about.first else ""
         found = await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))

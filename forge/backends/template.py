@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from forge.backends.environment import needed
-from stages.rescue.template import KEY, NAME, TEXT, VALUE, Markers, derive
+from forge.backends.servers.environment import needed
+from stages.rescue.chat_template import KEY, NAME, TEXT, VALUE, Markers, derive
 
 SIZE = 200_000
 """Characters of a template that are looked at; a longer one is left alone."""

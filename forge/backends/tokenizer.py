@@ -10,7 +10,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from forge.backends.ask import ask
+from forge.backends.questions import ask
 from forge.errors import BackendError
 from stages.tokens import length, rate_of
 

@@ -9,7 +9,7 @@ from forge.backends.address import spelt_out, suggested
 from forge.backends.profile import Profile, load, named_profile
 from forge.backends.recognise import About
 from forge.errors import ForgeError
-from stages.decoding import is_sound
+from stages.repair.decoding import is_sound
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire

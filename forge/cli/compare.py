@@ -7,16 +7,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from forge.ablation import Ablated, ablate
-from forge.bisect import Parting, bisect
 from forge.cli.load import load_workflow
 from forge.cli.plain import printable
 from forge.cli.state_view import phase_of
-from forge.difference import as_lines
 from forge.errors import ForgeError, counted, explain
-from forge.interpreters.recorded import Journal, read_journal
-from forge.replay import DivergenceError, states
-from forge.workflow import Workflow
+from forge.journal.ablation import Ablated, ablate
+from forge.journal.bisection import Parting, bisect
+from forge.journal.difference import as_lines
+from forge.journal.records import Journal, read_journal
+from forge.journal.replaying import DivergenceError, states
+from forge.workflow.workflow import Workflow
 from stages.halt import Halt
 from stages.state import State
 

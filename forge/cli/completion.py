@@ -5,8 +5,8 @@ from pathlib import Path
 
 import shtab
 
-from forge.backends.models import KNOWN
 from forge.backends.profile import names
+from forge.backends.servers.models import KNOWN
 from forge.cli.commands import parser
 
 FILES = {"workflow", "file"}

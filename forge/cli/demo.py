@@ -1,8 +1,8 @@
 """The workflow of `forge demo`: look up an order, look up its customer, send a report with what was found."""
 
 from forge.errors import ToolResolutionError
-from forge.tool import tool
-from forge.workflow import Workflow
+from forge.tools.decorator import tool
+from forge.workflow.workflow import Workflow
 
 ORDERS: dict[str, dict[str, str | float]] = {
     "A-17": {"customer_id": "C-204", "total": 129.9},

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends.client import client
 from forge.backends.credentials import headers_for
 from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, address, consult, profile_of, reason
 from forge.backends.doctor.facts import Verdict
+from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognise import addressed
 from forge.cli.options import key_of

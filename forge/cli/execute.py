@@ -12,21 +12,21 @@ from rich.text import Text
 from forge.backends import Backend
 from forge.cli import demo
 from forge.cli.approval import ask_person
-from forge.cli.interrupt import Running
 from forge.cli.load import load_workflow
 from forge.cli.options import redact_of
 from forge.cli.plain import printable
 from forge.cli.running import Shown
 from forge.cli.runs import runs_folder
+from forge.cli.signals import Running
 from forge.errors import ForgeError, counted
 from forge.interpreters import Asker, nobody
-from forge.interpreters.journal_file import refuse_taken
-from forge.interpreters.recorded import read_journal
-from forge.recovery import resume_journal
-from forge.run import run
-from forge.suggest import did_you_mean
-from forge.watching import Watching
-from forge.workflow import Workflow
+from forge.journal.file import refuse_taken
+from forge.journal.records import read_journal
+from forge.runtime.recovery import resume_journal
+from forge.runtime.runs import run
+from forge.runtime.watching import Watching
+from forge.workflow.suggestions import did_you_mean
+from forge.workflow.workflow import Workflow
 
 
 def run_demo(options: argparse.Namespace) -> int:

@@ -5,11 +5,11 @@ from typing import assert_never
 
 from forge.cli.layout import Row
 from forge.cli.plain import printable
-from forge.decision import ending
 from forge.errors import explain
+from forge.journal.decisions import ending
 from stages import events
-from stages.batch import shown
 from stages.effect import Reply, Succeeded
+from stages.execution.batch import shown
 from stages.message import Kind, ToolCall
 
 SECONDARY = "dim"

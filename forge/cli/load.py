@@ -7,8 +7,8 @@ from types import ModuleType
 
 from forge.cli import demo
 from forge.errors import DefinitionError, ForgeError
-from forge.suggest import did_you_mean
-from forge.workflow import Workflow
+from forge.workflow.suggestions import did_you_mean
+from forge.workflow.workflow import Workflow
 
 
 def load_workflow(reference: str) -> Workflow:

@@ -5,8 +5,8 @@ import signal
 import sys
 
 from forge.cli.commands import parse
-from forge.cli.interrupt import Interrupted, handling, interrupt
 from forge.cli.plain import bear_any_text
+from forge.cli.signals import Interrupted, handling, interrupt
 from forge.errors import ForgeError
 
 

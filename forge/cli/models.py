@@ -7,13 +7,13 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends.cache import Kept, kept, remove
-from forge.backends.download import cache_folder, ensure_model
-from forge.backends.models import DEFAULT, KNOWN, KnownModel, Wheel
+from forge.backends.servers.cache import Kept, kept, remove
+from forge.backends.servers.download import cache_folder, ensure_model
+from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, Wheel
 from forge.cli.layout import Row, show
 from forge.cli.progress import downloading
 from forge.errors import ForgeError
-from forge.suggest import did_you_mean
+from forge.workflow.suggestions import did_you_mean
 
 
 class Told(Struct, frozen=True, kw_only=True):

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from forge.backends import Backend, Local, named, startable, started
-from forge.backends.download import Progress
-from forge.backends.ready import Loading
+from forge.backends.servers.download import Progress
+from forge.backends.servers.ready import Loading
 from forge.errors import ForgeError
-from forge.interpreters.redact import Redact
-from stages.checked import OptionError
+from forge.journal.redaction import Redact
+from stages.options.checked import OptionError
 from stages.wire.sampling import Sampling
 
 

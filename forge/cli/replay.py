@@ -12,16 +12,16 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
+from forge.cli.html_page import page
 from forge.cli.layout import Row, show
 from forge.cli.load import load_workflow
-from forge.cli.page import page
 from forge.cli.plain import printable
 from forge.cli.state_view import COLUMN, described, phase_of
 from forge.cli.view import View
 from forge.errors import ForgeError
-from forge.interpreters.recorded import Journal, SentPart, read_journal
-from forge.replay import DivergenceError, Step, name_of, states
-from forge.workflow import Workflow
+from forge.journal.records import Journal, SentPart, read_journal
+from forge.journal.replaying import DivergenceError, Step, name_of, states
+from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
 from stages.events import Event
 from stages.halt import Halt

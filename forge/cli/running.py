@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.backends import Backend, startable
-from forge.cli.closing import closing, going_on, unknown_lines
-from forge.cli.interrupt import Running, Stop, handling
+from forge.cli.ending import closing, going_on, unknown_lines
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
+from forge.cli.signals import Running, Stop, handling
 from forge.cli.view import View
 from forge.errors import ForgeError
 from forge.interpreters import Asker
 from forge.outcome import Finished, Halted
-from forge.watching import Watching
-from forge.workflow import Workflow
+from forge.runtime.watching import Watching
+from forge.workflow.workflow import Workflow
 from stages.halt import Cancelled
 
 Begin = Callable[[Backend, Watching], Running]

@@ -9,11 +9,11 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends.process import state_folder
+from forge.backends.servers.process import state_folder
 from forge.cli.layout import Row, show
 from forge.cli.plain import printable
 from forge.errors import ForgeError, JournalError
-from forge.interpreters.glance import Glance, glance
+from forge.journal.summary import Glance, glance
 
 COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
 

@@ -11,8 +11,8 @@ from forge.cli.layout import Row, show
 from forge.cli.lines import rows
 from forge.cli.plain import printable
 from stages import events
-from stages.delta import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 from stages.message import ToolCall
+from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 
 TAIL = 60
 """Characters of a reply that is coming."""

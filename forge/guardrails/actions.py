@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from forge.outcome import Finished, Halted
 from stages.message import History, Kind
-from stages.wire import anthropic, openai, valid
+from stages.wire import valid
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.openai import chat as openai
 
 
 class Call(Struct, frozen=True, kw_only=True):

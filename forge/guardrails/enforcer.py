@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from forge.guardrails.actions import Call, Nudge
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
-from stages.rules import Rules, completed, pending
+from stages.policy.rules import Rules, completed, pending
 from stages.state import Ledger, State, Success
 from stages.tool import Prerequisite, ToolSpec
 from stages.verdict import Block, Guard

@@ -5,8 +5,6 @@ from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from forge.checked import checked
-from forge.definition import OnText
 from forge.errors import DefinitionError, ForgeError
 from forge.guardrails.actions import Action, RunCalls, plain
 from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, judge_of, next_action, replied
@@ -14,15 +12,18 @@ from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.results import failed, succeeded
 from forge.outcome import Finished
-from forge.saved import accepted
-from forge.workflow import Workflow
-from stages.decoding import decode, sound
+from forge.runtime.options import checked
+from forge.runtime.saved_state import accepted
+from forge.workflow.checks import OnText
+from forge.workflow.workflow import Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
+from stages.policy.rules import RepairLimits
+from stages.repair.decoding import decode, sound
 from stages.rescue import Family
-from stages.rules import RepairLimits
 from stages.state import State
 from stages.verdict import Guard
-from stages.wire import anthropic, openai
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.openai import chat as openai
 
 UNBOUNDED = 2**31
 """Model calls that a task may take where your own loop counts them."""

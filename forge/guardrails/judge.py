@@ -7,20 +7,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.callbacks import keeping
 from forge.errors import ForgeError, PipelineError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
 from forge.outcome import Finished, Halted
-from forge.turn import judging
-from forge.workflow import Workflow
+from forge.runtime.callbacks import keeping
+from forge.workflow.turn import judging
+from forge.workflow.workflow import Workflow
 from stages import Stage, on, pipeline
-from stages.batch import waiting
-from stages.decoding import sound
 from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
+from stages.execution.batch import waiting
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.pipeline import stuck
+from stages.repair.decoding import sound
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
 
 VERSION: Final = 1

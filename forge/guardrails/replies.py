@@ -4,9 +4,11 @@ import json
 from collections.abc import Callable, Mapping
 
 from forge.errors import BackendError
-from stages.decoding import nested, sound
 from stages.effect import Fault, RawCall, Reply
-from stages.wire import anthropic, ollama, openai
+from stages.repair.decoding import nested, sound
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.ollama import chat as ollama
+from stages.wire.openai import chat as openai
 
 
 def reply_of(response: object) -> Reply:

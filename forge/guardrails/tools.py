@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
-from forge.tool import Tool
+from forge.tools.decorator import Tool
 from stages.schema import SchemaError, checker
 from stages.tool import ToolSpec
 

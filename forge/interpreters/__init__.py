@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import assert_never
 
-from stages.decoding import sound_struct
 from stages.effect import (
     Approved,
     Ask,
@@ -18,6 +17,7 @@ from stages.effect import (
     Unanswered,
     Undelivered,
 )
+from stages.repair.decoding import sound_struct
 
 Interpreter = Callable[[Effect], Awaitable[Outcome]]
 Sender = Callable[[Send], Awaitable[Replied | Undelivered]]

@@ -10,13 +10,13 @@ import httpx
 from msgspec.structs import replace
 
 from forge.interpreters.body import IDENTITY, beginning, packing
-from forge.interpreters.spellings import NOTHING, Hidden
 from forge.interpreters.streaming import read_stream
 from forge.interpreters.transport import RAISED, fault_of, place, refused, with_type
-from forge.watcher import OnChunk, Watcher
-from stages.delta import whole
+from forge.journal.secret_forms import NOTHING, Hidden
+from forge.runtime.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
-from stages.retry import Backoff, RetryPolicy, Tries
+from stages.policy.retry import Backoff, RetryPolicy, Tries
+from stages.wire.deltas import whole
 from stages.wire.wires import OPENAI, Wire
 
 BODY_LIMIT = 16 * 1024 * 1024

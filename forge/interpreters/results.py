@@ -4,8 +4,8 @@ import msgspec
 from msgspec import Raw
 
 from forge.errors import ToolFailed, ToolResolutionError
-from stages.decoding import nested, sound
 from stages.effect import Failed, HandOff, NeedsInput, Succeeded, Unresolved
+from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT
 
 DEEPEST = 100

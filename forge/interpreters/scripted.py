@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec import Struct
 
-from forge.checked import checked
 from forge.connection import Connection
 from forge.errors import ForgeError, counted
 from forge.outcome import cut
+from forge.runtime.options import checked
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
-from stages.wire.prompted import JSON, Form
+from stages.wire.prompted.forms import JSON, Form
 from stages.wire.sampling import Sampling
 
 Line = str | Reply | Fault

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import httpx
 
-from forge.watcher import Watcher
-from stages.delta import Ended, Piece, gather
+from forge.runtime.watcher import Watcher
 from stages.effect import Fault, Reply
+from stages.wire.deltas import Ended, Piece, gather
 from stages.wire.streaming import Decoder
 
 STREAM_LIMIT = 64 * 1024 * 1024

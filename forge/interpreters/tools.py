@@ -15,13 +15,13 @@ from forge.errors import ForgeError
 from forge.interpreters.patience import Overdue, Patience
 from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
-from forge.parameters import IdempotencyKey, keyed
-from forge.signature import Convert, converter
+from forge.tools.parameters import IdempotencyKey, keyed
+from forge.tools.signature import Convert, converter
 from stages import nudges
-from stages.calculated import worked_out
-from stages.doubt import idempotency_key
 from stages.effect import CallResult, Execute, Failed, InDoubt, Results
 from stages.events import ToolProgressed
+from stages.execution.unknown_outcomes import idempotency_key
+from stages.grounding.calculated_arguments import worked_out
 from stages.message import ToolCall
 from stages.tool import ToolSpec
 

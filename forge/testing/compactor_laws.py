@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from forge.testing.histories import budgets as fitting_budgets
-from forge.testing.histories import histories as all_histories
+from forge.testing.history_strategies import budgets as fitting_budgets
+from forge.testing.history_strategies import histories as all_histories
 from forge.testing.laws import line, try_every, trying
 from forge.testing.trial import Trial, added, attempt, encoded, is_goal, is_pinned, key, parted, weight
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 
-from forge.testing.histories import TOOLS, batches
+from forge.testing.history_strategies import TOOLS, batches
 from forge.testing.laws import BrokenLawError, listing, quoted, try_every, trying
-from forge.testing.states import states
+from forge.testing.state_strategies import states
 from stages.halt import Halt
 from stages.message import NUDGES, ToolCall
 from stages.state import State

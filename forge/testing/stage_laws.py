@@ -8,9 +8,9 @@ from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 from returns.result import Success
 
-from forge.testing.histories import TOOLS
+from forge.testing.history_strategies import TOOLS
 from forge.testing.laws import BrokenLawError, listing, try_every, trying
-from forge.testing.states import states
+from forge.testing.state_strategies import states
 from forge.testing.trial import parted
 from stages.halt import Halt
 from stages.pipeline import Stage, as_result, name_of

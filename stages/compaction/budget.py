@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from stages.checked import Options
 from stages.compaction.part import Part
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
-from stages.options import Count, Fraction
+from stages.options.checked import Options
+from stages.options.types import Count, Fraction
 from stages.tokens import START, Report, characters_of, length, tokens_of
 
 
@@ -20,9 +20,9 @@ class ContextBudget(Options, frozen=True, kw_only=True):
     in between (D20; it never aims above the threshold). `overhead` are the characters that every prompt has beside
     the history (tools, instructions); `report` is what the server said of the last prompt, `tokens_per_character`
     the rate of what is more or less than that (D17); `reasoning` says whether earlier reasoning is shown again
-    (`fold`), and so takes room; `recall` whether what is cut can be asked back (`stages.recall`), so that the place
-    where it was should say so; `record` whether what is cut is kept beside the history even so; `sizes` are what the
-    messages of the history take, one by one, where that is known.
+    (`fold`), and so takes room; `recall` whether what is cut can be asked back (`stages.view.recall`), so that the
+    place where it was should say so; `record` whether what is cut is kept beside the history even so; `sizes` are what
+    the messages of the history take, one by one, where that is known.
     """
 
     tokens: Count

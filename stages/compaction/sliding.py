@@ -1,12 +1,12 @@
 """SlidingWindowCompact: only what the user asked and the most recent turns."""
 
-from stages.checked import Options
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.cut import failures
 from stages.compaction.exchange import marked, recent_from, unprotected
 from stages.halt import CannotFit
 from stages.message import History
-from stages.options import Count
+from stages.options.checked import Options
+from stages.options.types import Count
 
 
 class SlidingWindowCompact(Options, frozen=True, kw_only=True):

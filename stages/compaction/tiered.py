@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from stages.checked import Options
 from stages.compaction import cut, survey
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.exchange import Span, marked, recent_from
@@ -10,7 +9,8 @@ from stages.compaction.listing import LONGEST, listed, unlisted
 from stages.compaction.part import Part
 from stages.halt import CannotFit
 from stages.message import History
-from stages.options import Count
+from stages.options.checked import Options
+from stages.options.types import Count
 
 LAST_RESORT = 4
 """The phase after the seeds' three."""

@@ -1,15 +1,15 @@
 """Guards: pure functions of the state before a batch and of the batch, that allow, block or stop."""
 
-from stages.guards.calculated import calculated
-from stages.guards.completion import CompletionCheck, completion
-from stages.guards.grounding import grounding
-from stages.guards.order import order
+from stages.guards.calculations import calculated
+from stages.guards.call_limit import tool_calls
+from stages.guards.call_order import order
+from stages.guards.completion_checks import CompletionCheck, completion
+from stages.guards.grounded_values import grounding
 from stages.guards.placeholders import no_placeholders
-from stages.guards.prerequisites import prerequisites
-from stages.guards.repetition import repetition
+from stages.guards.prerequisite_calls import prerequisites
+from stages.guards.repeated_calls import repetition
 from stages.guards.steps import required_steps
-from stages.guards.tool_calls import tool_calls
-from stages.rules import Rules
+from stages.policy.rules import Rules
 from stages.verdict import Guard
 
 __all__ = [

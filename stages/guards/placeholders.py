@@ -1,9 +1,9 @@
 """Placeholders: no call with an argument that only stands for a value: `<customer_id>`, `{{result}}` (D8, D32)."""
 
 from stages import nudges
-from stages.guesses import placeholders
 from stages.message import Kind, ToolCall
-from stages.rules import Rules
+from stages.policy.guesses import placeholders
+from stages.policy.rules import Rules
 from stages.state import State
 from stages.verdict import Allow, Block, Correction, Guard, Verdict
 

@@ -3,7 +3,7 @@
 from stages import nudges
 from stages.halt import StepsSkipped
 from stages.message import Kind, ToolCall
-from stages.rules import Rules, pending
+from stages.policy.rules import Rules, pending
 from stages.state import State
 from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 

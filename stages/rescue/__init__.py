@@ -12,11 +12,11 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
 
 if TYPE_CHECKING:
+    from stages.reasoning.cutting import Split
+    from stages.reasoning.splitting import Delta, advance, finish, gather, split_reasoning
     from stages.rescue.driver import rescuer
     from stages.rescue.families import FAMILIES
     from stages.rescue.known import rescue
-    from stages.rescue.pieces import Split
-    from stages.rescue.reasoning import Delta, advance, finish, gather, split_reasoning
     from stages.rescue.standing import Sought, Standing, attempts
 
 __all__ = [
@@ -42,12 +42,12 @@ __all__ = [
 ]
 
 _LATER = {
-    "FAMILIES": "families",
-    "Split": "pieces",
-    "rescue": "known",
-    "rescuer": "driver",
-    **dict.fromkeys(("Sought", "Standing", "attempts"), "standing"),
-    **dict.fromkeys(("Delta", "advance", "finish", "gather", "split_reasoning"), "reasoning"),
+    "FAMILIES": "stages.rescue.families",
+    "Split": "stages.reasoning.cutting",
+    "rescue": "stages.rescue.known",
+    "rescuer": "stages.rescue.driver",
+    **dict.fromkeys(("Sought", "Standing", "attempts"), "stages.rescue.standing"),
+    **dict.fromkeys(("Delta", "advance", "finish", "gather", "split_reasoning"), "stages.reasoning.splitting"),
 }
 
 
@@ -55,4 +55,4 @@ def __getattr__(name: str) -> object:
     """What holds grammars, when it is first asked for: they take as long to compile as all the rest of forge."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return getattr(import_module(_LATER[name]), name)

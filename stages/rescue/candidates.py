@@ -2,8 +2,8 @@
 
 import msgspec
 
+from stages.repair.json_text import Json
 from stages.rescue.found import Claim, Read
-from stages.rescue.jsontext import Json
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
 

@@ -8,7 +8,7 @@ import re
 from msgspec import Struct
 
 from stages.rescue import retractions, tongues
-from stages.rescue.alternatives import alternatives, factored
+from stages.rescue.patterns import alternatives, factored
 
 
 class Cues(Struct, frozen=True):

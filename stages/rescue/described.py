@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from stages.rescue.jsontext import members, source, string
+from stages.repair.json_text import members, source, string
 
 ARGUMENT_KEYS = (
     "arguments",

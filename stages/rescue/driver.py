@@ -3,14 +3,14 @@
 import re
 from collections.abc import Collection
 
-from stages.decoding import sound
+from stages.reasoning.splitting import without_reasoning
+from stages.repair.decoding import sound
 from stages.rescue.blanks import without_blanks
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
+from stages.rescue.markers import Openers, openers
 from stages.rescue.names import Names
-from stages.rescue.openers import Openers, openers
-from stages.rescue.reasoning import without_reasoning
 
 _STRAY = re.compile(
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"

@@ -5,9 +5,9 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.repair.damaged_json import Mended, Torn, mend
+from stages.repair.json_text import Json, json_at, quoted
 from stages.rescue.found import Claim
-from stages.rescue.jsontext import Json, json_at, quoted
-from stages.rescue.mend import Mended, Torn, mend
 from stages.rescue.names import Names
 
 _HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)\s*+\(\s*+")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.repair.json_text import Json, elements, json_at, members, source, string
 from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
-from stages.rescue.jsontext import Json, elements, json_at, members, source, string
 from stages.rescue.names import Names, plain
 
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-from stages.decoding import decode
+from stages.repair.decoding import decode
+from stages.repair.json_text import Json, json_at
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import Family
-from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names, spelling
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import NAME_KEYS

@@ -3,7 +3,7 @@
 Words stand from the beginning of a word to its end, in lower case; signs (Chinese, Japanese, Korean) anywhere. Each
 line decides a reply of the corpora or of `tests/test_rescue_tongues.py`; those of `INTENT` allow a call, and are here
 for the verbs too that no such reply has. A call that only repeats what the model was shown is no business of words:
-see `stages.provenance`.
+see `stages.reading.provenance`.
 """
 
 SHOWN = (

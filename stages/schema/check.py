@@ -6,9 +6,9 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.decoding import decode, nested
-from stages.schema.coerce import coerce
-from stages.schema.compiled import Compiled, compiled
+from stages.repair.decoding import decode, nested
+from stages.schema.coercion import coerce
+from stages.schema.compilation import Compiled, compiled
 from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
 from stages.schema.value import DEEPEST, Json, cut, pairs_lost, shallow, too_deep
@@ -50,7 +50,7 @@ class Check(Protocol):
 def checker(parameters: bytes | Raw) -> Check:
     """The check of arguments against this JSON Schema (D8), compiled once for a tool.
 
-    Values are coerced only where they don't fit and their coercion does (`stages.schema.coerce`). Formats
+    Values are coerced only where they don't fit and their coercion does (`stages.schema.coercion`). Formats
     that the validator doesn't know are no constraint. Raises SchemaError for what is no JSON Schema of an
     object, and for a `$ref` that leads out of the schema: nothing is ever fetched.
     """

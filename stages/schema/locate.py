@@ -7,7 +7,7 @@ value where a schema refers to itself in alternatives; its verdicts on parts are
 from collections.abc import Iterator
 from itertools import islice
 
-from stages.schema.compiled import BACKTRACKING, Compiled, Place, start
+from stages.schema.compilation import BACKTRACKING, Compiled, Place, start
 from stages.schema.problems import Problem, in_words, keeping
 from stages.schema.value import Json, cut, dotted, kinds, shown
 

@@ -1,6 +1,6 @@
 """`allOf` written as one part: what a grammar without conjunctions needs. It asks for the same or for less."""
 
-from stages.schema.compiled import pointed
+from stages.schema.compilation import pointed
 from stages.schema.value import Json
 
 Part = dict[str, Json]

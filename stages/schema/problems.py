@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from stages.decoding import sound
+from stages.repair.decoding import sound
 from stages.schema.value import Json, cut, dotted, shown
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw
 
-from stages.decoding import decode
+from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 
 Constrain = Literal["none", "json_schema", "strict", "format", "structured_outputs", "guided_json"]

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.decoding import decode
 from stages.effect import Fault
+from stages.repair.decoding import decode
 
 KEPT = 2000
 """Bytes of a body that are kept with a fault."""

@@ -6,8 +6,8 @@ from typing import Annotated, Self, TypeAlias
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 
-from stages.checked import OptionError, Options
-from stages.options import Fraction, Tokens
+from stages.options.checked import OptionError, Options
+from stages.options.types import Fraction, Tokens
 
 LIMIT = 1024
 """Tokens of a reply where nobody says: without a limit a small model may never stop."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol, Self, TypeVar
 
-from stages.delta import Piece
 from stages.effect import Fault
+from stages.wire.deltas import Piece
 from stages.wire.faults import crowded
 from stages.wire.lines import Lines
 

@@ -11,9 +11,9 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
-from stages.decoding import nested
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.rescue.jsontext import Json, json_at
+from stages.repair.decoding import nested
+from stages.repair.json_text import Json, json_at
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of tools that OpenAI-compatible servers take."""

@@ -10,12 +10,16 @@ from msgspec.structs import replace
 from stages.effect import Fault, Reply, Request
 from stages.message import History
 from stages.tool import ToolSpec
-from stages.wire import anthropic, choice, constrained, ollama, openai, strict, valid
-from stages.wire.anthropic_stream import AnthropicStream
+from stages.wire import choice, constrained, valid
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.anthropic.messages_stream import AnthropicStream
 from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
-from stages.wire.ollama_stream import OllamaStream
-from stages.wire.openai_stream import OpenAIStream
+from stages.wire.ollama import chat as ollama
+from stages.wire.ollama.chat_stream import OllamaStream
+from stages.wire.openai import chat as openai
+from stages.wire.openai import strict
+from stages.wire.openai.chat_stream import OpenAIStream
 from stages.wire.sampling import Sampling
 from stages.wire.streaming import Decoder
 

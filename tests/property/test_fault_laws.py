@@ -12,12 +12,12 @@ from forge import resume, run
 from forge.connection import Connection
 from forge.interpreters.http import Http
 from forge.outcome import Finished, Halted
-from forge.watcher import OnChunk
-from forge.watching import Watching
-from stages.delta import Delta, Ended, Retry
+from forge.runtime.watcher import OnChunk
+from forge.runtime.watching import Watching
 from stages.halt import BackendFailed
-from stages.retry import Backoff
+from stages.policy.retry import Backoff
 from stages.state import Budget
+from stages.wire.deltas import Delta, Ended, Retry
 from stages.wire.sampling import Sampling
 from tests.faulty import MARK, faulty
 from tests.flows import Desk

@@ -14,11 +14,11 @@ from forge.testing import assert_answered, batches, states
 from stages import enforce, execute, pipeline, send, serialize
 from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
-from stages.ladder import demanded, offered
 from stages.message import Tool, ToolCall
-from stages.order import Use, obstacle
-from stages.rules import Ladder, Rules, Rung, legal, undecided
-from stages.rules import names as names_of
+from stages.policy.escalation import demanded, offered
+from stages.policy.order import Use, obstacle
+from stages.policy.rules import Ladder, Rules, Rung, legal, undecided
+from stages.policy.rules import names as names_of
 from stages.serialize import Mode
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec

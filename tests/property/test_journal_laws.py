@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from forge import Workflow, run_sync, states
 from forge.errors import ForgeError, JournalError
-from forge.interpreters.recorded import Header, Journal, read_journal
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.interpreters.write_ahead import continuing, recording
+from forge.journal.records import Header, Journal, read_journal
+from forge.journal.writing import continuing, recording
 from forge.setup import Setup
 from forge.testing import states as any_states
 from stages.effect import (
@@ -34,7 +34,7 @@ from stages.effect import (
     Send,
     Undelivered,
 )
-from stages.rescue.template import Markers
+from stages.rescue.chat_template import Markers
 from stages.state import State
 from stages.wire.sampling import Sampling
 from stages.wire.wires import Dialect

@@ -10,8 +10,8 @@ from stages.compaction import Compacted, ContextBudget
 from stages.effect import CallResult, Effect, Fault, Outcome, RawCall, Reply
 from stages.halt import Halt
 from stages.message import CUT_PHASE, Kind, Message
-from stages.retry import Backoff
-from stages.rules import Rules
+from stages.policy.retry import Backoff
+from stages.policy.rules import Rules
 from stages.state import SCHEMA_VERSION, Budget, Ledger, Phase, State
 from stages.tool import ToolSpec
 from stages.verdict import Verdict

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from forge.testing.replies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, written
 from stages.effect import Reply
 from stages.message import Assistant, Tool, ToolCall, User
-from stages.rules import Rules
+from stages.policy.rules import Rules
 from stages.state import Answered, State, Vetted
 from stages.tool import ToolSpec
 from stages.validate import validate

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.interpreters.spellings import Hidden, undone
+from forge.journal.secret_forms import Hidden, undone
 
 FORMS: dict[str, Callable[[str], str]] = {
     "as it is": str,

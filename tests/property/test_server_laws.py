@@ -5,12 +5,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.backends.ask import Answer
-from forge.backends.death import SHORTEST, explain, masked
-from forge.backends.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
-from forge.backends.launch import Launch, command
 from forge.backends.ollama import read
-from forge.interpreters.spellings import MASK
+from forge.backends.questions import Answer
+from forge.backends.servers.death import SHORTEST, explain, masked
+from forge.backends.servers.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
+from forge.backends.servers.launch import Launch, command
+from forge.journal.secret_forms import MASK
 
 SIZES = st.integers(0, 10**6)
 

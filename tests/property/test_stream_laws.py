@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from stages.delta import (
+from stages.effect import Fault, RawCall, Reply
+from stages.reasoning.cutting import Split
+from stages.rescue import split_reasoning
+from stages.wire.deltas import (
     CallDelta,
     CallStarted,
     Delta,
@@ -25,9 +28,6 @@ from stages.delta import (
     shown,
     whole,
 )
-from stages.effect import Fault, RawCall, Reply
-from stages.rescue import split_reasoning
-from stages.rescue.pieces import Split
 from stages.wire.faults import CALLS_LIMIT
 from stages.wire.lines import Lines
 from stages.wire.streaming import Decoder

@@ -13,9 +13,9 @@ from forge import ForgeError, Redact, ToolDef, Workflow, replay, run_sync, tool
 from forge.backends import Server
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted
-from stages.decoding import is_sound, sound, sound_struct
 from stages.effect import Approved, Ask, Fault, RawCall, Rejected, Reply
 from stages.message import Assistant, History, User
+from stages.repair.decoding import is_sound, sound, sound_struct
 from stages.serialize import Mode
 from stages.state import State
 

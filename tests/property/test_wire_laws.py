@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from forge.testing.histories import TOOLS, histories, texts
+from forge.testing.history_strategies import TOOLS, histories, texts
 from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.rescue import rescue
-from stages.wire import anthropic, ollama, openai, prompted
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.ollama import chat as ollama
+from stages.wire.openai import chat as openai
+from stages.wire.prompted import forms as prompted
 from stages.wire.sampling import Sampling
 from stages.wire.valid import alternating, is_object, repaired
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI

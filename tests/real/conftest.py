@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.download import ensure_model
-from forge.backends.local import LlamaCpp, Settings
-from forge.backends.models import KNOWN
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.models import KNOWN
 
 
 def served(name: str) -> Iterator[str]:

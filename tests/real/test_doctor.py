@@ -12,13 +12,13 @@ from forge.backends import Server
 from forge.backends.doctor import Visit, address, consult, profile_of
 from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.constraints import SCHEMA
-from forge.backends.doctor.examine import examine
 from forge.backends.doctor.identify import IDENTIFY
 from forge.backends.doctor.limits import DAMAGED
 from forge.backends.doctor.toolcalls import CALLS
-from forge.backends.download import ensure_model
-from forge.backends.local import LlamaCpp, Settings
-from forge.backends.models import KNOWN
+from forge.backends.doctor.visit import examine
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.models import KNOWN
 from forge.cli import demo
 from stages.state import Completed
 from stages.wire.sampling import Sampling

@@ -12,8 +12,8 @@ import pytest
 
 from forge import run_sync
 from forge.backends import Local
-from forge.backends.local import LlamaCpp, Settings
-from forge.backends.ready import free_port
+from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.ready import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk
@@ -104,7 +104,7 @@ def test_a_port_in_use_is_said_at_once(smol_path: Path) -> None:
 def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tmp_path: Path) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ImportError")
     code = (
-        "import sys; from pathlib import Path; from forge.backends.local import LlamaCpp, Settings; "
+        "import sys; from pathlib import Path; from forge.backends.servers.local import LlamaCpp, Settings; "
         "LlamaCpp(Settings(path=Path(sys.argv[1])))"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}

@@ -7,7 +7,7 @@ from forge import ToolResolutionError, Workflow, run_sync, tool
 from forge.backends import Server
 from forge.backends.profile import named_profile
 from stages import events
-from stages.rules import Ladder, Rung
+from stages.policy.rules import Ladder, Rung
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 

@@ -21,7 +21,7 @@ from forge.testing import assert_answered
 from stages.message import History
 from stages.serialize import Mode
 from stages.state import Completed
-from stages.wire.openai import Sampling, encode_history
+from stages.wire.openai.chat import Sampling, encode_history
 
 SHORT = dataclasses.replace(demo.workflow, max_iterations=3)
 """What holds of ten turns holds of three."""

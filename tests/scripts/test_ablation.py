@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
-from forge.ablation import Ablated, ablate
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal.ablation import Ablated, ablate
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall
 from stages.state import State

@@ -10,8 +10,8 @@ from forge import Workflow, replay, resume, resume_journal, run_sync, tool
 from forge.errors import ApprovalError, ForgeError, as_error
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
-from stages.batch import digest
 from stages.effect import Approved, Ask, Execute, Rejected
+from stages.execution.batch import digest
 from stages.halt import ApprovalNeeded
 from stages.message import Tool, ToolCall
 from stages.state import Awaiting, Batch, Executed, State, Vetted

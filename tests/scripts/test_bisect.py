@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from forge import SlidingWindowCompact, run_sync
-from forge.bisect import bisect
 from forge.errors import JournalError
-from forge.interpreters.recorded import read_journal
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.turn import stages_of
+from forge.journal.bisection import bisect
+from forge.journal.records import read_journal
+from forge.workflow.turn import stages_of
 from stages import enforce, validate
 from stages.halt import BadReplies
 from stages.state import State

@@ -8,13 +8,13 @@ import pytest
 
 from forge import Finished, Workflow, run_sync, tool
 from forge.guardrails import AskPerson, Guardrails, RunCalls
-from forge.interpreters.redact import Redact
 from forge.interpreters.scripted import Scripted, call
+from forge.journal.redaction import Redact
 from stages import events
 from stages.effect import Approved, Ask
 from stages.message import Assistant, Kind, ToolCall
 from stages.message import Tool as Result
-from stages.order import Use
+from stages.policy.order import Use
 from stages.state import State
 from stages.tool import Prerequisite
 from stages.verdict import Allow, Block, Correction, Verdict

@@ -15,11 +15,11 @@ from returns.result import Failure, Result, Success
 
 from forge import Finished, Halted, Workflow, replay, resume, run, run_sync, states, tool
 from forge.errors import JournalError, as_error
-from forge.interpreters.journal_file import JournalFile
-from forge.interpreters.lines import LARGEST
-from forge.interpreters.recorded import Header, read_journal
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.replay import DivergenceError
+from forge.journal.file import JournalFile
+from forge.journal.lines import LARGEST
+from forge.journal.records import Header, read_journal
+from forge.journal.replaying import DivergenceError
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault
 from stages.halt import JournalFailed

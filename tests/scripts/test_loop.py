@@ -13,8 +13,8 @@ from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, Tool, User
+from stages.policy.rules import RepairLimits
 from stages.rescue import Claim, Family, Names, Read
-from stages.rules import RepairLimits
 from stages.state import Completed, Price, Said
 from stages.verdict import Block
 from tests.flows import Desk

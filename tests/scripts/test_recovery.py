@@ -20,16 +20,16 @@ from returns.result import Result, Success
 from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, states, tool
 from forge.errors import JournalError
 from forge.interpreters import Answer as Answered
-from forge.interpreters.recorded import read_journal
-from forge.interpreters.redact import Redact
 from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.journal.records import read_journal
+from forge.journal.redaction import Redact
 from forge.testing import assert_answered
 from stages import events
 from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Settled, Undelivered
 from stages.events import Event
 from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
-from stages.order import Use
+from stages.policy.order import Use
 from stages.state import State
 
 SCRIPT: list[Line] = [

@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forge import Workflow, replay, run_sync, tool
-from forge.ablation import ablate
-from forge.bisect import bisect
 from forge.errors import DefinitionError, JournalError
-from forge.interpreters.marks import PROTOCOL
-from forge.interpreters.recorded import read_journal
-from forge.interpreters.redact import Field, Redact
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.recovery import resume_journal
+from forge.journal.ablation import ablate
+from forge.journal.bisection import bisect
+from forge.journal.marks import PROTOCOL
+from forge.journal.records import read_journal
+from forge.journal.redaction import Field, Redact
+from forge.runtime.recovery import resume_journal
 from stages.effect import Approved, Ask, RawCall, Reply
-from stages.guesses import placeholders
 from stages.message import ToolCall
+from stages.policy.guesses import placeholders
 from stages.serialize import Mode
 from stages.state import State
 from tests.flows import Desk
@@ -158,7 +158,7 @@ def test_a_hash_of_a_secret_is_no_way_to_it(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     recorded(path, [call("close", card=CARD)], RULES)
     (ask,) = [entry.effect for entry in read_journal(path).entries if isinstance(entry.effect, Ask)]
-    from stages.batch import digest
+    from stages.execution.batch import digest
 
     assert ask.digest == digest(ask.call)
     assert CARD not in ask.call.arguments

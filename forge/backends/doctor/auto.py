@@ -6,15 +6,15 @@ import httpx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.about import NAMES
 from forge.backends.doctor.basics import REPLY
-from forge.backends.doctor.choose import choose, reason
+from forge.backends.doctor.choice import choose, reason
 from forge.backends.doctor.constraints import WAYS
-from forge.backends.doctor.examine import address, examine
 from forge.backends.doctor.facts import Facts, Question, constrains
 from forge.backends.doctor.identify import IDENTIFY
-from forge.backends.doctor.remember import Subject, folder, recall, remember
+from forge.backends.doctor.identity import NAMES
+from forge.backends.doctor.memory import Subject, folder, recall, remember
 from forge.backends.doctor.toolcalls import CALLS
+from forge.backends.doctor.visit import address, examine
 from forge.backends.profile import Profile, named_profile
 
 log = logging.getLogger("forge")

@@ -7,9 +7,9 @@ from msgspec import Raw, Struct
 
 from forge.backends.doctor.facts import Answer, Facts, Question, decoded
 from forge.backends.profile import named_profile
-from stages.decoding import decode
 from stages.effect import Reply, Request
 from stages.message import History, System, User
+from stages.repair.decoding import decode
 from stages.rescue import rescue
 from stages.rescue.found import FoundCall
 from stages.tool import ToolSpec

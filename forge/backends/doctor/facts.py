@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from stages.decoding import decode
+from stages.repair.decoding import decode
 
 Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """What a server is, by the name of its profile."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from forge.backends.doctor.chat import ASKED, OLLAMA_CONTEXT, TOOLS, cached, json_of, question, reply
 from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, decoded, shown, told
 from stages.message import User
-from stages.wire import openai
+from stages.wire.openai import chat as openai
 
 LARGEST = 32768
 """Tokens of a context that is filled to see what happens; more would be slow, or dear."""

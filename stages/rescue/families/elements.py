@@ -5,9 +5,9 @@ import re
 
 from msgspec import Struct
 
+from stages.repair.json_text import Json, json_at, quoted
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim
-from stages.rescue.jsontext import Json, json_at, quoted
 from stages.rescue.names import Names
 
 ELEMENT = re.compile(

@@ -2,9 +2,9 @@
 
 import re
 
+from stages.repair.json_text import Json, json_at
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, json_at
 from stages.rescue.names import Names
 
 _RECIPIENT = re.compile(

@@ -3,9 +3,9 @@
 import html
 import re
 
+from stages.repair.json_text import Json, is_json, json_at, quoted
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, is_json, json_at, quoted
 from stages.rescue.names import Names
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=\{)")

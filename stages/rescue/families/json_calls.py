@@ -2,12 +2,12 @@
 
 import re
 
-from stages.rescue.alternatives import factored
+from stages.repair.damaged_json import Torn
+from stages.repair.json_text import FIRST_KEY, Json, json_at
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import FIRST_KEY, Json, json_at
-from stages.rescue.mend import Torn
 from stages.rescue.names import Names
+from stages.rescue.patterns import factored
 from stages.rescue.shape import shape_of
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")

@@ -11,10 +11,10 @@ import re
 
 from msgspec import Struct
 
+from stages.repair.json_text import quoted
 from stages.rescue.families.elements import joined
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import quoted
 from stages.rescue.names import Names
 
 _TOKEN = "]<]minimax[>["  # noqa: S105 - a token of the model's, no secret

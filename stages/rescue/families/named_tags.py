@@ -3,9 +3,9 @@
 import html
 import re
 
+from stages.repair.json_text import quoted
 from stages.rescue.families.elements import ELEMENT, Broken, after, body_at, past_blank, plain_body, unclosed
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import quoted
 from stages.rescue.names import Names
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>"

@@ -4,10 +4,10 @@ import re
 
 from msgspec.structs import replace
 
+from stages.repair.damaged_json import Torn
+from stages.repair.json_text import Json, json_at, quoted
 from stages.rescue.families.json_calls import CUT, UNREADABLE, torn_call
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, json_at, quoted
-from stages.rescue.mend import Torn
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import shape_of

@@ -6,9 +6,9 @@ because models mix them up.
 
 import re
 
+from stages.repair.json_text import FIRST_KEY, Json, json_at
 from stages.rescue.families.json_calls import CUT, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import FIRST_KEY, Json, json_at
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of

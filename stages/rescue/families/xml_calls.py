@@ -12,9 +12,9 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.repair.json_text import Json, is_json, json_at, quoted
 from stages.rescue.families.elements import as_json, joined, past_cdata
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.jsontext import Json, is_json, json_at, quoted
 from stages.rescue.names import Names
 
 _NS = r"(?:\uff5cDSML\uff5c ?|\|DSML\| ?|\w{1,12}:)?"

@@ -1,0 +1,118 @@
+"""Questions to a server about itself, over HTTP: bounded in size and in time; one that is loading is waited for."""
+
+import asyncio
+import logging
+import time
+from typing import TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from forge.backends.credentials import keys
+from forge.errors import BackendError
+from forge.interpreters.body import IDENTITY, beginning, packing
+from stages.effect import Fault
+from stages.repair.decoding import decode
+
+KNOCK = 10.0
+"""Seconds in which a server must answer a question about itself."""
+
+LOADING = 300.0
+"""Seconds that a server may take to load its model."""
+
+POLL = 0.5
+"""Seconds between two questions to a server that is loading."""
+
+MOST = 4 * 1024 * 1024
+"""Bytes of an answer that are read; a chat template may have some 100,000."""
+
+AT_ONCE = 64
+"""Questions that a server is asked at the same time; a thousand at once would outlast the time of each."""
+
+T = TypeVar("T")
+
+log = logging.getLogger("forge")
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = WeakKeyDictionary()
+"""What questions to a server wait for, by its host and port."""
+
+
+def _turn(url: str) -> asyncio.Semaphore:
+    servers = _turns.setdefault(asyncio.get_running_loop(), {})
+    return servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(AT_ONCE))
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a server said: `content` is empty where it said more than `MOST` bytes, or packed them."""
+
+    status: int
+    content: bytes
+
+    def read(self, form: type[T]) -> T | None:
+        """The answer in that form; None for a refusal, and for one in another form."""
+        if not httpx.codes.is_success(self.status):
+            return None
+        try:
+            return decode(msgspec.json.Decoder(form), self.content)
+        except msgspec.DecodeError:
+            return None
+
+
+async def ask(
+    client: httpx.AsyncClient,
+    url: str,
+    question: bytes | None = None,
+    *,
+    seconds: float = KNOCK,
+    loading: float = LOADING,
+) -> Answer:
+    """The answer to a GET, or to a POST of that question, within so many `seconds`. BackendError if nobody answers.
+
+    A server that is loading its model is asked again, for `loading` seconds; 0: what it says is the answer.
+    """
+    deadline = time.monotonic() + loading
+    answer = await _once(client, url, question, seconds)
+    if not loading:
+        return answer
+    while answer.status == httpx.codes.SERVICE_UNAVAILABLE and b"Loading model" in answer.content:
+        if time.monotonic() > deadline:
+            sentence = f"the server at {url} has been loading its model for {loading:.0f} seconds; look at its log"
+            raise BackendError(sentence, fault=Fault(kind="timeout", detail=sentence))
+        await asyncio.sleep(POLL)
+        answer = await _once(client, url, question, seconds)
+    return answer
+
+
+async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, seconds: float) -> Answer:
+    method = "GET" if question is None else "POST"
+    headers = {"content-type": "application/json", **IDENTITY}
+    try:
+        async with (
+            _turn(url),
+            asyncio.timeout(seconds),
+            client.stream(method, url, content=question, headers=headers) as response,
+        ):
+            packed = packing(response)
+            content = b"" if packed else await beginning(response, MOST + 1)
+    except (httpx.HTTPError, TimeoutError) as error:
+        raise _nobody(error, url, seconds) from error
+    if packed or len(content) > MOST:
+        problem = f"it is packed as {packed!r}" if packed else f"it has more than {MOST} bytes"
+        log.warning("what %s answered (status %d) is not read: %s", url, response.status_code, problem)
+        return Answer(status=response.status_code, content=b"")
+    text = content.decode(errors="replace")
+    if (shown := keys(client.headers).without(text)) != text:
+        content = shown.encode()
+    return Answer(status=response.status_code, content=content)
+
+
+def _nobody(error: httpx.HTTPError | TimeoutError, url: str, seconds: float) -> BackendError:
+    """The error of a question that nobody answered: in no time, or not at all."""
+    why = f"{error}. Is the server running there?"
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        why = f"no answer within {seconds:.0f} seconds. Is it stuck, or no model server?"
+    sentence = f"cannot connect to {url}: {why}"
+    return BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence))

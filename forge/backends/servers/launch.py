@@ -1,0 +1,216 @@
+"""Launch: how a model server is started, as data; and the command line that it makes."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from forge.backends.servers import models
+from forge.errors import DefinitionError, ForgeError
+
+Program = Literal["llama-server", "llamafile", "vllm", "local"]
+CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
+HOST = "127.0.0.1"
+"""Servers of forge's own are for this machine only."""
+
+_LLAMA = ("context_tokens", "slots", "kv_unified", "cache_type_k", "cache_type_v", "flash_attention", "gpu_layers")
+BEARS: dict[Program, tuple[str, ...]] = {
+    "llama-server": (*_LLAMA, "threads", "rpc", "chat_template_file", "flags", "executable"),
+    "llamafile": ("context_tokens", "slots", "gpu_layers", "threads", "flags", "executable"),
+    "vllm": ("context_tokens", "slots", "chat_template_file", "flags", "executable"),
+    "local": (*_LLAMA, "threads"),
+}
+"""Which options each program has; of a server in a language of its own the rest goes into `flags`."""
+
+OWNED = {
+    "model": ("-m", "--model", "-hf", "-hfr", "--hf-repo", "-mu", "--model-url"),
+    "port": ("--port",),
+    "context_tokens": ("-c", "--ctx-size", "--max-model-len"),
+    "slots": ("-np", "--parallel", "--max-num-seqs"),
+    "kv_unified": ("-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified"),
+    "cache_type_k": ("-ctk", "--cache-type-k"),
+    "cache_type_v": ("-ctv", "--cache-type-v"),
+    "flash_attention": ("-fa", "--flash-attn"),
+    "gpu_layers": ("-ngl", "--gpu-layers", "--n-gpu-layers"),
+    "threads": ("-t", "--threads"),
+    "rpc": ("--rpc",),
+    "chat_template_file": ("--chat-template-file",),
+}
+"""Flags that forge writes itself, by the option that stands for them."""
+
+SECRET = ("--api-key", "-hft", "--hf-token")
+HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
+RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
+
+
+class Launch(Struct, frozen=True, kw_only=True):
+    """What to start, and how. DefinitionError, with every mistake at once, for what contradicts itself.
+
+    `model` is a known model's name, a GGUF file, or one on the Hugging Face hub (`org/repo:quant`), which
+    llama-server fetches itself; for vLLM what `vllm serve` takes. `executable` is where the program is, if it is not
+    on the PATH. `port` 0 is any free one.
+
+    `context_tokens` is the context of one conversation; unset, the server decides. `slots` are the conversations
+    that it holds at a time: one, if unset; with `kv_unified` they share one cache, which is as large as one context.
+    `cache_type_k` and `cache_type_v` quantise the cache: q8_0 takes half of the memory. `gpu_layers`, `rpc`
+    (`host:port` of llama.cpp's rpc-server, each) and `flags` are passed on; secrets are not for flags, where every
+    user of the machine can read them.
+    """
+
+    model: str
+    program: Program = "llama-server"
+    executable: str = ""
+    port: int = 0
+    context_tokens: int | None = None
+    slots: int | None = None
+    kv_unified: bool = False
+    cache_type_k: CacheType | None = None
+    cache_type_v: CacheType | None = None
+    flash_attention: Literal["on", "off", "auto"] | None = None
+    gpu_layers: int | Literal["auto", "all"] | None = None
+    threads: int | None = None
+    rpc: tuple[str, ...] = ()
+    chat_template_file: str = ""
+    flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """DefinitionError for what contradicts itself."""
+        if found := (*_unknown(self), *_wrong(self), *_owned(self)):
+            raise DefinitionError(tuple(found))
+
+
+def _unknown(launch: Launch) -> Iterator[str]:
+    if launch.program not in BEARS:
+        yield f"program={launch.program!r} is none that forge can start; there are: {', '.join(BEARS)}"
+        return
+    options = {name for names in BEARS.values() for name in names}
+    set_ = [name for name in sorted(options) if getattr(launch, name) not in (None, "", (), False)]
+    for name in set_:
+        if name not in BEARS[launch.program]:
+            other = "; pass its own flag in flags" if "flags" in BEARS[launch.program] else ""
+            yield f"{launch.program} has no {name}{other}"
+
+
+def _wrong(launch: Launch) -> Iterator[str]:
+    if not launch.model:
+        yield "model is empty; give a GGUF file, a known model's name, or org/repo:quant"
+    if not 0 <= launch.port < 1 << 16:
+        yield f"port={launch.port} is no port; 0 is any free one"
+    for name in ("context_tokens", "slots", "threads"):
+        value = getattr(launch, name)
+        if value is not None and value < 1:
+            yield f"{name}={value} must be at least 1"
+    if isinstance(launch.gpu_layers, int) and launch.gpu_layers < 0:
+        yield f"gpu_layers={launch.gpu_layers} must not be negative; write 'all' for all of them"
+    if launch.flash_attention == "off" and launch.cache_type_v not in (None, "f32", "f16", "bf16"):
+        yield f"cache_type_v={launch.cache_type_v!r} needs flash attention, and flash_attention is 'off'"
+    for place in launch.rpc:
+        if not RPC.fullmatch(place):
+            yield f"rpc: {place!r} is no address; write host:port"
+
+
+def _owned(launch: Launch) -> Iterator[str]:
+    owners = {flag: option for option, flags in OWNED.items() for flag in flags}
+    for word in launch.flags:
+        flag = word.partition("=")[0]
+        if flag in SECRET:
+            yield f"flags: {flag} would show a secret to every user of this machine; pass api_key= or environment="
+        elif flag == "--host":
+            yield f"flags: --host: servers that forge starts are reached at {HOST} only"
+        elif flag in owners:
+            yield f"flags: write {flag} as {owners[flag]}=…"
+
+
+Source = models.KnownModel | Path | str
+"""Where a model comes from: fetched by forge, a file, or a name that the server itself knows how to fetch."""
+
+
+def source(launch: Launch) -> Source:
+    """What the launch's `model` means. ForgeError if it is nothing that its program can load."""
+    path = Path(launch.model).expanduser()
+    if launch.program == "vllm":
+        return path.absolute() if path.exists() else launch.model
+    if launch.program == "llamafile" and path.suffix in {".llamafile", ".exe"}:
+        if not path.is_file():
+            raise ForgeError(f"there is no file {path}")
+        return path.absolute()
+    if launch.program == "llama-server" and _on_the_hub(launch.model) and not path.exists():
+        return launch.model
+    found = models.resolve(launch.model)
+    return found.absolute() if isinstance(found, Path) else found
+
+
+def served_name(launch: Launch) -> str:
+    """What the model is called in requests: a file's name without its ending, else as it was given."""
+    return Path(launch.model).name.removesuffix(".gguf") if launch.model.endswith(".gguf") else launch.model
+
+
+def startable(spec: str) -> bool:
+    """Whether `PROGRAM:MODEL` names what forge can start by itself: a file, a known model, or one of the hub."""
+    program, _, model = spec.partition(":")
+    file = model.endswith((".gguf", ".llamafile"))
+    return (program == "llama-server" and (file or model in models.KNOWN or _on_the_hub(model))) or (
+        program == "llamafile" and (file or model in models.KNOWN)
+    )
+
+
+def _on_the_hub(name: str) -> bool:
+    return HUB.fullmatch(name) is not None and not name.endswith(".gguf") and not name.startswith(".")
+
+
+def command(launch: Launch, executable: str, model: Path | str, port: int) -> list[str]:
+    """The command line. `model` is a file, or a name that the server fetches by."""
+    match launch.program:
+        case "llama-server":
+            return [executable, *_llama_model(model), *_address(port), "--jinja", *_llama_options(launch)]
+        case "llamafile":
+            itself = str(model) == executable
+            own = [] if itself else ["-m", str(model)]
+            # A llamafile is a shell script as well as a program: sh starts it where the kernel does not know its form.
+            return ["sh", executable, "--server", "--nobrowser", *own, *_address(port), *_llama_options(launch)]
+        case "vllm":
+            return [executable, "serve", str(model), *_address(port), *_vllm_options(launch)]
+        case "local":
+            raise ForgeError("local has no command line: llama.cpp runs inside this process")
+
+
+def _address(port: int) -> list[str]:
+    return ["--host", HOST, "--port", str(port)]
+
+
+def _llama_model(model: Path | str) -> list[str]:
+    return ["-m", str(model)] if isinstance(model, Path) else ["-hf", model]
+
+
+def _llama_options(launch: Launch) -> list[str]:
+    slots = launch.slots or 1
+    # llama.cpp's context is that of all slots together, unless they share it.
+    context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
+    options: dict[str, object] = {
+        "--alias": served_name(launch) if launch.program == "llama-server" else None,
+        "--parallel": slots,
+        "--ctx-size": context,
+        "--cache-type-k": launch.cache_type_k,
+        "--cache-type-v": launch.cache_type_v,
+        "--flash-attn": launch.flash_attention,
+        "--n-gpu-layers": launch.gpu_layers,
+        "--threads": launch.threads,
+        "--rpc": ",".join(launch.rpc) or None,
+        "--chat-template-file": launch.chat_template_file or None,
+    }
+    return [*_written(options), *(["--kv-unified"] if launch.kv_unified else []), *launch.flags]
+
+
+def _vllm_options(launch: Launch) -> list[str]:
+    options: dict[str, object] = {
+        "--max-model-len": launch.context_tokens,
+        "--max-num-seqs": launch.slots,
+        "--chat-template": launch.chat_template_file or None,
+    }
+    return [*_written(options), *launch.flags]
+
+
+def _written(options: dict[str, object]) -> list[str]:
+    return [word for name, value in options.items() if value is not None for word in (name, str(value))]

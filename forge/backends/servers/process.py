@@ -1,0 +1,109 @@
+"""A server program as a process of forge's own: its log kept, its end certain."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from platformdirs import user_state_path
+
+from forge.backends.servers.death import masked
+from forge.backends.servers.environment import needed
+
+GUARDIAN = Path(__file__).with_name("guardian.py")
+GRACE = 10.0
+"""Seconds that a server has to end by itself once it is asked to."""
+
+KEPT = 20
+"""Logs that are kept; the oldest go when a server starts."""
+
+TAIL_BYTES = 16_000
+TAIL_LINES = 12
+LINE = 300
+
+
+def state_folder() -> Path:
+    """Where journals and the logs of servers are kept: FORGE_STATE, else the user's state folder."""
+    chosen = os.environ.get("FORGE_STATE")
+    return Path(chosen) if chosen else user_state_path("forge")
+
+
+def log_folder() -> Path:
+    """Where the logs of servers are kept."""
+    return state_folder() / "servers"
+
+
+class Process:
+    """A running program. It ends when `stop` is called, and when this process ends, in whichever way.
+
+    It has what it needs of this process's environment (`forge.backends.servers.environment`), and all of `environment`.
+    Starting raises OSError if the log cannot be written. What the program prints goes to `log`, a file that only
+    its user can read.
+    """
+
+    def __init__(
+        self, command: Sequence[str], name: str, environment: Mapping[str, str], *, grace: float = GRACE
+    ) -> None:
+        self._grace = grace
+        folder = log_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        _prune(folder)
+        descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
+        self.log = Path(path)
+        with os.fdopen(descriptor, "wb") as output:
+            self._guardian = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-I", str(GUARDIAN), str(grace), *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**needed(), **environment},
+                start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
+            )
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, None while it runs; 128 and the signal's number if a signal ended it."""
+        code = self._guardian.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def tail(self, secrets: Iterable[str] = ()) -> list[str]:
+        """The last lines that it printed, without the secrets and without control characters, cut to size."""
+        with self.log.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            begin = max(0, log.tell() - TAIL_BYTES)
+            log.seek(begin)
+            text = log.read(TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
+        if begin:  # what is read may begin in the middle of a secret
+            text = text.partition("\n")[2] or text[LINE:]
+        lines = ["".join(char for char in line if char.isprintable()).strip() for line in text.split("\n")]
+        return [line[:LINE] for line in masked([line for line in lines if line][-TAIL_LINES:], secrets)]
+
+    async def stop(self) -> None:
+        """Ask it to end, and wait until it has, which takes little more than its grace at most.
+
+        Who is cancelled while waiting leaves the guardian to it.
+        """
+        await asyncio.shield(asyncio.to_thread(self._stop))
+
+    def _stop(self) -> None:
+        assert self._guardian.stdin is not None  # noqa: S101 - it was opened as a pipe
+        try:
+            # A byte, for a forked child of this process may hold the pipe open.
+            self._guardian.stdin.write(b"\n")
+            self._guardian.stdin.close()
+        except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
+            pass
+        try:
+            self._guardian.wait(self._grace + 5.0)
+        except subprocess.TimeoutExpired:
+            self._guardian.kill()
+            self._guardian.wait()
+
+
+def _prune(folder: Path) -> None:
+    logs = sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)
+    for log in logs[KEPT - 1 :]:
+        log.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""One model slot shared by many jobs."""

@@ -1,0 +1,199 @@
+"""SlotWorker: one model slot shared by many jobs: by priority, first come first served within one."""
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.backends.slot.shared import Shared
+from forge.connection import Backend
+from forge.errors import WorkerStopped
+
+__all__ = ["SlotWorker", "Statistics", "WorkerStopped"]
+
+T = TypeVar("T")
+
+
+class Statistics(Struct, frozen=True, kw_only=True):
+    """What became of the jobs so far. Every one that was submitted is in exactly one of the other counts.
+
+    Only `preemptions` counts something else: how often a running job had to make room.
+    """
+
+    submitted: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    stopped: int = 0
+    waiting: int = 0
+    running: int = 0
+    preemptions: int = 0
+
+
+class _Ticket:
+    """A job's place in the queue. It keeps its number when it has to make room, so it is next of its priority."""
+
+    def __init__(self, priority: int, number: int, *, preemptible: bool) -> None:
+        self.priority = priority
+        self.number = number
+        self.preemptible = preemptible
+        self.preempted = False
+        self.gone = False
+        self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[object] | None = None
+
+    def __lt__(self, other: "_Ticket") -> bool:
+        return (self.priority, self.number) < (other.priority, other.number)
+
+
+class SlotWorker:
+    """Runs one job at a time. A lower `priority` number goes first; jobs of one priority go in their order.
+
+    Belongs to one event loop. `async with SlotWorker() as worker` stops it at the end; after that it is of no use.
+    """
+
+    def __init__(self) -> None:
+        self._queue: list[_Ticket] = []
+        self._current: _Ticket | None = None
+        self._counts = Statistics()
+        self._stopped = False
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts as they are now."""
+        waiting = sum(not ticket.turn.done() for ticket in self._queue)
+        return replace(self._counts, waiting=waiting, running=int(self._current is not None))
+
+    async def submit(self, job: Callable[[], Awaitable[T]], *, priority: int = 0, preemptible: bool = False) -> T:
+        """What the job returns or raises, once it had its turn. WorkerStopped if the worker is stopped before that.
+
+        A `preemptible` job that runs is cancelled when one of a lower number comes, and called again, from the
+        beginning, when the slot is free: say so only of jobs that may be repeated. Cancelling the caller takes the
+        job out of the queue, or cancels it.
+        """
+        if self._stopped:
+            raise WorkerStopped
+        ticket = _Ticket(priority, self._counts.submitted, preemptible=preemptible)
+        self._count(submitted=1)
+        heapq.heappush(self._queue, ticket)
+        self._dispatch()
+        try:
+            result = await self._served(ticket, job)
+        except asyncio.CancelledError:
+            self._count(cancelled=1)
+            raise
+        except WorkerStopped:
+            self._count(stopped=1)
+            raise
+        except BaseException:
+            self._count(failed=1)
+            raise
+        finally:
+            self._leave(ticket)
+        self._count(succeeded=1)
+        return result
+
+    async def _served(self, ticket: _Ticket, job: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            turn = ticket.turn
+            await turn
+            task = asyncio.create_task(_run(job))
+            ticket.task = task
+            task.add_done_callback(lambda _: self._give_back(ticket))
+            if ticket.preempted or self._stopped:  # in between its turn and now
+                task.cancel()
+            await _ended(task)
+            if not task.cancelled():
+                return task.result()
+            if ticket.turn is turn:  # it was not put back into the queue
+                raise WorkerStopped if self._stopped else asyncio.CancelledError
+
+    def _dispatch(self) -> None:
+        """Give the slot to who is next, or make the running job leave it to them."""
+        while self._queue and self._queue[0].turn.done():  # its caller has gone
+            heapq.heappop(self._queue)
+        current = self._current
+        if not self._queue:
+            return
+        if current is None:
+            self._current = heapq.heappop(self._queue)
+            self._current.turn.set_result(None)
+        elif current.preemptible and not current.preempted and self._queue[0].priority < current.priority:
+            current.preempted = True
+            self._count(preemptions=1)
+            if current.task:
+                current.task.cancel()
+
+    def _leave(self, ticket: _Ticket) -> None:
+        """Its caller is not there any more: if the slot came to it meanwhile, it goes to the next."""
+        ticket.gone = True
+        if not ticket.turn.cancel() and not ticket.turn.cancelled():
+            ticket.turn.exception()  # unread, it would be reported as forgotten
+        if ticket.task is None or ticket.task.done():
+            self._give_back(ticket)
+
+    def _give_back(self, ticket: _Ticket) -> None:
+        if self._current is not ticket:
+            return
+        self._current = None
+        if ticket.preempted and ticket.task and ticket.task.cancelled() and not (ticket.gone or self._stopped):
+            # At once, not when its caller wakes: until then a job behind it could overtake it.
+            ticket.preempted, ticket.task = False, None
+            ticket.turn = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._queue, ticket)
+        self._dispatch()
+
+    async def stop(self) -> None:
+        """Cancel the running job and send all others away: every caller gets WorkerStopped, none is left waiting."""
+        self._stopped = True
+        for ticket in self._queue:
+            if not ticket.turn.done():
+                ticket.turn.set_exception(WorkerStopped())
+        self._queue.clear()
+        if self._current and self._current.task:
+            await _ended_by_force(self._current.task)
+
+    async def __aenter__(self) -> Self:
+        """The worker, ready for jobs."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it."""
+        await self.stop()
+
+    def share(self, backend: Backend, *, priority: int = 0, preemptible: bool = True) -> Backend:
+        """The same backend, whose model calls wait for the slot. Tools run without it.
+
+        A model call changes nothing, so it may make room: its request is closed, and sent again later.
+        """
+        return Shared(backend, partial(self.submit, priority=priority, preemptible=preemptible))
+
+    def _count(self, **more: int) -> None:
+        self._counts = replace(self._counts, **{name: getattr(self._counts, name) + by for name, by in more.items()})
+
+
+async def _run(job: Callable[[], Awaitable[T]]) -> T:
+    return await job()
+
+
+async def _ended(task: asyncio.Task[T]) -> None:
+    """Wait until the task has ended; who stops waiting cancels it."""
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        await _ended_by_force(task)
+        raise
+
+
+async def _ended_by_force(task: asyncio.Task[T]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # nobody asks any more; unread, it would be reported as forgotten

@@ -1,6 +1,0 @@
-"""Checked: public functions hold their options to their annotations; a wrong one is a DefinitionError, in words."""
-
-from forge.errors import DefinitionError
-from stages.checked import checking
-
-checked = checking(DefinitionError)

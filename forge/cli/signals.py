@@ -1,0 +1,89 @@
+"""Ctrl-C and SIGTERM: the first cancels the run, the second aborts the program; outside a run either ends it."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from returns.result import Result
+
+from forge.outcome import Finished, Halted
+from forge.runtime.watching import Watching
+
+Running = Coroutine[None, None, Result[Finished, Halted]]
+Begin = Callable[[Watching], Running]
+Handler = Callable[[int, FrameType | None], None]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the program; `code` is its exit code, 128 and the signal's number, as shells have it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = 128 + number
+
+
+def interrupt(number: int, _: FrameType | None) -> None:
+    """The handler outside a run: raises Interrupted."""
+    raise Interrupted(number)
+
+
+@contextmanager
+def handling(handler: Handler) -> Iterator[None]:
+    """The signals go to the handler in here. One that whoever started the program has switched off stays so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread can have handlers
+        return
+    before = {number: was for number in SIGNALS if (was := signal.getsignal(number)) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
+
+
+class Stop:
+    """The handler of a run. `code` is the exit code of the first signal, 0 while there was none.
+
+    `told` is called on the loop at the first signal. What `last_words` returns is written to standard error at the
+    second, and the program ends at once: the journal is whole at any moment, and servers that forge started notice.
+    """
+
+    def __init__(self, told: Callable[[], None], last_words: Callable[[], str]) -> None:
+        self.code = 0
+        self._told, self._last_words = told, last_words
+        self._cancel: Callable[[], object] | None = None
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        """Cancel the run; the second time, end the program."""
+        if self.code:
+            # Not by print: the signal may have come in the middle of one.
+            os.write(2, self._last_words().encode(errors="replace"))
+            os._exit(128 + number)
+        self.code = 128 + number
+        if self._cancel is not None:
+            self._cancel()
+
+    async def run(self, begin: Begin, watching: Watching) -> Result[Finished, Halted]:
+        """The run; the first signal ends it as `Cancelled`, with every call answered and the journal whole."""
+        cancel, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def stop() -> None:
+            cancel.set()
+            self._told()
+
+        # A handler of asyncio's would wait until the loop is free, which a tool of the user's may not let it be.
+        self._cancel = lambda: loop.call_soon_threadsafe(stop)
+        if self.code:
+            stop()
+        try:
+            return await begin({**watching, "cancel": cancel})
+        finally:
+            self._cancel = None

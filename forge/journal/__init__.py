@@ -1,0 +1,1 @@
+"""Journal: the record of a run: written, redacted, read, replayed, compared."""

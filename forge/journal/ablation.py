@@ -1,0 +1,159 @@
+"""Ablation: what a recorded run would have decided without each of its guardrails, one reply at a time, and no model.
+
+Each decision is made again from the state that the run was really in, so it is exact for that step. What the model
+would have said after another decision nobody can know: no row follows a run beyond its first difference.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from returns.result import Success
+
+from forge.journal.decisions import Decision, decision
+from forge.journal.records import Journal, read_journal
+from forge.journal.replaying import Step, as_recorded, states
+from forge.runtime.options import checked
+from forge.workflow.turn import turn_of
+from forge.workflow.workflow import Workflow
+from stages.compaction import NoCompact
+from stages.pipeline import Stage
+from stages.policy.rules import RepairLimits
+from stages.repair.decoding import decode
+from stages.schema import Check, Fits, Misfit, Problem
+from stages.state import Answered, Edited, Executed, Ready
+
+Where = Literal["reply", "prompt"]
+"""What a guardrail works on: what the model answered and what came of it, or what it is shown."""
+
+
+class Acted(Struct, frozen=True, kw_only=True):
+    """A turn in which a guardrail made the difference: what the run did, and what it would have done without it.
+
+    `turn` is the number of the model call, `step` the state that was decided on, as `forge.states` counts. `ends`:
+    without the guardrail the run would have been over here.
+    """
+
+    turn: int
+    step: int
+    did: Decision
+    without: Decision
+    ends: bool
+
+
+class Ablated(Struct, frozen=True, kw_only=True):
+    """A guardrail, what it does in a few words, and each turn in which it acted."""
+
+    guardrail: str
+    does: str
+    acted: tuple[Acted, ...]
+
+
+class _Variant(Struct, frozen=True, kw_only=True):
+    does: str
+    where: Where
+    workflow: Workflow
+
+
+@checked
+def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
+    """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `forge.states`."""
+    record = journal if isinstance(journal, Journal) else read_journal(journal)
+    connection = record.header.setup.connection()
+    variants = _variants(as_recorded(record, workflow))
+    turns = {name: turn_of(variant.workflow, connection) for name, variant in variants.items()}
+    acted: dict[str, list[Acted]] = {name: [] for name in variants}
+    # A pass for all of them: the states of a run, kept together, would take memory by its square.
+    for before, after in pairwise(states(record, workflow)):
+        for name, variant in variants.items():
+            acted[name].extend(_acted(before, after, turns[name], variant.where))
+    return tuple(
+        Ablated(guardrail=name, does=variant.does, acted=tuple(acted[name])) for name, variant in variants.items()
+    )
+
+
+def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Acted]:
+    """What this pipeline does instead, where it makes something else of the state `before` than the run did."""
+    if after.outcome is not None or (where == "prompt") != isinstance(before.state.phase, Ready):
+        return
+    if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
+        return
+    did = decision(before.state, after.halt or after.state)
+    moved = turn(before.state)
+    without = decision(before.state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
+    if did != without:
+        over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
+        number = before.state.ledger.turn + (where == "prompt")
+        yield Acted(turn=number, step=before.number, did=did, without=without, ends=over)
+
+
+def _variants(workflow: Workflow) -> Mapping[str, _Variant]:
+    """The workflow without each of its guardrails, by the guardrail's name."""
+    rules = workflow.rules
+    cautious = RepairLimits(read=0, write=0, terminal=0)
+    of_replies = {
+        "rescue": ("finds calls in text, and mends damaged ones", workflow.changed(rules=replace(rules, rescue=False))),
+        "guesses": (
+            "mends what has more than one meaning, where the limits allow it",
+            workflow.changed(rules=replace(rules, repair_limits=cautious)),
+        ),
+        "coercion": (
+            "writes values in the type that the schema wants",
+            workflow.changed(checks=_each(workflow, _exact)),
+        ),
+        "schema": ("refuses arguments that do not fit", workflow.changed(checks=_each(workflow, _unchecked))),
+        "retry nudges": (
+            "corrects a reply without a usable call",
+            workflow.changed(rules=replace(rules, max_retries=0)),
+        ),
+        "tool error nudges": (
+            "lets the model try again after an error",
+            workflow.changed(rules=replace(rules, max_tool_errors=0)),
+        ),
+        **{name: ("a guard", workflow.changed(without=[name])) for name in workflow.named_guards},
+    }
+    compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=workflow.changed(compactor=NoCompact()))
+    judging = {name: _Variant(does=does, where="reply", workflow=other) for name, (does, other) in of_replies.items()}
+    return {**judging, "compaction": compaction}
+
+
+def _each(workflow: Workflow, other: Callable[[Check], Check]) -> dict[str, Check]:
+    return {name: other(check) for name, check in workflow.checks.items()}
+
+
+def _exact(check: Check) -> Check:
+    """The check without coercion: what has to be written in another way does not fit."""
+
+    def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+        judged = check(text, untyped=untyped)
+        if isinstance(judged, Misfit) or not judged.repairs:
+            return judged
+        wrong = (
+            Problem(path="", rule="type", expected="the schema's own types", found=repair) for repair in judged.repairs
+        )
+        return Misfit(problems=tuple(wrong))
+
+    return judge
+
+
+_members = msgspec.json.Decoder(dict[str, object])
+
+
+def _unchecked(check: Check) -> Check:
+    """The check that lets every JSON object pass."""
+
+    def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+        judged = check(text, untyped=untyped)
+        if isinstance(judged, Fits):
+            return judged
+        try:
+            given = decode(_members, text)
+        except msgspec.DecodeError:
+            return judged
+        return Fits(arguments=msgspec.json.encode(given).decode())
+
+    return judge

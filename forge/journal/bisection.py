@@ -1,0 +1,126 @@
+"""Bisect: what was recorded through two pipelines at once, up to the first state in which they part."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from returns.result import Result, Success
+
+from forge.errors import JournalError
+from forge.journal.difference import Difference, differences
+from forge.journal.followed import Followed
+from forge.journal.records import Journal, read_journal
+from forge.journal.replaying import as_recorded, delivered, name_of
+from forge.runtime.options import checked
+from forge.workflow.turn import stages_of
+from forge.workflow.workflow import Workflow
+from stages.halt import Halt
+from stages.pipeline import Stage, pipeline
+from stages.state import Awaiting, Ready, State
+
+Stages = Mapping[str, Stage]
+"""The stages of a pipeline by name, in running order: `forge.workflow.turn.stages_of` gives those of a workflow."""
+
+
+class Parting(Struct, frozen=True, kw_only=True):
+    """Where two pipelines part: the first stage after which their states differ, and what each made of `before`.
+
+    `step` counts states as `forge.states` does: that many states are the same. `turn` is the number of model calls
+    made before. A `Halt` in the place of a state is a run that ended there; then `found` is empty.
+    """
+
+    step: int
+    turn: int
+    stage: str
+    before: State
+    first: State | Halt
+    second: State | Halt
+    found: tuple[Difference, ...] = ()
+
+
+@checked
+def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Workflow | Stages) -> Parting | None:
+    """The first state in which the two part, given the recorded outcomes; None where they never do.
+
+    What comes after it nobody can know: the model was never asked what the second would have asked it. JournalError
+    where both do the same, and it is not what was recorded.
+    """
+    record = journal if isinstance(journal, Journal) else read_journal(journal)
+    one, other = (_stages(record, pipeline) for pipeline in (first, second))
+    state, number, used, followed = record.header.state, 1, 0, Followed(record)
+    while True:
+        if parting := _parting(state, one, other, number):
+            return parting
+        moved = pipeline(*one.values())(state)
+        if not isinstance(moved, Success):
+            return None
+        state, number = moved.unwrap(), number + 1
+        if isinstance(state.phase, Awaiting):
+            if used == len(record.entries):
+                return None
+            entry = record.entries[used]
+            if followed.differences(state.phase.effect):
+                sentence = f"both pipelines do something else than the recorded run: {name_of(entry.effect)} differs"
+                raise JournalError(f"{sentence}; forge replay shows where")
+            used += 1
+            arrived = delivered(state, entry.outcome, used)
+            if not isinstance(arrived, Success):
+                return None
+            state, number = arrived.unwrap(), number + 1
+        elif not isinstance(state.phase, Ready):
+            return None
+
+
+def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
+    if not isinstance(given, Workflow):
+        return given
+    return stages_of(as_recorded(journal, given), journal.header.setup.connection())
+
+
+def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | None:
+    """The first stage of the turn after which the two have different states."""
+    now: Result[State, Halt] = Success(state)
+    for name in _order([*one], [*other]):
+        left = now.bind(one[name]) if name in one else now
+        right = now.bind(other[name]) if name in other else now
+        if left != right:
+            return _told(now.unwrap(), name, left, right, step)
+        now = left
+    return None
+
+
+def _told(before: State, stage: str, left: Result[State, Halt], right: Result[State, Halt], step: int) -> Parting:
+    first, second = _value(left), _value(right)
+    both = isinstance(first, State) and isinstance(second, State)
+    return Parting(
+        step=step,
+        turn=before.ledger.turn,
+        stage=stage,
+        before=before,
+        first=first,
+        second=second,
+        found=_told_once(differences(first, second)) if both else (),
+    )
+
+
+def _value(moved: Result[State, Halt]) -> State | Halt:
+    return moved.unwrap() if isinstance(moved, Success) else moved.failure()
+
+
+def _told_once(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
+    """Without what `sent` repeats of the phase, unless it is all there is."""
+    return tuple(one for one in found if not one.path.startswith("sent.")) or found
+
+
+def _order(one: list[str], other: list[str]) -> list[str]:
+    """The names of both in running order; a stage that only one of them has, in its place there."""
+    merged: list[str] = []
+    rest = list(other)
+    for name in one:
+        if name in rest:
+            at = rest.index(name)
+            merged += rest[:at]
+            del rest[: at + 1]
+        if name not in merged:
+            merged.append(name)
+    return merged + rest

@@ -1,0 +1,54 @@
+"""Members of JSON objects, by name: all of them, where one is written twice, and those of JSON within a text."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from stages.repair.decoding import nested
+
+
+class Members(list[tuple[str, object]]):
+    """The members of a JSON object in their order, those of a name that is there before too."""
+
+
+def members(text: str) -> Members | None:
+    """Those of the JSON object that the text is; None for any other text."""
+    if nested(text):
+        return None
+    try:
+        found = json.loads(text, object_pairs_hook=Members)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Members) else None
+
+
+def repeats(text: str) -> bool:
+    """Whether an object in the JSON that the text is has a member twice."""
+    left: list[object] = [members(text)]
+    while left:
+        value = left.pop()
+        if isinstance(value, Members):
+            if len({name for name, _ in value}) < len(value):
+                return True
+            left += [item for _, item in value]
+        elif isinstance(value, list):
+            left += value
+    return False
+
+
+def inner_members(text: str) -> Iterator[tuple[str, object]]:
+    """What looks like a member with a text or a number for its value, anywhere in a text, escaped or not."""
+    for form in {text, text.replace('\\"', '"')}:
+        for name, value in _MEMBER.findall(form):
+            try:
+                yield name, json.loads(value)
+            except ValueError:
+                yield name, value
+
+
+_MEMBER = re.compile(r"""["']([^"'\\\n]{1,64})["']\s{0,9}:\s{0,9}("(?:[^"\\]|\\.)*"|[^\s,{}\[\]"]{1,400})""")
+
+
+def plainly(name: str) -> str:
+    """The name as it is however it is spelled: `api-key`, `apiKey` and `API_KEY` are one."""
+    return re.sub(r"[^a-z0-9]", "", name.lower()) or name

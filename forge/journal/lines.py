@@ -1,0 +1,126 @@
+"""Lines of a journal: JSON objects, each with a checksum of itself and of all lines before it as its last field."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from forge.errors import JournalError
+from stages.repair.decoding import decode
+
+VERSION = 3
+"""Of the format; a reader refuses another."""
+
+LARGEST = 2 * 1024**3
+"""Bytes of a journal: the writer ends the run before it would write more, the reader refuses a larger file."""
+
+OPENING = b'{"journal":'
+"""What every journal begins with."""
+
+_DIGITS = 16
+_BEFORE, _AFTER = b',"check":"', b'"}\n'
+_SUFFIX = len(_BEFORE) + _DIGITS + len(_AFTER)
+
+
+def checked(line: bytes, before: str) -> tuple[bytes, str]:
+    """The JSON object as a line with its checksum, and that checksum; `before` is the one of the line before."""
+    check = _check(memoryview(line)[:-1], before)
+    return b"".join((memoryview(line)[:-1], _BEFORE, check.encode(), _AFTER)), check
+
+
+def _check(content: memoryview, before: str) -> str:
+    digest = hashlib.sha256(before.encode())
+    digest.update(content)
+    return digest.hexdigest()[:_DIGITS]
+
+
+class CheckedLines:
+    """The complete lines of the journal at `path`, each held to its checksum; a last one that was cut off is left out.
+
+    `size` is what the lines read so far take, in bytes; `check` the checksum of the last of them. JournalError for a
+    file that cannot be read, that no journal begins like, or whose lines are not those that were written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        self.size = 0
+        self.check = ""
+        self.number = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            # A device or a pipe has no end, and to open a pipe may wait for ever.
+            if not stat.S_ISREG(os.stat(self.path).st_mode):  # noqa: PTH116 - pathlib is slow to load
+                raise JournalError(f"{self.path} is not a file")
+            with open(self.path, "rb") as file:  # noqa: PTH123 - as above
+                yield from self._lines(file)
+        except OSError as error:
+            raise JournalError(f"cannot read the journal {self.path}: {error.strerror}") from None
+        except UnicodeEncodeError:
+            raise JournalError(f"{str(self.path)!r} cannot be the name of a file here") from None
+
+    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
+        if os.fstat(file.fileno()).st_size > LARGEST:
+            raise JournalError(f"{self.path} is no journal: it has more than {LARGEST} bytes")
+        while (line := file.readline(LARGEST)).endswith(b"\n"):
+            self.number += 1
+            if self.number == 1:
+                _refuse_other_version(self.path, line)
+            if not self._is_next(line):
+                raise JournalError(f"{self.path}, line {self.number}: {_DAMAGED}")
+            self.size += len(line)
+            yield line
+        self._refuse_rest(line)
+
+    def _is_next(self, line: bytes) -> bool:
+        """Whether the line is what was written after those before it."""
+        check = _check(memoryview(line)[:-_SUFFIX], self.check)
+        if line[-_SUFFIX:] != _BEFORE + check.encode() + _AFTER:
+            return False
+        self.check = check
+        return True
+
+    def _refuse_rest(self, rest: bytes) -> None:
+        """JournalError unless what is left at the end is a part of a line, as a crash leaves it behind whole lines."""
+        if self._is_next(rest[:-1] + b"\n"):
+            raise JournalError(f"{self.path}, line {self.number + 1}: {_DAMAGED}")
+        if self.number:
+            return
+        if not rest:
+            raise JournalError(f"{self.path} is empty: {_NOTHING}")
+        if rest.startswith(OPENING) or OPENING.startswith(rest):
+            raise JournalError(f"{self.path} ends within its first line: {_NOTHING}")
+        raise JournalError(f"{self.path} is no journal: it has no complete line")
+
+
+class _Versions(Struct):
+    """What the first line says of its format: `journal`, and `version` before that was 3."""
+
+    journal: int = 0
+    version: int = 0
+
+
+_versions = msgspec.json.Decoder(_Versions)
+
+
+def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
+    try:
+        said = decode(_versions, line)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"{path} is no journal: line 1: {error}") from None
+    found = said.journal or said.version
+    if not found:
+        raise JournalError(f"{path} is no journal: line 1 names no version")
+    if found != VERSION:
+        raise JournalError(f"{path} was written by another version of forge: {found}, and this one reads {VERSION}")
+
+
+_DAMAGED = (
+    "its checksum is wrong: this line was damaged or changed, or one before it was removed, added or moved; "
+    "the lines before it are sound"
+)
+_NOTHING = "the program ended before the run began, and nothing was done; delete the file, and start the run again"

@@ -1,0 +1,217 @@
+"""The journal: every effect and its outcome as JSON lines, and their reader.
+
+The first line holds the state that the run began with and what it was set up for, so the file is all that a replay
+needs. An effect is written before it is performed, its outcome before the run goes on: a journal that ends early is a
+run that ended early, and an effect without outcome at its end is in doubt. A request is written, and kept in memory,
+as what it adds to the last one: both grow with the run, not with its square.
+"""
+
+from os import PathLike
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from forge.errors import JournalError
+from forge.journal.lines import VERSION, CheckedLines
+from forge.setup import Setup
+from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
+from stages.repair.decoding import decode
+from stages.state import SCHEMA_VERSION, State
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """The first line: the state that the run began with and what it was set up for, all that a replay needs.
+
+    `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
+    people; nothing is computed from them. `redacted` says what is hidden in it (`forge.journal.redaction`).
+    `definition` is what the workflow says (`forge.workflow.differences`), for words about what another says
+    differently.
+    """
+
+    journal: int = VERSION
+    workflow: str
+    state: State
+    setup: Setup = Setup()
+    redacted: tuple[str, ...] = ()
+    definition: dict[str, object] = {}
+    forge: str = ""
+    started: str = ""
+
+
+class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
+    """A `Send` by what it adds: the first `keep` messages are the last request's, and so is what is left out."""
+
+    turn: int
+    keep: int = 0
+    head: Raw | UnsetType = UNSET
+    messages: tuple[Raw, ...] = ()
+    tail: Raw | UnsetType = UNSET
+
+
+Recorded = SentPart | Execute | Ask
+"""An effect as a journal has it."""
+
+
+class Started(Struct, frozen=True, kw_only=True, tag="started"):
+    """A line: this is going to be asked of the world."""
+
+    effect: Recorded
+
+
+class Again(Struct, frozen=True, kw_only=True, tag="again"):
+    """A line: the last effect is going to be asked again: after a crash, or once a server or a person is there."""
+
+
+class Done(Struct, frozen=True, kw_only=True, tag="done"):
+    """A line: what became of the effect of the line before."""
+
+    outcome: Outcome
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What was asked of the world, and what became of it."""
+
+    effect: Recorded
+    outcome: Outcome
+
+
+class Journal(Struct, frozen=True, kw_only=True):
+    """A whole journal, read back. `pending` was begun, and nobody wrote down what became of it.
+
+    `resumed` are the numbers, from 0, of the effects that were asked for again, by a run that went on. `size` is what
+    its complete lines take, in bytes; `check` the checksum of the last of them; `last` the last request, which the
+    next one extends.
+    """
+
+    header: Header
+    entries: tuple[Entry, ...]
+    pending: Recorded | None = None
+    resumed: frozenset[int] = frozenset()
+    size: int = 0
+    check: str = ""
+    last: Request = Request()
+
+    def asked(self) -> tuple[Recorded, ...]:
+        """All that was asked of the world, the pending effect last."""
+        known = tuple(entry.effect for entry in self.entries)
+        return known if self.pending is None else (*known, self.pending)
+
+    def effect(self, number: int) -> Effect:
+        """The effect of that number, counted from 0, with the whole of its request."""
+        asked = self.asked()[: number + 1]
+        wanted = asked[-1]
+        if not isinstance(wanted, SentPart):
+            return wanted
+        requests = _Requests()
+        for one in asked:
+            if isinstance(one, SentPart):
+                requests.add(one)
+        return Send(request=requests.last(), turn=wanted.turn)
+
+
+def shortened(effect: Effect, before: Request) -> Recorded:
+    """The effect as its line has it: a request as what it adds to the one before it."""
+    if not isinstance(effect, Send):
+        return effect
+    request = effect.request
+    keep = _common(before.messages, request.messages)
+    return SentPart(
+        turn=effect.turn,
+        keep=keep,
+        head=UNSET if request.head == before.head else request.head,
+        messages=request.messages[keep:],
+        tail=UNSET if request.tail == before.tail else request.tail,
+    )
+
+
+def _common(before: tuple[Raw, ...], after: tuple[Raw, ...]) -> int:
+    """How many messages the two have in common at their beginning."""
+    if after[: len(before)] == before:  # as a rule: one request extends the last
+        return len(before)
+    pairs = zip(before, after, strict=False)
+    return next((n for n, (old, new) in enumerate(pairs) if old is not new and old != new), len(after))
+
+
+class _Requests:
+    """The requests of a journal, one after the other: each takes the time of what it adds."""
+
+    def __init__(self) -> None:
+        self._head = self._tail = Raw(b"{}")
+        self._messages: list[Raw] = []
+
+    def add(self, part: SentPart) -> None:
+        """The next one. ValueError where it keeps more messages than there were."""
+        if not 0 <= part.keep <= len(self._messages):
+            raise ValueError(f"keeps {part.keep} messages of a request that has {len(self._messages)}")
+        del self._messages[part.keep :]
+        self._messages += part.messages
+        self._head = self._head if part.head is UNSET else part.head
+        self._tail = self._tail if part.tail is UNSET else part.tail
+
+    def last(self) -> Request:
+        """The request that was added last."""
+        return Request(head=self._head, messages=tuple(self._messages), tail=self._tail)
+
+
+def read_journal(path: str | PathLike[str]) -> Journal:
+    """The journal in that file; JournalError names a wrong line. A last line that a crash cut off is left out."""
+    checked = CheckedLines(path)
+    lines = iter(checked)
+    header = _header(path, next(lines))
+    entries: list[Entry] = []
+    pending: Recorded | None = None
+    requests = _Requests()
+    resumed: set[int] = set()
+    for number, line in enumerate(lines, start=2):
+        match _decoded(path, number, line), pending:
+            case Started(effect=effect), None:
+                pending = effect
+                _add(requests, effect, f"{path}, line {number}")
+            case Done(outcome=outcome), known if known is not None:
+                entries.append(Entry(effect=known, outcome=outcome))
+                pending = None
+            case Again(), None if entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
+                pending = entries.pop().effect
+                resumed.add(len(entries))
+            case Again(), known if known is not None:
+                resumed.add(len(entries))
+            case _:
+                raise JournalError(f"{path}, line {number}: it does not follow from the line before")
+    return Journal(
+        header=header,
+        entries=tuple(entries),
+        pending=pending,
+        resumed=frozenset(resumed),
+        size=checked.size,
+        check=checked.check,
+        last=requests.last(),
+    )
+
+
+def _add(requests: _Requests, effect: Recorded, place: str) -> None:
+    if isinstance(effect, SentPart):
+        try:
+            requests.add(effect)
+        except ValueError as error:
+            raise JournalError(f"{place}: it {error}") from None
+
+
+_HEADER = msgspec.json.Decoder(Header)
+_LINE: msgspec.json.Decoder[Started | Again | Done] = msgspec.json.Decoder(Started | Again | Done)
+
+
+def _header(path: str | PathLike[str], line: bytes) -> Header:
+    try:
+        header = decode(_HEADER, line)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"{path} is no journal of this version of forge: line 1: {error}") from None
+    if header.state.version != SCHEMA_VERSION:
+        raise JournalError(f"{path}: its state is of version {header.state.version}, and this reads {SCHEMA_VERSION}")
+    return header
+
+
+def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Again | Done:
+    try:
+        return decode(_LINE, line)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"{path}, line {number}: {error}") from None

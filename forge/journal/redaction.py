@@ -1,0 +1,234 @@
+"""What a journal must not hold: rules that say which values are hidden, and the marks that stand for them.
+
+A value that a rule hides is a secret from then on: wherever it comes up again, in a text, in JSON within a text, in
+a request, the same mark stands for it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.errors import DefinitionError
+from forge.journal.json_members import inner_members, members, plainly
+from forge.journal.marks import Marks
+from forge.journal.records import Done
+from stages.effect import (
+    Approved,
+    Ask,
+    CallResult,
+    Effect,
+    Execute,
+    Failed,
+    Outcome,
+    Replied,
+    Reply,
+    Results,
+    Succeeded,
+    Unresolved,
+)
+from stages.execution.batch import digest
+from stages.reading.replies import Read
+from stages.schema.value import Json
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """A value that a rule of the user's own judges: an argument of a tool, or, with no `argument`, part of its result.
+
+    `text` is the value as text.
+    """
+
+    tool: str
+    argument: str
+    text: str
+
+
+class Redact(Struct, frozen=True, kw_only=True):
+    """What is hidden in a journal.
+
+    `arguments` are named `tool.argument`, or `*.argument` for every tool; `results` are tools whose results are
+    hidden; `values` are secrets that are known beforehand. `patterns` are RE2 regular expressions, which take linear
+    time whatever the text (`pip install 'forge-toolcalls[redact]'`). `where` is asked about each argument and each
+    part of a result.
+    """
+
+    arguments: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    where: Callable[[Field], bool] | None = None
+
+    def __repr__(self) -> str:
+        return f"Redact({', '.join(self.kinds())})"
+
+    def kinds(self) -> tuple[str, ...]:
+        """What the journal says of the rules; the secrets themselves are not in it."""
+        counted = {"value": len(self.values), "pattern": len(self.patterns)}
+        own = ("a rule of the user's own",) if self.where else ()
+        return (
+            *(f"argument {name}" for name in self.arguments),
+            *(f"result {name}" for name in self.results),
+            *(f"{count} {what}{'s' * (count > 1)}" for what, count in counted.items() if count),
+            *own,
+        )
+
+    def refuse_wrong(self, tools: Mapping[str, tuple[str, ...]]) -> None:
+        """DefinitionError for rules about what these tools have not, and for patterns that are none.
+
+        `tools` are the parameters of each tool by its name.
+        """
+        if wrong := [*_mistakes(self, tools)]:
+            raise DefinitionError(tuple(wrong))
+        for pattern in self.patterns:
+            _finder(pattern)
+
+
+class Redactor:
+    """Hides what the rules name, line by line of one journal. `read` finds the calls that a reply makes in its text."""
+
+    def __init__(self, rules: Redact, read: Read, tools: Mapping[str, tuple[str, ...]]) -> None:
+        rules.refuse_wrong(tools)
+        self._rules = rules
+        self._read = read
+        self._parameters = tools
+        self._named = [(tool, argument) for tool, _, argument in (rule.partition(".") for rule in rules.arguments)]
+        self._patterns = [_finder(pattern) for pattern in rules.patterns]
+        self._tools: dict[str, str] = {}
+        self._asked = ""
+        self._marks = Marks(own=frozenset(tools))
+        for value in rules.values:
+            self._marks.hide(value)
+
+    def written(self, line: Struct, about: Effect | Outcome | None) -> bytes:
+        """The line as JSON, without what is hidden; `about` is the effect or outcome that it holds."""
+        if about is not None:
+            self._learn(about)
+        tree: Json = msgspec.json.decode(msgspec.json.encode(line))
+        # What forge asks has examples of calls in it; values come from the world.
+        told = self._named and isinstance(line, Done)
+        for text in self._marks.texts(tree) if self._patterns or told else ():
+            for find in self._patterns:
+                for secret in find(text):
+                    self._marks.hide(secret)
+            for secret in self._written_out(text) if told else ():
+                self._marks.hide(secret)
+        hidden = self._marks.hidden(tree)
+        return msgspec.json.encode(hidden)
+
+    def _learn(self, about: Effect | Outcome) -> None:
+        """Take note of the secrets that an effect or an outcome brings."""
+        match about:
+            case Execute(calls=calls):
+                for call in calls:
+                    self._called(call.name, call.arguments)
+                self._tools = {call.id: call.name for call in calls}
+            case Approved(edited=str(arguments)):
+                self._called(self._asked, arguments)
+            case Ask(call=call):
+                self._asked = call.name
+                self._called(call.name, call.arguments)
+                # What an answer is bound to is a hash of the arguments: whoever has it can try them out.
+                arguments = str(self._marks.hidden(call.arguments))
+                self._marks.replace(about.digest, digest(replace(call, arguments=arguments)))
+            case Replied(reply=reply):
+                self._replied(reply)
+            case Results(results=results):
+                for result in results:
+                    self._came(self._tools.get(result.call_id, ""), result)
+            case _:
+                pass
+
+    def _replied(self, reply: Reply) -> None:
+        """The calls of a reply, wherever they stand in it; of one that cannot be read, all that it says."""
+        for given in reply.calls:
+            self._called(given.name, given.arguments)
+        reading = self._read(reply)
+        for judged in reading.calls:
+            self._called(judged.name, judged.arguments)
+        if reading.calls and not any(judged.fault for judged in reading.calls):
+            return
+        for name in {argument for _, argument in self._named}:
+            _, found, rest = reply.text.partition(name)
+            if found:
+                self._marks.hide_words(rest)
+
+    def _called(self, tool: str, arguments: str) -> None:
+        given = members(arguments)
+        if given is None:
+            if self._about(tool) or self._rules.where:
+                self._marks.hide_words(arguments)
+            return
+        for name, value in given:
+            self._leaves(tool, name, value, hide=self._hides(tool, name))
+
+    def _about(self, tool: str) -> list[str]:
+        """The arguments of a tool that a rule names; all that rules name, for a tool that there is not."""
+        known = tool in self._parameters
+        return [argument for named, argument in self._named if not known or named in {tool, "*"}]
+
+    def _hides(self, tool: str, argument: str) -> bool:
+        """Whether a rule names the argument, or may: one that the tool does not have may be its own, misspelt."""
+        about = self._about(tool)
+        return argument in about or (bool(about) and argument not in self._parameters.get(tool, ()))
+
+    def _written_out(self, text: str) -> Iterator[str]:
+        """The values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
+        names = {plainly(argument) for _, argument in self._named}
+        for name, value in inner_members(text):
+            if plainly(name) in names:
+                yield from self._marks.leaves(value)
+
+    def _came(self, tool: str, result: CallResult) -> None:
+        """Take note of what a tool returned or raised."""
+        hide = tool in self._rules.results or "*" in self._rules.results
+        match result:
+            case Succeeded(text=text, value=value):
+                self._leaves(tool, "", msgspec.json.decode(value), hide=hide)
+                if hide:
+                    self._marks.hide(text)
+            case Unresolved(message=message) | Failed(message=message):
+                self._leaves(tool, "", message, hide=hide)
+            case _:
+                pass
+
+    def _leaves(self, tool: str, argument: str, value: object, *, hide: bool) -> None:
+        for text in self._marks.leaves(value):
+            own = self._rules.where
+            if hide or (own is not None and own(Field(tool=tool, argument=argument, text=text))):
+                self._marks.hide(text)
+
+
+def _mistakes(rules: Redact, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    known = {*tools, "*"}
+    for rule in rules.arguments:
+        tool, dot, argument = rule.partition(".")
+        if not (dot and argument) or tool not in known:
+            yield f"redact: {rule!r} is no argument; write tool.argument or *.argument; tools: {', '.join(tools)}"
+        elif tools.get(tool) and argument not in tools[tool]:
+            yield f"redact: {tool} has no argument {argument!r}; it has {', '.join(tools[tool])}"
+    for name in rules.results:
+        if name not in known:
+            yield f"redact: there is no tool {name!r} whose results could be hidden; tools: {', '.join(tools)}"
+
+
+def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
+    """What a pattern finds in a text."""
+    try:
+        import re2  # noqa: PLC0415 - an extra that only users of patterns need
+    except ImportError:
+        sentence = "redact: patterns need RE2, which is not installed: pip install 'forge-toolcalls[redact]'"
+        raise DefinitionError((sentence,)) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise DefinitionError((f"redact: {pattern!r} is no RE2 pattern: {_reason(error)}",)) from None
+    return lambda text: (match.group() for match in compiled.finditer(text))
+
+
+def _reason(error: Exception) -> str:
+    """Why RE2 refused a pattern; it says so in bytes."""
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -1,0 +1,175 @@
+"""A journal at a glance: whose run it is and how far it came, from its first line and its last ones alone."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import Struct, field
+
+from forge.errors import JournalError
+from forge.journal.lines import VERSION
+from forge.journal.records import Again, Done, Recorded, SentPart, Started
+from stages.effect import Ask, Execute, Replied, Results, Succeeded, Unanswered, Undelivered
+
+HEAD = 4 * 1024 * 1024
+"""Bytes of a first line that are read: an earlier conversation stands in it."""
+
+TAIL = 1024 * 1024
+"""Bytes of the end of a journal that are read."""
+
+Line = Started | Again | Done
+
+
+class _Sampling(Struct):
+    seed: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+class _Setup(Struct):
+    model: str = ""
+    mode: str = ""
+    sampling: _Sampling = field(default_factory=_Sampling)
+
+
+class _Tool(Struct):
+    effect: str = "write"
+
+
+class _Definition(Struct):
+    tools: dict[str, _Tool] = {}
+
+
+class _Header(Struct):
+    """What of the first line is shown."""
+
+    journal: int = 0
+    workflow: str = ""
+    started: str = ""
+    redacted: tuple[str, ...] = ()
+    setup: _Setup = field(default_factory=_Setup)
+    definition: _Definition = field(default_factory=_Definition)
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """A journal in short. `outcome` is a sentence; `state` says whether the run reached its goal, can go on, or ended.
+
+    `turns` is None where the last model call stands too far from the end. `started` is UTC, ISO 8601.
+    """
+
+    path: str
+    workflow: str
+    started: str
+    model: str
+    mode: str
+    seed: int | None
+    temperature: float | None
+    max_tokens: int | None
+    turns: int | None
+    state: Literal["done", "open", "ended"]
+    outcome: str
+    redacted: bool
+
+
+def glance(path: Path) -> Glance:
+    """What a journal says of its run, in bounded time; its lines are not held to their checksums.
+
+    JournalError for a file that is none, or that another version of forge wrote.
+    """
+    try:
+        with path.open("rb") as file:
+            first = file.readline(HEAD)
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(len(first), size - TAIL))
+            tail = file.read(TAIL)
+            cut = size - TAIL > len(first)
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
+    header = _header(path, first)
+    lines = _lines(tail, cut=cut)
+    state, outcome = _ending(lines, header.definition.tools)
+    sampling = header.setup.sampling
+    return Glance(
+        path=str(path),
+        workflow=header.workflow,
+        started=header.started,
+        model=header.setup.model,
+        mode=header.setup.mode,
+        seed=sampling.seed,
+        temperature=sampling.temperature,
+        max_tokens=sampling.max_tokens,
+        turns=_turns(lines, cut=cut),
+        state=state,
+        outcome=outcome,
+        redacted=bool(header.redacted),
+    )
+
+
+def _header(path: Path, line: bytes) -> _Header:
+    try:
+        header = msgspec.json.decode(line, type=_Header)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise JournalError(f"{path} is no journal") from None
+    if header.journal != VERSION:
+        raise JournalError(f"{path} is of another version of forge, or no journal")
+    return header
+
+
+def _lines(tail: bytes, *, cut: bool) -> list[Line]:
+    """The whole lines of the end that can be read."""
+    whole = tail.split(b"\n")[1 if cut else 0 : -1]
+    found: list[Line] = []
+    for line in whole:
+        try:
+            found.append(msgspec.json.decode(line, type=Line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found.clear()  # what stands before a line that is none says nothing about the end
+    return found
+
+
+def _turns(lines: list[Line], *, cut: bool) -> int | None:
+    for line in reversed(lines):
+        if isinstance(line, Started) and isinstance(line.effect, SentPart):
+            return line.effect.turn
+    return None if cut else 0
+
+
+def _ending(lines: list[Line], tools: Mapping[str, _Tool]) -> tuple[Literal["done", "open", "ended"], str]:
+    asked = next((line.effect for line in reversed(lines) if isinstance(line, Started)), None)
+    if asked is None:
+        return "open", "cut short before anything was done"
+    match lines[-1]:
+        case Started() | Again():
+            return "open", _pending(asked)
+        case Done(outcome=Undelivered(fault=fault)):
+            return "open", f"the model's server gave no answer: {fault.detail}"
+        case Done(outcome=Unanswered(reason=reason)):
+            return "open", f"a person's word is missing: {reason}"
+        case Done(outcome=Results(results=results)) if isinstance(asked, Execute):
+            names = {call.id: call.name for call in asked.calls}
+            good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))
+            ends = [name for name in good if tools.get(name, _Tool()).effect == "terminal"]
+            return ("done", f"{ends[0]} returned") if ends else ("ended", "ended after the results of its tools")
+        case Done(outcome=Replied(reply=reply)):
+            said = not reply.calls and bool(reply.text.strip())
+            return "ended", "ended after a reply in text" if said else "ended after a reply of the model"
+        case Done():
+            return "ended", "ended after a person's word"
+        case never:
+            assert_never(never)
+
+
+def _pending(effect: Recorded) -> str:
+    match effect:
+        case SentPart(turn=turn):
+            return f"cut short in turn {turn}, before the model answered"
+        case Execute(calls=calls, retriable=True):
+            return f"cut short while {', '.join(call.name for call in calls)} ran"
+        case Execute(calls=calls):
+            return f"cut short; the outcome of {', '.join(call.name for call in calls)} is unknown"
+        case Ask(call=call):
+            return f"cut short, before a person said whether {call.name} may run"
+        case _:
+            assert_never(effect)

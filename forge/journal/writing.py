@@ -1,0 +1,93 @@
+"""Write the journal: each effect before it is performed, its outcome before the run goes on, in a file of one's own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from forge.errors import JournalError, UnrecordedError
+from forge.interpreters import Interpreter
+from forge.journal.file import LARGEST_OUTCOME, JournalFile
+from forge.journal.records import Again, Done, Header, Journal, Started, shortened
+from forge.journal.redaction import Redactor
+from stages.effect import Effect, Execute, Outcome, Request, Send
+
+
+@contextmanager
+def recording(
+    interpret: Interpreter, path: str | PathLike[str], header: Header, redactor: Redactor | None = None
+) -> Iterator[Interpreter]:
+    """The interpreter, with all that passes through it written to a new file at `path`.
+
+    `redactor` hides what must not be in it.
+
+    JournalError if there is a file of that name already, or the disk is full. Once the run is going on, that the
+    journal cannot be written is an UnrecordedError.
+    """
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only a journal names the version
+
+    with JournalFile.new(Path(path)) as file:
+        dated = replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}")
+        file.append(_header(dated, redactor))
+        yield _writing(interpret, file, redactor=redactor)
+
+
+@contextmanager
+def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> Iterator[Interpreter]:
+    """The interpreter, with what passes through it written to the end of the journal at `path`, as it was read.
+
+    The part of a line that a crash left at its end is cut off. JournalError if another run writes to it, or has
+    since it was read. The effect that `journal` has pending must be the first one.
+    """
+    with JournalFile.after(Path(path), journal.size, journal.check) as file:
+        pending = None if journal.pending is None else journal.effect(len(journal.entries))
+        yield _writing(interpret, file, journal.last, pending=pending)
+
+
+def _header(header: Header, redactor: Redactor | None) -> bytes:
+    """The first line. JournalError where it cannot be read back: a state may hold numbers that JSON has none for."""
+    line = _encoded(header, None, redactor)
+    try:
+        msgspec.json.decode(line, type=Header)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"the state that the run begins with cannot be written down: {error}") from None
+    return line
+
+
+def _encoded(line: Header | Started | Again | Done, about: Effect | Outcome | None, redactor: Redactor | None) -> bytes:
+    return redactor.written(line, about) if redactor else msgspec.json.encode(line)
+
+
+def _writing(
+    interpret: Interpreter,
+    file: JournalFile,
+    last: Request = Request(),  # noqa: B008 - frozen
+    redactor: Redactor | None = None,
+    pending: Effect | None = None,
+) -> Interpreter:
+    async def perform(effect: Effect) -> Outcome:
+        nonlocal last, pending
+        if pending is not None and pending != effect:
+            raise JournalError("the run goes on with another effect than the one that its journal ends with")
+        begun = Started(effect=shortened(effect, last)) if pending is None else Again()
+        line = _encoded(begun, effect, redactor)
+        try:
+            # What a tool does to the world cannot be undone: that it was begun must outlive a loss of power.
+            file.append(line, room=LARGEST_OUTCOME, durable=isinstance(effect, Execute))
+        except JournalError as error:
+            raise UnrecordedError(str(error)) from error
+        pending = None
+        last = effect.request if isinstance(effect, Send) else last
+        outcome = await interpret(effect)
+        line = _encoded(Done(outcome=outcome), outcome, redactor)
+        try:
+            file.append(line)
+        except JournalError as error:
+            raise UnrecordedError(str(error), outcome) from error
+        return outcome
+
+    return perform

@@ -1,0 +1,1 @@
+"""Runtime: run a workflow, go on with one, watch it."""

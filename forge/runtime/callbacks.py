@@ -1,0 +1,122 @@
+"""Callbacks: the user's own functions that a run calls; one that fails is told with its place in the definition."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from returns.result import Result
+
+from forge.errors import CallbackError
+from stages.halt import Halt
+from stages.pipeline import Acting, Stage, StageError, as_result, name_of
+from stages.state import State
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Place = str
+"""Where a function was given, as it is written there: `guards[0]`, `completion_checks['refund']`."""
+
+
+def placed(function: Callable[P, R], place: Place, *kinds: type) -> Callable[P, R]:
+    """The function; where it raises, or returns what is of none of these kinds, it raises a CallbackError."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            returned = function(*args, **kwargs)
+        # Whatever it raises: it is the user's own, and they need to know which of their functions it was.
+        except Exception as error:
+            raise _failed(function, place, error) from error
+        if not isinstance(returned, kinds):
+            wanted = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+            sentence = f"returned {repr(returned)[:200]}; it must return {wanted}"
+            raise CallbackError(f"{_named(function, place)} {sentence}. {ADVICE}", place)
+        return returned
+
+    called.__qualname__ = _own_name(function)
+    return called
+
+
+def awaited(
+    function: Callable[P, Awaitable[R]], place: Place, own: Callable[..., object] | None = None
+) -> Callable[P, Awaitable[R]]:
+    """The async function; where it raises, it raises a CallbackError. `own`: the user's, if wrapped."""
+
+    async def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await function(*args, **kwargs)
+        except CallbackError:
+            raise
+        except Exception as error:
+            raise _failed(own or function, place, error) from error
+
+    return called
+
+
+def placed_stage(stage: Stage, place: Place) -> Stage:
+    """The stage; where it raises, or returns neither a State nor a Halt, it raises a CallbackError."""
+    if isinstance(stage, Acting):
+        return Acting(stage.phase, _failing_with_place(stage.act, place))
+
+    def lifted(state: State) -> Result[State, Halt]:
+        return as_result(stage(state), stage)
+
+    lifted.__qualname__ = name_of(stage)
+    return _failing_with_place(lifted, place)
+
+
+def _failing_with_place(function: Callable[P, R], place: Place) -> Callable[P, R]:
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except StageError as error:
+            raise CallbackError(f"{place}: {error}. {ADVICE}", place) from error
+        except Exception as error:
+            raise _failed(function, place, error) from error
+
+    return called
+
+
+def keeping(turn: Stage) -> Stage:
+    """The turn; a callback that fails in it takes the run's state along, as it was before."""
+
+    def moved(state: State) -> Result[State, Halt]:
+        try:
+            return turn(state)
+        except CallbackError as error:
+            error.state = error.state or state
+            raise
+
+    return moved
+
+
+ADVICE = "Fix it; the run can go on from this error's `state` (forge.resume)."
+
+
+def _failed(function: Callable[..., object], place: Place, error: Exception) -> CallbackError:
+    sentence = f"raised {type(error).__name__}: {error}{_line(error.__traceback__)}"
+    return CallbackError(f"{_named(function, place)} {sentence}. {ADVICE}", place)
+
+
+def _named(function: Callable[..., object], place: Place) -> str:
+    return f"{place}, {_own_name(function)},"
+
+
+def _own_name(function: Callable[..., object]) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+OURS = ("stages.pipeline", "forge.runtime.callbacks")
+"""The modules that call a function of the user's on behalf of others."""
+
+
+def _line(trace: TracebackType | None) -> str:
+    """Where in the function that was: its own line, rather than one of a library that it calls."""
+    if trace is None or trace.tb_next is None:
+        return ""
+    own = trace.tb_next
+    while own.tb_next is not None and own.tb_frame.f_globals.get("__name__") in OURS:
+        own = own.tb_next
+    return f" ({own.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {own.tb_lineno})"

@@ -1,0 +1,69 @@
+"""Conversation: runs of one workflow, each going on from what was said before."""
+
+from collections.abc import Mapping
+from typing import Generic, Unpack
+
+from returns.result import Failure, Result
+
+from forge.connection import AnyBackend
+from forge.errors import ForgeError
+from forge.outcome import Finished, Halted, R_co
+from forge.runtime.options import checked
+from forge.runtime.runs import follow, run, synchronously
+from forge.runtime.watching import Watching
+from forge.workflow.workflow import Workflow
+from stages.state import State
+
+
+class Conversation(Generic[R_co]):
+    """A workflow that is run for one message after the other. Corrections and failed attempts are not carried on.
+
+    `state` is that of the last run, None before the first: a value that can be saved as JSON. Give it to another
+    Conversation to go on there. Steps and budgets are those of each message; what was said, and where results can be
+    recalled, is shared.
+    """
+
+    @checked
+    def __init__(
+        self,
+        workflow: Workflow[R_co],
+        *,
+        backend: AnyBackend,
+        prompt_vars: Mapping[str, str] | None = None,
+        state: State | None = None,
+    ) -> None:
+        self._workflow = workflow
+        self._backend = backend
+        self._prompt_vars = prompt_vars
+        self._running = False
+        self.state = state
+
+    def __repr__(self) -> str:
+        """Of which workflow, and where it is."""
+        return f"Conversation({self._workflow.name!r}, {self.state!r})"
+
+    @checked
+    async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+        """Run the workflow for this message; options as in `forge.run`. ForgeError while another message is run."""
+        if self._running:
+            raise ForgeError("the conversation is at another message; await its end, or cancel it")
+        self._running = True
+        try:
+            ended = await self._run(message, **watching)
+        except ForgeError as error:
+            self.state = error.state or self.state  # what was done before it is not forgotten
+            raise
+        finally:
+            self._running = False
+        self.state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
+        return ended
+
+    @checked
+    def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+        """`say`, for code without an event loop."""
+        return synchronously(self.say(message, **watching), "await conversation.say(…)")
+
+    async def _run(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+        if self.state is None:
+            return await run(self._workflow, message, backend=self._backend, prompt_vars=self._prompt_vars, **watching)
+        return await follow(self._workflow, self.state, message, backend=self._backend, **watching)

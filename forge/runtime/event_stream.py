@@ -1,0 +1,141 @@
+"""A run as an async stream of its events: what the observer and `on_chunk` are told, then how it ended."""
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TypeAlias, TypeVar, Unpack
+
+from returns.result import Success
+
+from forge.connection import AnyBackend
+from forge.outcome import Finished, Halted
+from forge.runtime.loop import notify
+from forge.runtime.options import checked
+from forge.runtime.runs import run
+from forge.runtime.watcher import OnChunk
+from forge.runtime.watching import Watching
+from forge.workflow.workflow import Workflow
+from stages.events import Event, ToolProgressed
+from stages.message import History
+from stages.wire.deltas import Delta
+
+R = TypeVar("R")
+Told: TypeAlias = Event | Delta
+
+LIMIT = 256
+"""Events that may wait to be read before the run waits too."""
+
+
+@checked
+async def stream(
+    workflow: Workflow[R],
+    message: str,
+    *,
+    backend: AnyBackend,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> AsyncGenerator[Told | Finished[R] | Halted, None]:
+    """The events of `forge.run` and the deltas of its replies as they come; last, the `Finished` or `Halted`.
+
+    The run goes no further than a few hundred events ahead of the reader. Leaving the loop cancels it as `cancel`
+    does: every call is answered, the journal is complete; the end of the run is awaited when the generator is closed
+    (`contextlib.aclosing`). Raises what `run` raises.
+    """
+    line, stop = _Line(), asyncio.Event()
+    told: Watching = {
+        **watching,
+        "observer": _both(line, watching),
+        "on_chunk": _chunks(line, watching),
+        "cancel": stop,
+    }
+    started = run(
+        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **told
+    )
+    running = asyncio.ensure_future(started)
+    running.add_done_callback(lambda _: line.close())
+    asked = watching.get("cancel")
+    forwarding = asyncio.ensure_future(_forwarded(asked, stop)) if asked else None
+    try:
+        while (event := await line.next()) is not None:
+            yield event
+        ended = running.result()
+        yield ended.unwrap() if isinstance(ended, Success) else ended.failure()
+    finally:
+        stop.set()
+        if forwarding is not None:
+            forwarding.cancel()
+        if not running.done():
+            await asyncio.wait({running})
+            running.result()  # an error on the way out is raised, not lost
+
+
+async def _forwarded(asked: asyncio.Event, stop: asyncio.Event) -> None:
+    await asked.wait()
+    stop.set()
+
+
+class _Line:
+    """What waits to be read, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Told] = deque()
+        self._closed = False
+        self._came = asyncio.Event()
+        self._room = asyncio.Event()
+
+    def put(self, event: Told) -> None:
+        """Add one. Of a tool's progress that nobody reads, the last is kept: it must not fill the memory."""
+        last = self._waiting[-1] if len(self._waiting) >= LIMIT else None
+        if isinstance(event, ToolProgressed) and isinstance(last, ToolProgressed) and last.call_id == event.call_id:
+            self._waiting.pop()
+        self._waiting.append(event)
+        self._came.set()
+
+    async def room(self) -> None:
+        """Until fewer wait than the limit."""
+        while len(self._waiting) >= LIMIT:
+            self._room.clear()
+            await self._room.wait()
+
+    async def next(self) -> Told | None:
+        """The next one; None where no more will come."""
+        while not self._waiting:
+            if self._closed:
+                return None
+            self._came.clear()
+            await self._came.wait()
+        event = self._waiting.popleft()
+        self._room.set()
+        return event
+
+    def close(self) -> None:
+        """No more will come."""
+        self._closed = True
+        self._came.set()
+
+
+def _both(line: _Line, watching: Watching) -> Callable[[Event], None]:
+    """The observer of the stream, and the user's own after it."""
+    own = watching.get("observer")
+
+    def observer(event: Event) -> None:
+        line.put(event)
+        if own is not None:
+            notify(own, event)
+
+    return observer
+
+
+def _chunks(line: _Line, watching: Watching) -> OnChunk:
+    """What is told of deltas: the stream, which makes the run wait where its reader is slow, and the user's own."""
+    own = watching.get("on_chunk")
+
+    async def on_chunk(delta: Delta) -> None:
+        line.put(delta)
+        if own is not None and inspect.isawaitable(told := own(delta)):
+            await told
+        await line.room()
+
+    return on_chunk

@@ -1,0 +1,78 @@
+"""Asking: the user's own function that answers questions; what it returns is held to what was asked."""
+
+import inspect
+
+from msgspec.structs import replace
+
+from forge.errors import CallbackError
+from forge.interpreters import Answer, Asker
+from forge.runtime.callbacks import ADVICE, awaited
+from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
+from stages.repair.decoding import sound
+
+PLACE = "ask"
+
+
+def asking(ask: Asker) -> Asker:
+    """The function; where it raises, or returns what does not answer the question, it raises a CallbackError."""
+
+    async def answered(question: Ask) -> object:
+        answer: object = ask(question)
+        if inspect.isawaitable(answer):
+            return await answer
+        sentence = "is no async function; define it with `async def`, so that the run can be cancelled while it waits"
+        raise CallbackError(f"{PLACE}, {_name(ask)}, {sentence}. {ADVICE}", PLACE)
+
+    answer = awaited(answered, PLACE, ask)
+
+    async def asked(question: Ask) -> Answer:
+        returned = await answer(question)
+        if isinstance(returned, Approved | Rejected | Settled | Unanswered):
+            wrong = _mistake(question, returned)
+            if not wrong:
+                return _sound(returned)
+        else:
+            wrong = f"returned {repr(returned)[:200]}, and that is neither a yes nor a no; return {WAYS}"
+        raise CallbackError(f"{PLACE}, {_name(ask)}, {wrong}. {ADVICE}", PLACE)
+
+    return asked
+
+
+WAYS = (
+    "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, where nobody can say, "
+    "Unanswered(digest=question.digest, reason=…)"
+)
+
+
+def _mistake(question: Ask, answer: Answer) -> str:
+    """What is wrong with the answer; empty: nothing."""
+    kind = type(answer).__name__
+    if answer.digest != question.digest:
+        return (
+            f"returned {kind} with the digest {str(answer.digest)[:80]!r}, which is that of another question than the "
+            f"one about {question.call.name}; write digest=question.digest"
+        )
+    if isinstance(answer, Settled) and question.in_doubt is None:
+        return f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {WAYS}"
+    edited: object = answer.edited if isinstance(answer, Approved) else None
+    if not isinstance(edited, str | None):
+        return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"
+    words = getattr(answer, "result" if isinstance(answer, Settled) else "reason", "")
+    if not isinstance(words, str):
+        return f"returned {kind} with {repr(words)[:80]} for words; they must be a string"
+    return ""
+
+
+def _sound(answer: Answer) -> Answer:
+    """The answer without halves of characters, which a terminal lets through for bytes that are no text."""
+    match answer:
+        case Rejected() | Unanswered():
+            return replace(answer, reason=sound(answer.reason))
+        case Settled():
+            return replace(answer, result=sound(answer.result))
+        case Approved():
+            return answer
+
+
+def _name(ask: object) -> str:
+    return str(getattr(ask, "__qualname__", type(ask).__name__))

@@ -1,0 +1,100 @@
+"""Reaching: the backend of a run, connected to and asked what there is to know, unless the run is cancelled first."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Never
+
+from msgspec.structs import replace
+from returns.result import Result
+
+from forge.connection import AnyBackend, Backend, Connection
+from forge.errors import ForgeError
+from forge.outcome import Halted
+from forge.runtime.loop import Observer, halted
+from forge.runtime.watching import Watching
+from forge.workflow.turn import written
+from forge.workflow.workflow import Workflow
+from stages.halt import Cancelled
+from stages.policy.rules import completed
+from stages.state import Prepared, State
+from stages.tokens import START, Report, calibrated
+from stages.wire.sampling import Sampling
+
+
+class Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """The run was cancelled before its model was reached."""
+
+
+@asynccontextmanager
+async def connected(backend: AnyBackend, watching: Watching) -> AsyncIterator[Connection]:
+    """The connection of a run, with the run's own sampling. Stopped if `cancel` is set before it stands."""
+    async with AsyncExitStack() as opened:
+        async with unless(watching.get("cancel")):
+            found = await opened.enter_async_context(reached(backend).connect())
+        yield with_sampling(found, watching.get("sampling"))
+
+
+@asynccontextmanager
+async def unless(cancel: asyncio.Event | None) -> AsyncIterator[None]:
+    """What is awaited in here is cancelled when `cancel` is set, and Stopped is raised for it."""
+    if cancel is None:
+        yield
+        return
+    try:
+        async with asyncio.timeout(None) as limit:
+            waiting = asyncio.ensure_future(_expire(limit, cancel))
+            try:
+                yield
+            finally:
+                waiting.cancel()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise Stopped from None
+
+
+async def _expire(limit: asyncio.Timeout, cancel: asyncio.Event) -> None:
+    await cancel.wait()
+    limit.reschedule(asyncio.get_running_loop().time())
+
+
+def stopped(state: State, tell: Observer | None) -> Result[Never, Halted]:
+    """The end of a run whose model was not reached, for it was cancelled before; its state is as it was."""
+    return halted(Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state, tell)
+
+
+def with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:
+    """The connection with a run's own options over the backend's. ForgeError for one that the backend has not."""
+    if sampling is None:
+        return connection
+    try:
+        connection.wire.head(connection.model, sampling, ())
+    except ValueError as error:
+        raise ForgeError(f"sampling: {error}") from None
+    return replace(connection, sampling=sampling.over(connection.sampling))
+
+
+async def counted(workflow: Workflow, state: State, connection: Connection) -> State:
+    """The state with what is known of the model's tokens: what its own run has learnt, else what the server says."""
+    ledger = state.ledger
+    if ledger.model == connection.model and (ledger.model or ledger.report.tokens):
+        return state
+    rate = connection.tokens_per_character or START
+    known = state.note(model=connection.model, tokens_per_character=rate, report=Report())
+    if connection.count is None:
+        return known
+    asked = written(workflow, known, connection)
+    tokens = await connection.count(asked.phase.request.body) if isinstance(asked.phase, Prepared) else None
+    report = Report(characters=asked.ledger.prompt_size, tokens=tokens or 0)
+    return known.note(report=calibrated(rate, Report(), report, asked.sent.size)[1])
+
+
+def reached(backend: AnyBackend) -> Backend:
+    """The backend; of a name or an address, the one that it stands for."""
+    if not isinstance(backend, str):
+        return backend
+    # httpx and the rest take as long to import as all of forge; only who names a backend needs them.
+    from forge.backends import named  # noqa: PLC0415
+
+    return named(backend)

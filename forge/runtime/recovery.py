@@ -1,0 +1,126 @@
+"""Recovery: go on with a run that a crash, a cancellation or a dead server cut short, from its journal."""
+
+import logging
+from collections import deque
+from pathlib import Path
+from typing import TypeVar, Unpack
+
+from msgspec.structs import replace
+from returns.result import Result, Success
+
+from forge.connection import AnyBackend, Connection
+from forge.errors import BackendError, JournalError
+from forge.interpreters import Interpreter
+from forge.journal.difference import as_lines, differences
+from forge.journal.records import Journal, Recorded, read_journal
+from forge.journal.replaying import Step, states
+from forge.journal.writing import continuing
+from forge.outcome import Finished, Halted
+from forge.runtime.loop import Observer, drive, halted, notify
+from forge.runtime.options import checked
+from forge.runtime.reaching import Stopped, connected, stopped
+from forge.runtime.watching import Watching, interpreting, observing
+from forge.setup import Setup
+from forge.workflow.differences import changed_since
+from forge.workflow.turn import turn_of
+from forge.workflow.workflow import Workflow
+from stages import events, nudges
+from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
+from stages.halt import BackendFailed
+from stages.state import Done
+
+R = TypeVar("R")
+
+log = logging.getLogger("forge")
+
+
+@checked
+async def resume_journal(
+    workflow: Workflow[R], path: str | Path, *, backend: AnyBackend, **watching: Unpack[Watching]
+) -> Result[Finished[R], Halted]:
+    """Go on with the run that the journal at `path` records, and go on recording it there.
+
+    What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were
+    begun, and nobody wrote down what became of them, are made again if their tools only read or are declared
+    idempotent; any other is in doubt, and the workflow's `in_doubt` says what happens (D9). A run that had ended
+    ends the same, and the model is not reached for it. What the workflow says otherwise than when the run began is
+    told in the log of `forge`, as a warning.
+
+    Raises JournalError where the file cannot be gone on with: it is damaged, another run writes to it, or it is of
+    another workflow or model. For those, `forge.states` gives the last state, and `forge.resume` takes any.
+    """
+    if "journal" in watching:
+        raise TypeError("a resumed run is recorded in the journal that it is resumed from; leave out `journal`")
+    if "redact" in watching:
+        raise TypeError("a run that can be resumed is recorded with all its values; leave out `redact`")
+    tell = observing(watching)
+    journal = _unanswered(read_journal(path))
+    if journal.header.workflow != workflow.name:
+        raise JournalError(f"{path} records the workflow {journal.header.workflow!r}, not {workflow.name!r}")
+    if journal.header.redacted:
+        hidden = ", ".join(journal.header.redacted)
+        raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
+    (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
+    if changed := changed_since(journal, workflow):
+        log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
+    if ended := _ended(last, tell):
+        return ended.map(workflow.typed)
+    try:
+        async with connected(backend, watching) as connection:
+            _refuse_another(journal, connection, path)
+            careful = _careful(interpreting(workflow, connection, watching), journal.pending)
+            with continuing(careful, path, journal) as recorded:
+                turn = turn_of(workflow, connection)
+                driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
+                return driven.map(workflow.typed)
+    except BackendError as error:
+        return halted(BackendFailed(fault=error.fault, attempts=1), last.state, tell)
+    except Stopped:
+        return stopped(last.state, tell)
+
+
+def _unanswered(journal: Journal) -> Journal:
+    """The journal, with the model call or the question that it ends with still to be asked if nobody answered it."""
+    last = journal.entries[-1].outcome if journal.entries else None
+    if journal.pending is None and isinstance(last, Undelivered | Unanswered):
+        return replace(journal, entries=journal.entries[:-1], pending=journal.entries[-1].effect)
+    return journal
+
+
+def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None:
+    """The end of a run that had come to one, told to the observer."""
+    if last.halt is not None:
+        return halted(last.halt, last.state, tell)
+    phase = last.state.phase
+    if not isinstance(phase, Done):
+        return None
+    if tell is not None:
+        notify(tell, events.Finished(outcome=phase.outcome))
+    return Success(Finished(outcome=phase.outcome, state=last.state))
+
+
+def _refuse_another(journal: Journal, connection: Connection, path: str | Path) -> None:
+    """JournalError where the run was written for another model, mode or context: its next request would not fit."""
+    if found := differences(journal.header.setup, Setup.of(connection)):
+        raise JournalError(
+            f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}"
+        )
+
+
+def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
+    """The interpreter, that does not make the pending calls again if that might do something twice."""
+    doubtful = pending if isinstance(pending, Execute) and not pending.retriable else None
+
+    async def perform(effect: Effect) -> Outcome:
+        nonlocal doubtful
+        begun, doubtful = doubtful, None
+        if begun is None or begun != effect:
+            return await interpret(effect)
+        return Results(
+            results=tuple(InDoubt(call_id=c.id, reason=nudges.in_doubt(c.name, CRASHED)) for c in begun.calls)
+        )
+
+    return perform
+
+
+CRASHED = "the program ended before its result came"

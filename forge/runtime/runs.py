@@ -1,0 +1,189 @@
+"""Run a workflow on a backend: asynchronously, synchronously, from a saved state, with exceptions."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar, Unpack
+
+from msgspec.structs import replace
+from returns.result import Failure, Result
+
+from forge.connection import AnyBackend, Connection
+from forge.errors import BackendError, ForgeError, as_error
+from forge.interpreters import Interpreter
+from forge.journal.records import Header
+from forge.outcome import Finished, Halted
+from forge.runtime.loop import drive, halted
+from forge.runtime.options import checked
+from forge.runtime.reaching import Stopped, connected, counted, stopped, unless
+from forge.runtime.saved_state import accepted
+from forge.runtime.watching import Watching, announce, interpreting, observing
+from forge.setup import Setup
+from forge.workflow.turn import reading, turn_of
+from forge.workflow.workflow import Workflow
+from stages.deliver import reopened
+from stages.halt import BackendFailed
+from stages.message import History
+from stages.reading.replies import parameters_of
+from stages.state import Budget, Sent, State
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@checked
+async def run(
+    workflow: Workflow[R],
+    message: str,
+    *,
+    backend: AnyBackend,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> Result[Finished[R], Halted]:
+    """Run the workflow for this message to a typed end.
+
+    `backend` is one of `forge.backends`, a server's address, or `local`. `prompt_vars` fill the system
+    prompt's `{placeholders}`. `initial_messages` are an earlier conversation, system prompt included, which
+    the message continues. Raises a ForgeError only for what was defined wrongly, before anything happens.
+    """
+    state = workflow.start(message, prompt_vars, initial_messages)
+    announce(state.history[len(initial_messages) :], watching)
+    return await resume(workflow, state, backend=backend, **watching)
+
+
+@checked
+async def follow(
+    workflow: Workflow[R], before: State, message: str, *, backend: AnyBackend, **watching: Unpack[Watching]
+) -> Result[Finished[R], Halted]:
+    """Run the workflow for the next message of a conversation, whose last run ended in the state `before`.
+
+    What was said goes on, corrections and failed attempts do not. Steps, counts and the budget begin anew.
+    """
+    state = workflow.follow(before, message)
+    announce(state.history[-1:], watching)
+    return await resume(workflow, state, backend=backend, **watching)
+
+
+@checked
+async def resume(
+    workflow: Workflow[R],
+    state: State,
+    *,
+    backend: AnyBackend,
+    budget: Budget | None = None,
+    **watching: Unpack[Watching],
+) -> Result[Finished[R], Halted]:
+    """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero.
+
+    ForgeError for a state that does not fit the workflow (`forge.runtime.saved_state`), before anything happens.
+
+    A state that waits for calls may have been saved after they were begun: they are not made again, but in doubt,
+    unless their tools only read or are declared idempotent.
+    """
+    tell = observing(watching)
+    state = reopened(accepted(workflow, state))
+    if budget is not None:
+        state = state.note(
+            budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
+        )
+    if redact := watching.get("redact"):
+        redact.refuse_wrong(_parameters(workflow))  # before a model is loaded, which may take minutes
+    # The last request may have been written for another mode or other tools: this run writes its own.
+    state = replace(state, sent=Sent())
+    try:
+        async with connected(backend, watching) as connection:
+            async with unless(watching.get("cancel")):
+                state = await counted(workflow, state, connection)
+            interpret = interpreting(workflow, connection, watching)
+            with _recorded(interpret, workflow, state, connection, watching) as recorded:
+                turn = turn_of(workflow, connection)
+                ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
+                return ended.map(workflow.typed)
+    except BackendError as error:
+        return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
+    except Stopped:
+        return stopped(state, tell)
+
+
+def _recorded(
+    interpret: Interpreter, workflow: Workflow, state: State, connection: Connection, watching: Watching
+) -> AbstractContextManager[Interpreter]:
+    """The interpreter, with all that passes through it written to the run's journal if it has one."""
+    journal, redact = watching.get("journal"), watching.get("redact")
+    if journal is None:
+        return nullcontext(interpret)
+    # Most runs have no journal, and start faster without.
+    from forge.journal.redaction import Redactor  # noqa: PLC0415
+    from forge.journal.writing import recording  # noqa: PLC0415
+    from forge.workflow.differences import definition_of  # noqa: PLC0415
+
+    hidden = redact.kinds() if redact else ()
+    # Nobody goes on with a run whose journal is redacted, and what is hidden may stand in its definition too.
+    definition = {} if redact else definition_of(workflow)
+    header = Header(
+        workflow=workflow.name,
+        state=state,
+        setup=Setup.of(connection),
+        redacted=hidden,
+        definition=definition,
+    )
+    redactor = Redactor(redact, reading(workflow, connection), _parameters(workflow)) if redact else None
+    return recording(interpret, journal, header, redactor)
+
+
+def _parameters(workflow: Workflow) -> dict[str, tuple[str, ...]]:
+    return {spec.name: parameters_of(spec) for spec in workflow.rules.tools}
+
+
+@checked
+def run_sync(
+    workflow: Workflow[R],
+    message: str,
+    *,
+    backend: AnyBackend,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> Result[Finished[R], Halted]:
+    """`run`, for code without an event loop."""
+    started = run(
+        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
+    )
+    return synchronously(started, "await forge.run(…)")
+
+
+def synchronously(started: Coroutine[object, object, T], instead: str) -> T:
+    """What the coroutine returns, for code without an event loop. ForgeError, with what to write, where one runs."""
+    if not _looping():
+        return asyncio.run(started)
+    started.close()
+    raise ForgeError(f"an event loop is already running here (in a notebook, one always is); write `{instead}`")
+
+
+def _looping() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@checked
+def run_or_raise(
+    workflow: Workflow[R],
+    message: str,
+    *,
+    backend: AnyBackend,
+    prompt_vars: Mapping[str, str] | None = None,
+    initial_messages: History = (),
+    **watching: Unpack[Watching],
+) -> R:
+    """The value of `run_sync`'s outcome; a halt is raised as the ForgeError of its kind."""
+    result = run_sync(
+        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
+    )
+    if isinstance(result, Failure):
+        halted = result.failure()
+        raise as_error(halted.halt, halted.state)
+    return result.unwrap().value

@@ -1,0 +1,82 @@
+"""Saved states: what a workflow must know of one before it goes on from it, told in words where it does not fit."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from forge.errors import ForgeError
+from forge.workflow.workflow import Workflow
+from stages.effect import Ask, Execute
+from stages.execution.batch import digest, waiting
+from stages.message import ToolCall
+from stages.schema import Misfit
+from stages.state import SCHEMA_VERSION, Awaiting, Batch, Edited, Executed, State, Vetted
+
+
+def accepted(workflow: Workflow, state: State) -> State:
+    """The state, if the workflow can go on from it; what the workflow itself decides is not taken from it.
+
+    ForgeError, with every problem, for a state of another version, or one that waits for what the workflow would
+    not ask for: a tool that it has not, arguments that do not fit, a call without the yes that it needs.
+    """
+    if state.version != SCHEMA_VERSION:
+        raise ForgeError(f"the state is of version {state.version}, and this forge reads version {SCHEMA_VERSION}")
+    if problems := tuple(_problems(workflow, state)):
+        raise ForgeError("this workflow cannot go on from that state: " + "; ".join(problems))
+    match state.phase:
+        case Awaiting(effect=Execute(calls=calls) as effect) as phase:
+            retriable = all((spec := workflow.rules.tool(call.name)) and spec.retriable for call in calls)
+            return state.to(replace(phase, effect=replace(effect, run=state.run, retriable=retriable)))
+        case Vetted() as phase:
+            return state.to(replace(phase, allowed=False))
+        case Edited() as phase:
+            return state.to(replace(phase, fit=False))
+        case _:
+            return state
+
+
+def _problems(workflow: Workflow, state: State) -> Iterator[str]:
+    phase = state.phase
+    match phase:
+        case Vetted(calls=calls):
+            left = calls
+        case Awaiting(batch=batch) | Edited(batch=batch) | Executed(batch=batch):
+            left = waiting(batch)
+        case _:
+            return
+    for call in left:
+        yield from _misfits(workflow, call)
+    match phase:
+        case Awaiting(effect=Execute(calls=calls), batch=batch):
+            yield from _unfounded(workflow, calls, batch, left)
+        case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
+            if ask.call not in left:
+                yield f"it asks about a call of {ask.call.name} that does not wait for an answer"
+            if ask.digest != digest(ask.call):
+                yield f"its question about {ask.call.name} is bound to other arguments than those of the call"
+        case _:
+            pass
+
+
+def _misfits(workflow: Workflow, call: ToolCall) -> Iterator[str]:
+    """What is wrong with a call that waits."""
+    check = workflow.checks.get(call.name)
+    if check is None:
+        yield f"it waits for a call of {call.name}; the workflow's tools are: {', '.join(workflow.checks) or 'none'}"
+        return
+    fits = check(call.arguments)
+    if isinstance(fits, Misfit):
+        wrong = "; ".join(f"{p.path or 'arguments'}: expected {p.expected}, got {p.found}" for p in fits.problems)
+        yield f"the arguments of its call of {call.name} do not fit the tool: {wrong}"
+
+
+def _unfounded(
+    workflow: Workflow, calls: tuple[ToolCall, ...], batch: Batch, left: tuple[ToolCall, ...]
+) -> Iterator[str]:
+    """What is wrong with calls that are about to run."""
+    for call in calls:
+        spec = workflow.rules.tool(call.name)
+        if call not in left:
+            yield f"it runs a call of {call.name} that does not wait for it"
+        elif spec is not None and spec.approval and call.id not in batch.approved:
+            yield f"it runs {call.name}, which needs a person's yes, and has none"

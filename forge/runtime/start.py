@@ -1,0 +1,82 @@
+"""The state that a run begins with: for a message alone, after an earlier conversation, after an earlier run."""
+
+import re
+from collections.abc import Mapping
+from uuid import uuid4
+
+from forge.errors import DefinitionError
+from forge.workflow.template import fill, placeholders
+from stages.deliver import interrupt
+from stages.message import Assistant, History, System, User, turn_of
+from stages.repair.decoding import sound, sound_struct
+from stages.state import Budget, Ledger, State
+from stages.view.collapse import collapsed
+
+_CALL_ID = re.compile(r"call_(\d{1,12})")
+
+
+def opening(
+    budget: Budget, system_prompt: str, message: str, prompt_vars: Mapping[str, str], earlier: History
+) -> State:
+    """A run for that message; `earlier` is a conversation that it continues, with a system prompt of its own.
+
+    DefinitionError for an empty message, and for a system prompt whose `{placeholder}` is not among `prompt_vars`.
+    """
+    turn = max(map(turn_of, earlier), default=0)
+    ledger = Ledger(budget=budget, turn=turn, progress=turn, ids=last_id(earlier))
+    asked = User(text=_said(message), turn=turn)
+    if earlier:
+        known = map(sound_struct, earlier)
+        return State(history=(*known, asked), ledger=ledger, run=uuid4().hex)
+    system = prompt(system_prompt, prompt_vars)
+    return State(history=(*((System(text=system),) if system else ()), asked), ledger=ledger, run=uuid4().hex)
+
+
+def following(budget: Budget, before: State, message: str) -> State:
+    """A run for the next message of a conversation, whose last run ended in the state `before`.
+
+    What was said goes on, without the corrections and the attempts that failed; so do the results that can be
+    recalled, what is known of the model's tokens, and calls whose outcome is unknown. Steps, counts and the budget
+    begin anew.
+    """
+    stopped = interrupt(before)
+    kept, known = collapsed(stopped.history, over=True), stopped.ledger
+    ledger = Ledger(
+        budget=budget,
+        turn=known.turn,
+        progress=known.turn,
+        ids=known.ids,
+        fallback=known.fallback,
+        model=known.model,
+        tokens_per_character=known.tokens_per_character,
+        report=known.report,
+        in_doubt=known.in_doubt,
+    )
+    asked = User(text=_said(message), turn=known.turn)
+    return State(history=(*kept, asked), ledger=ledger, cleared=before.cleared, run=uuid4().hex)
+
+
+def _said(message: str) -> str:
+    """The message, as it can be sent. DefinitionError for one that says nothing."""
+    if not message.strip():
+        raise DefinitionError(("the message is empty; say what is to be done",))
+    return sound(message)
+
+
+def last_id(history: History) -> int:
+    """The highest number among forge's own call ids, so that those of a further run are new."""
+    calls = (call.id for message in history if isinstance(message, Assistant) for call in message.calls)
+    return max((int(found[1]) for found in map(_CALL_ID.fullmatch, calls) if found), default=0)
+
+
+def prompt(template: str, values: Mapping[str, str]) -> str:
+    """The system prompt, filled in. DefinitionError for each placeholder without a value."""
+    if missing := sorted(placeholders(template) - values.keys()):
+        raise DefinitionError(
+            tuple(
+                f"the system prompt has the placeholder {{{name}}}, and prompt_vars has no {name!r}; "
+                f"pass it (in a terminal, --var {name}=…), or write {{{{{name}}}}} for literal braces"
+                for name in missing
+            )
+        )
+    return sound(fill(template, values))

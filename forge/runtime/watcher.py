@@ -1,0 +1,52 @@
+"""Watcher: who is told of a reply while it comes (D26)."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+
+from forge.errors import WatcherError
+from stages import rescue
+from stages.effect import Fault, Replied, Send, Undelivered
+from stages.wire.deltas import Delta, Piece, Retry, shown, whole
+
+OnChunk = Callable[[Delta], Awaitable[None] | None]
+"""A plain or an async function, called with each delta; the stream waits until it is done."""
+
+
+class Watcher:
+    """Tells `on_chunk` what comes of one request, over all its attempts."""
+
+    def __init__(self, on_chunk: OnChunk) -> None:
+        self._on_chunk = on_chunk
+        self._split = rescue.Split()
+
+    async def see(self, piece: Piece) -> None:
+        """Tell of a piece. WatcherError if the watcher fails."""
+        self._split, deltas = shown(self._split, piece)
+        for delta in deltas:
+            await self._tell(delta)
+
+    async def forget(self, fault: Fault, attempt: int, seconds: float) -> None:
+        """Tell that all of this attempt is void, and the next begins after so many seconds."""
+        self._split = rescue.Split()
+        await self._tell(Retry(fault=fault, attempt=attempt, seconds=seconds))
+
+    async def _tell(self, delta: Delta) -> None:
+        try:
+            told = self._on_chunk(delta)
+            if inspect.isawaitable(told):
+                await told
+        # Whatever it is, it is the watcher's own: unwrapped, a time-out of it would pass for one of the transport.
+        except Exception as error:
+            raise WatcherError(f"on_chunk failed at a {type(delta).__name__}: {error!r}") from error
+
+
+async def in_one_go(
+    send: Callable[[Send], Awaitable[Replied | Undelivered]], effect: Send, on_chunk: OnChunk
+) -> Replied | Undelivered:
+    """What a backend that cannot stream answers, told to the watcher when it is there."""
+    outcome = await send(effect)
+    if isinstance(outcome, Replied):
+        watcher = Watcher(on_chunk)
+        for piece in whole(outcome.reply):
+            await watcher.see(piece)
+    return outcome

@@ -1,0 +1,1 @@
+"""Tools: from functions and types to what a model is told, and from its JSON to values."""

@@ -1,0 +1,190 @@
+"""`@tool`: from a function to a tool."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Generic, ParamSpec, TypeVar, get_args, overload
+
+from msgspec import Raw, structs
+
+from forge.errors import DefinitionError
+from forge.outcome import cut
+from forge.tools.calculated_arguments import Calculations, calculations
+from forge.tools.signature import Signature, describe
+from stages.options.types import foreign
+from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+Grounds = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Arguments that have to be grounded: by name, or each with the tools that it has to come from."""
+
+
+def grounds(given: Grounds) -> tuple[Grounded, ...]:
+    """The same as data."""
+    if isinstance(given, Mapping):
+        return tuple(Grounded(argument=name, sources=_several(sources)) for name, sources in given.items())
+    return tuple(Grounded(argument=name) for name in _several(given))
+
+
+def _several(names: str | Sequence[T]) -> tuple[str | T, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+class Tool(Generic[P, R]):
+    """A function and what a model is told of it; calling it calls the function.
+
+    `problems` are the mistakes of its definition, a sentence each; a Workflow refuses a tool that has any.
+    """
+
+    def __init__(self, function: Callable[P, R], spec: ToolSpec, problems: tuple[str, ...] = ()) -> None:
+        self.function = function
+        self.spec = spec
+        self.problems = problems
+        self.__doc__ = function.__doc__
+
+    def __repr__(self) -> str:
+        """Its name and what it does to the world."""
+        return f"Tool({self.name!r}, {self.spec.effect})"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """The name that the model calls it by."""
+        return self.spec.name
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: ToolEffect = "write",
+    prerequisites: str | Sequence[str | Prerequisite] = (),
+    timeout: float | None = None,
+    idle_timeout: float | None = None,
+    approval: bool = False,
+    repeatable: bool = False,
+    idempotent: bool = False,
+    max_parallel: int | None = None,
+    result_limit: int = RESULT_LIMIT,
+    grounded: Grounds = (),
+    calculated: Calculations = (),
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+
+
+def tool(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: ToolEffect = "write",
+    prerequisites: str | Sequence[str | Prerequisite] = (),
+    timeout: float | None = None,
+    idle_timeout: float | None = None,
+    approval: bool = False,
+    repeatable: bool = False,
+    idempotent: bool = False,
+    max_parallel: int | None = None,
+    result_limit: int = RESULT_LIMIT,
+    grounded: Grounds = (),
+    calculated: Calculations = (),
+) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
+
+    `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
+    tools that must have succeeded before. `timeout`: seconds for one call; `idle_timeout`: seconds without a sign of
+    life, which a generator gives by each value that it yields. `approval`: ask a person first. `idempotent`: a call
+    that a crash left in doubt may be made again. `max_parallel`: of a read, calls at the same time. `result_limit`:
+    characters of a result that the model is shown. `repeatable`: the same call may be answered differently the next
+    time, so that repeating it is no mistake.
+    `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; as a mapping,
+    an argument and the tool, or tools, whose result has to have it. `calculated`: numbers that the model writes as
+    calculations, of numbers that were seen; the function is given the results.
+    """
+    if function is not None and not callable(function):
+        raise DefinitionError((f"tool takes a function, not {cut(function)}; its options are named, as in name=…",))
+    named = {"name": name, "prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
+    wrong = foreign(named, tool.__annotations__)
+    needed = () if "prerequisites" in wrong else _several(prerequisites)
+    seen = () if "grounded" in wrong else grounds(grounded)
+    worked_out = () if "calculated" in wrong else calculations(calculated)
+
+    def make(function: Callable[P, R]) -> Tool[P, R]:
+        described = describe(function)
+        found = described if isinstance(described, Signature) else None
+        own = found.name if found else str(getattr(function, "__name__", "?"))
+        called = name if isinstance(name, str) and name else own
+        spec = ToolSpec(
+            name=called,
+            description=description or (found.description if found else ""),
+            parameters=found.parameters if found else Raw(b"{}"),
+            effect=effect,
+            prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
+            timeout=timeout,
+            idle_timeout=idle_timeout,
+            approval=approval,
+            repeatable=repeatable,
+            idempotent=idempotent,
+            max_parallel=max_parallel,
+            result_limit=result_limit,
+            grounded=seen,
+            calculated=worked_out,
+        )
+        problems = () if isinstance(described, Signature) else described
+        return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))
+
+    return make if function is None else make(function)
+
+
+def respond_tool() -> Tool[[str], str]:
+    """The synthetic tool of the seeds: an answer in words, as a call. Name it as a terminal tool (D3)."""
+
+    def respond(message: str) -> str:
+        """Answer the user in words: to chat, to ask for what is missing, or to report the result.
+
+        Args:
+            message: What the user is told.
+        """
+        return message
+
+    return tool(effect="terminal", idempotent=True)(respond)
+
+
+def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    hints = {option.name: option.type for option in structs.fields(spec)}
+    if wrong := {**before, **foreign(structs.asdict(spec), hints)}:
+        return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
+    found = []
+    if not _NAME.fullmatch(spec.name):
+        found.append(f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most")
+    if spec.effect not in get_args(ToolEffect):
+        found.append(
+            f"tool {spec.name}: effect is {spec.effect!r}; it must be one of {', '.join(get_args(ToolEffect))}"
+        )
+    times = {"timeout": spec.timeout, "idle_timeout": spec.idle_timeout}
+    found += [
+        f"tool {spec.name}: {name} is in seconds and must be more than 0, not {value}"
+        for name, value in times.items()
+        if value is not None and value <= 0
+    ]
+    counts = {"max_parallel": spec.max_parallel, "result_limit": spec.result_limit}
+    found += [
+        f"tool {spec.name}: {name} must be at least 1, not {value}"
+        for name, value in counts.items()
+        if value is not None and value < 1
+    ]
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""The parameters of a function that a model may fill in: their names, types and defaults, and what is wrong."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import get_args, get_type_hints
+
+from forge.tools.annotations import AnnotationError, normal, unread
+
+Function = Callable[..., object]
+_KIND = inspect.Parameter
+
+
+class IdempotencyKey(str):
+    """The type of a parameter that forge fills in, unseen by the model: a key for the call that the tool makes.
+
+    It is the same however often a crash has the call made again, and no other call of any run has it (64 hexadecimal
+    digits). Hand it to a service that takes such keys, and declare the tool idempotent.
+    """
+
+    __slots__ = ()
+
+
+def name_of(function: Function) -> str:
+    """The function's own name, behind a partial; the class's for an object with `__call__`."""
+    plain = function.func if isinstance(function, functools.partial) else function
+    return str(getattr(plain, "__name__", None) or type(plain).__name__)
+
+
+def target(function: Function) -> Function:
+    """Where name, hints and docstring are: behind partials, and in the `__call__` of an object."""
+    if isinstance(function, functools.partial):
+        return target(function.func)
+    if inspect.isroutine(function) or isinstance(function, type):
+        return function
+    return type(function).__call__
+
+
+def offered(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
+    """The parameters that a model may fill in, and what is wrong with the others."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError, NameError) as error:
+        return {}, [f"its signature cannot be read ({error}); wrap it in a function of your own"]
+    bound = _bound(function)
+    filled = bound | {*_keyed(function, signature)}
+    free = {name: p for name, p in signature.parameters.items() if name not in filled}
+    problems = [sentence for p in free.values() if (sentence := _refused(p))]
+    return {name: p for name, p in free.items() if not _refused(p)}, problems
+
+
+def keyed(function: Function) -> tuple[str, ...]:
+    """The parameters that take an `IdempotencyKey`."""
+    try:
+        return _keyed(function, inspect.signature(function))
+    except (ValueError, TypeError, NameError):
+        return ()
+
+
+def _keyed(function: Function, signature: inspect.Signature) -> tuple[str, ...]:
+    hints, _ = types_of(function, signature.parameters)
+    return tuple(n for n, hint in hints.items() if hint is IdempotencyKey or IdempotencyKey in get_args(hint))
+
+
+def _bound(function: Function) -> frozenset[str]:
+    if not isinstance(function, functools.partial):
+        return frozenset()
+    return frozenset(function.keywords) | _bound(function.func)
+
+
+def _refused(parameter: inspect.Parameter) -> str | None:
+    name = parameter.name
+    match parameter.kind:
+        case _KIND.VAR_POSITIONAL:
+            return f"a model cannot fill in *{name}; name each parameter, or take a list: {name}: list[str]"
+        case _KIND.VAR_KEYWORD:
+            return f"a model cannot fill in **{name}; name each parameter, or take a dict: {name}: dict[str, str]"
+        case _KIND.POSITIONAL_ONLY:
+            return f"parameter {name} is positional-only, and calls give names; remove the / from the signature"
+        case _ if parameter.annotation is _KIND.empty:
+            return f"parameter {name} has no type hint; write {name}: {_guess(parameter.default)}"
+        case _:
+            return None
+
+
+def _guess(default: object) -> str:
+    """The type to propose: that of the default, `str` where there is none."""
+    return "str" if default is _KIND.empty or default is None else type(default).__name__
+
+
+def types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) -> tuple[dict[str, object], list[str]]:
+    """The types of the parameters, in their order, and a sentence for each that cannot be resolved."""
+    namespace = getattr(inspect.unwrap(target(function)), "__globals__", {})
+    found: dict[str, object] = {}
+    problems = []
+    for name, parameter in parameters.items():
+        alone = SimpleNamespace(__annotations__={name: parameter.annotation})
+        try:
+            hint = get_type_hints(alone, globalns=namespace, include_extras=True)[name]
+            found[name] = normal(hint)
+            problems += [f"parameter {name}: {sentence}" for sentence in unread(hint)]
+        except AnnotationError as error:
+            problems.append(f"the type hint of parameter {name}: {error}")
+        except (NameError, AttributeError, SyntaxError, TypeError) as error:
+            problems.append(
+                f"the type hint of parameter {name}, {parameter.annotation!r}, cannot be resolved ({error}); "
+                "define or import its names at the top of the module"
+            )
+    return found, problems

@@ -1,0 +1,114 @@
+"""Changes of a workflow since a run began, in the words in which workflows are written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from forge.journal.records import Journal
+from forge.workflow.workflow import Workflow
+from stages.tool import ToolSpec
+
+SHOWN = 100
+"""Characters of a value that a sentence shows."""
+
+Definition = dict[str, object]
+"""What a workflow says, by its options, and by its tools' names what each of them is."""
+
+STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
+"""Options whose change makes no difference to a run that has begun."""
+
+
+def definition_of(workflow: Workflow) -> Definition:
+    """What the workflow says: options that are not at their defaults, functions by their names."""
+    written: Definition = {"tools": {spec.name: _plain(spec) for spec in workflow.rules.tools}}
+    for option in fields(workflow):
+        value = getattr(workflow, option.name)
+        if option.init and option.name not in {"name", "tools"} and value != option.default:
+            written[option.name] = _plain(value)
+    return written
+
+
+def changes(before: Definition, after: Definition) -> tuple[str, ...]:
+    """What the second says differently, a sentence each; nothing where the first was not written down."""
+    if not before:
+        return ()
+    old, new = _table(before.get("tools")), _table(after.get("tools"))
+    options = [option for option in fields(Workflow) if option.name != "tools"]
+    return (
+        *(f"the tool {name} is gone" for name in old if name not in new),
+        *(f"the tool {name} is new" for name in new if name not in old),
+        *(said for name in new if name in old for said in _of_tool(name, _table(old[name]), _table(new[name]))),
+        *(said for o in options for said in _of_option(o.name, o.name, before, after, o.default)),
+    )
+
+
+def changed_since(journal: Journal, workflow: Workflow) -> tuple[str, ...]:
+    """What the workflow says otherwise than the one that the journal records did when its run began."""
+    return changes(journal.header.definition, definition_of(workflow))
+
+
+def _of_tool(tool: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+    yield from _of_arguments(tool, _table(before.get("parameters")), _table(after.get("parameters")))
+    for field in structs.fields(ToolSpec):
+        if field.name not in {"name", "parameters"}:
+            yield from _of_option(f"{tool}: its {field.name}", field.name, before, after, field.default)
+
+
+def _of_arguments(tool: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+    old, new = _table(before.get("properties")), _table(after.get("properties"))
+    yield from (f"{tool}: the argument {name} is gone" for name in old if name not in new)
+    yield from (f"{tool}: the argument {name} is new" for name in new if name not in old)
+    for name in new:
+        if name in old and old[name] != new[name]:
+            yield f"{tool}: the schema of {name} is now {_said(new[name])}; it was {_said(old[name])}"
+    was, must = _names(before.get("required")), _names(after.get("required"))
+    yield from (f"{tool}: the argument {name} is required now" for name in must if name in old and name not in was)
+    yield from (f"{tool}: the argument {name} is optional now" for name in was if name in new and name not in must)
+    parts = ("properties", "required")
+    if {k: v for k, v in before.items() if k not in parts} != {k: v for k, v in after.items() if k not in parts}:
+        yield f"{tool}: the schema of its arguments has changed"
+
+
+def _of_option(
+    title: str, name: str, before: Mapping[str, object], after: Mapping[str, object], default: object
+) -> Iterator[str]:
+    """That it is another; what is not there is at its default."""
+    if before.get(name) == after.get(name):
+        return
+    was, now = (
+        _said(side[name]) if name in side else f"{_said(_plain(default))} (the default)" for side in (before, after)
+    )
+    yield f"{title} is now {now}; it was {was}{STAYS.get(name, '')}"
+
+
+def _said(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _names(value: object) -> list[str]:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+def _plain(value: object) -> object:
+    """The value as JSON; of what JSON has no form for, its name."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Raw():
+            return _plain(msgspec.json.decode(value))
+        case Struct():
+            given = ((f.name, getattr(value, f.name), f.default) for f in structs.fields(value))
+            return {name: _plain(own) for name, own, default in given if own != default}
+        case Mapping():
+            return {str(name): _plain(own) for name, own in value.items()}
+        case Sequence() | frozenset() | set():
+            return [_plain(own) for own in value]
+        case _:
+            return str(getattr(value, "__qualname__", type(value).__qualname__))

@@ -1,0 +1,91 @@
+"""Definition of guards: what is wrong with what they and the ladder go by, a sentence a mistake."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from forge.tools.decorator import Grounds, grounds
+from stages.policy.order import Use
+from stages.policy.rules import BatchPolicy, OnViolation, Rules, Rung
+from stages.tool import Grounded, Prerequisite, ToolSpec
+
+
+def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
+    """The tools with what the workflow wants grounded in them, and a source that an argument must have as a step."""
+    return tuple(_with_sources(replace(s, grounded=s.grounded + grounds(wanted.get(s.name, ())))) for s in specs)
+
+
+def _with_sources(spec: ToolSpec) -> ToolSpec:
+    """A value that must come from one tool cannot be known before that tool has succeeded."""
+    needed = _schema(spec).required
+    only = (g.sources[0] for g in spec.grounded if len(g.sources) == 1 and g.argument in needed)
+    known = {prerequisite.tool for prerequisite in spec.prerequisites}
+    more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
+    return replace(spec, prerequisites=spec.prerequisites + more)
+
+
+def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
+    """Everything that is wrong with the guards of a workflow, a sentence each."""
+    rungs = ", ".join(get_args(Rung))
+    names = [spec.name for spec in rules.tools]
+    found = [f"ladder: {r!r} is no rung; the rungs are: {rungs}" for r in rules.ladder.rungs if r not in get_args(Rung)]
+    if rules.max_repeats is not None and rules.max_repeats < 1:
+        found.append(
+            f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"
+        )
+    choices = {"batch": (rules.batch, BatchPolicy), "on_violation": (rules.on_violation, OnViolation)}
+    found += [
+        f"{option} is {value!r}; it must be one of {', '.join(get_args(known))}"
+        for option, (value, known) in choices.items()
+        if value not in get_args(known)
+    ]
+    found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
+    found += [problem for spec in rules.tools for bound in spec.grounded for problem in _grounding(spec, bound, names)]
+    found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
+    found += [problem for use in rules.order for problem in _use(use, names)]
+    steps = [use.at_step for use in rules.order if use.at_step is not None]
+    found += [
+        f"order: two tools are forced at step {step}" for step in sorted({s for s in steps if steps.count(s) > 1})
+    ]
+    return tuple(found)
+
+
+def _use(use: Use, names: list[str]) -> list[str]:
+    where = f"order of {use.tool}"
+    found = [f"{where}: there is no tool named {n!r}" for n in (use.tool, *use.after, *use.before) if n not in names]
+    if use.tool in (*use.after, *use.before):
+        found.append(f"{where}: it cannot come before or after itself")
+    if both := [name for name in use.after if name in use.before]:
+        found.append(f"{where}: it cannot come both before and after {both[0]}")
+    if use.at_step is not None and use.at_step < 1:
+        found.append(f"{where}: at_step is {use.at_step}; the first step is 1")
+    if use.at_most is not None and use.at_most < max(1, use.at_least):
+        found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
+    if use.at_least < 0:
+        found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
+    return found
+
+
+def _grounding(spec: ToolSpec, bound: Grounded, names: list[str]) -> list[str]:
+    known = _schema(spec).properties
+    where = f"tool {spec.name}: grounded"
+    found = []
+    if bound.argument not in known:
+        found.append(f"{where}: it has no argument {bound.argument!r}; it has: {', '.join(known) or 'none'}")
+    found += [
+        f"{where}: the source {name!r} of {bound.argument} is no tool" for name in bound.sources if name not in names
+    ]
+    if spec.name in bound.sources and len(bound.sources) == 1:
+        found.append(f"{where}: {bound.argument} could only come from {spec.name} itself")
+    return found
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, msgspec.Raw] = {}
+    required: tuple[str, ...] = ()
+
+
+def _schema(spec: ToolSpec) -> _Schema:
+    return msgspec.json.decode(spec.parameters, type=_Schema)

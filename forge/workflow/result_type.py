@@ -1,0 +1,67 @@
+"""Results by type: a terminal tool that takes the fields of a class of the user's, and the value back as that class."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+
+from forge.tools.annotations import AnnotationError, normal, unread
+from forge.tools.decorator import Tool, tool
+from forge.tools.schemas import KINDS, decoder_of, formless, object_schema, schemas_of
+from forge.tools.signature import Explicit, Signature
+from stages.schema.value import Json
+
+RESULT = "submit_result"
+"""The name of the tool."""
+
+Decode = Callable[[Raw], object]
+
+
+def result_tool(kind: object) -> Tool[..., object]:
+    """The terminal tool that takes a value of that type: its fields, or a parameter `result` where it has none.
+
+    It returns the value as JSON has it, for `result_of` to read. What is wrong with the type is in its `problems`.
+    """
+    try:
+        hint, wrong = normal(kind), [f"result: {sentence}" for sentence in unread(kind)]
+    except AnnotationError as error:
+        hint, wrong = int, [f"result: {error}"]
+    if reason := formless(hint):
+        hint, wrong = int, [*wrong, f"result is a type without a JSON form ({reason}); use {KINDS}"]
+    schema, read = object_schema(hint) or _wrapped(hint), result_of(hint)
+    said = schema.pop("description", None)
+
+    def accept(arguments: str) -> dict[str, object]:
+        read(Raw(arguments.encode()))  # a type may ask for more than its schema can say
+        return {"value": msgspec.json.decode(arguments)}
+
+    about = "Submit the final result, when everything that it needs is known."
+    description = f"{about}\n\n{said}" if isinstance(said, str) else about
+    signature = Signature(name=RESULT, description=description, parameters=Raw(msgspec.json.encode(schema)))
+    made = tool(effect="terminal", idempotent=True)(Explicit(_same, signature, accept))
+    return Tool(made.function, made.spec, (*wrong, *made.problems))
+
+
+def result_of(kind: object) -> Decode:
+    """From what the tool returned to the value of that type; ValueError where the type refuses it after all."""
+    hint = normal(kind)
+    if object_schema(hint) is not None:
+        return decoder_of(hint)
+    decode = decoder_of(hint)
+    split = msgspec.json.Decoder(dict[str, Raw])
+    return lambda value: decode(split.decode(value)["result"])
+
+
+def _wrapped(hint: object) -> dict[str, Json]:
+    (schema,), definitions = schemas_of([hint])
+    whole: dict[str, Json] = {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        "additionalProperties": False,
+    }
+    return {**whole, "$defs": definitions} if definitions else whole
+
+
+def _same(value: object) -> object:
+    return value

@@ -1,0 +1,199 @@
+"""Turn: the stages of one turn of a workflow on a model, set up by name; and the parts of it that others need."""
+
+import logging
+from functools import partial
+from types import NoneType
+
+from msgspec.structs import replace
+
+from forge.connection import Connection
+from forge.runtime.callbacks import keeping, placed
+from forge.workflow.nudge_texts import rewords
+from forge.workflow.stage_list import StageName, arranged
+from forge.workflow.workflow import Workflow
+from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
+from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
+from stages.halt import CannotFit
+from stages.pipeline import falling_back
+from stages.policy.guesses import kept
+from stages.policy.rewording import reword
+from stages.policy.rules import Rules, steps
+from stages.policy.rungs import changing, climbable
+from stages.reading.replies import Read, reader
+from stages.rescue import Family
+from stages.rescue.chat_template import Markers, template_family
+from stages.rescue.found import Read as Found
+from stages.serialize import Mode, overhead
+from stages.state import Ready, State
+from stages.view.recall import RECALL
+from stages.view.summary import Summarize, summarize
+from stages.view.warnings import note_progress, warn_of_calls, warn_of_context
+from stages.wire.openai import strict
+from stages.wire.prompted.forms import JSON, Form
+
+
+def turn_of(workflow: Workflow, connection: Connection) -> Stage:
+    """One turn: its stages composed."""
+    return keeping(pipeline(*stages_of(workflow, connection).values()))
+
+
+def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
+    """The stages by name, in running order, set up for the workflow on that model: forge's own, and the user's."""
+    _tell_what_is_loose(workflow.rules, connection)
+    mode = _mode(workflow.rules, connection)
+    workflow = _climbing(workflow, connection)
+    in_text = _in_text(workflow, connection)
+    budget = _context(workflow, connection, mode)
+    view = fold(workflow.reasoning_replay, workflow.failed_attempts)
+    asking: dict[StageName, dict[str, Stage]] = {
+        "compact": _compacting(workflow, budget),
+        "fold": {"fold": view, **_warnings(workflow, budget, mode)},
+        "serialize": {"serialize": _serialize(workflow, connection)},
+    }
+    judging = _judging(workflow, connection.markers, connection.form, in_text=in_text)
+    return arranged(workflow.stages, {**asking, **judging})
+
+
+def _climbing(workflow: Workflow, connection: Connection) -> Workflow:
+    """The workflow with those rungs of its ladder that the backend can do."""
+    rules = workflow.rules
+    ladder = climbable(rules, _mode(rules, connection), connection.wire.dialect, connection.sampling)
+    return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
+
+
+def judging(workflow: Workflow) -> dict[str, Stage]:
+    """The stages that judge a reply and have its calls run, where another loop asks the model: all but the request's.
+
+    Those of the user's that stand before `send` are among them; they see the phases that such a task goes through.
+    """
+    return arranged(workflow.stages, _judging(workflow))
+
+
+def _judging(
+    workflow: Workflow, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False
+) -> dict[StageName, dict[str, Stage]]:
+    """From `send` to `execute`. `markers` and `form` are the connection's; `in_text`: calls were asked for as text."""
+    rules = workflow.rules
+    guards = workflow.named_guards.values()
+    nudged = {"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}
+    return {
+        "send": {"send": send(rules)},
+        "validate": {"validate": _validate(workflow, markers, form, in_text=in_text)},
+        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept, rules))},
+        "execute": {"execute": execute(rules), **nudged},
+    }
+
+
+def reading(workflow: Workflow, connection: Connection) -> Read:
+    """The function that finds the calls in a reply, as the stage `validate` does on that model."""
+    return reader(
+        workflow.rules,
+        in_text=_in_text(_climbing(workflow, connection), connection),
+        families=_grammars(workflow, connection.markers),
+        checks=workflow.checks,
+        form=connection.form,
+    )
+
+
+def written(workflow: Workflow, state: State, connection: Connection) -> State:
+    """The state with the request that its history makes as it is, for a look at it: what it takes, say."""
+    view = fold(workflow.reasoning_replay, workflow.failed_attempts)
+    write = _serialize(_climbing(workflow, connection), connection)
+    return pipeline(view, write)(state.to(Ready())).unwrap()
+
+
+def _context(workflow: Workflow, connection: Connection, mode: Mode) -> ContextBudget:
+    """What the history may take of the model's context, beside a reply."""
+    rules = workflow.rules
+    return ContextBudget(
+        tokens=max(0, connection.context_tokens - connection.sampling.limit),
+        threshold=workflow.compact_at,
+        low=workflow.compact_to,
+        overhead=overhead(rules, mode, connection.wire, connection.form),
+        reasoning=workflow.reasoning_replay != "none",
+        recall=RECALL in rules.tools,
+        record=any(spec.grounded or spec.calculated for spec in rules.tools),
+    )
+
+
+def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
+    own = workflow.compactor
+    compactor: Compactor = placed(own, "compactor", Compacted, CannotFit) if own else TieredCompact()
+    policy = Summarize() if workflow.summarize is True else workflow.summarize
+    asked = {"summarize": summarize(policy, compactor, budget)} if policy else {}
+    return {**asked, "compact": compact(compactor, budget)}
+
+
+def _warnings(workflow: Workflow, budget: ContextBudget, mode: Mode) -> dict[str, Stage]:
+    """What the model is told of the run's own limits, where the workflow wants it, and of its steps.
+
+    A model that is good at native calls has no need of that; where it was not measured, it is not said.
+    """
+    thresholds, left = tuple(workflow.context_thresholds), workflow.iteration_warning
+    said = workflow.on_context_threshold
+    said = placed(said, "on_context_threshold", str, NoneType) if callable(said) else said
+    notes = workflow.progress_notes and mode != "native" and steps(workflow.rules)
+    context = warn_of_context(thresholds, budget, said)
+    return {
+        **({"warn_of_context": context} if thresholds else {}),
+        **({"warn_of_calls": warn_of_calls(workflow.rules, left)} if left else {}),
+        **({"note_progress": note_progress(workflow.rules)} if notes else {}),
+    }
+
+
+def _serialize(workflow: Workflow, connection: Connection) -> Stage:
+    def write(mode: Mode) -> Stage:
+        return serialize(
+            workflow.rules,
+            mode,
+            connection.model,
+            connection.sampling,
+            wire=connection.wire,
+            form=connection.form,
+            alternating=connection.alternating,
+        )
+
+    first = write(_mode(workflow.rules, connection))
+    if modes := workflow.rules.ladder.modes:
+        first = changing(workflow.rules, first, {mode: write(mode) for mode in modes})
+    return falling_back(first, write("prompted")) if connection.falls_back else first
+
+
+def _validate(workflow: Workflow, markers: Markers | None, form: Form, *, in_text: bool) -> Stage:
+    key = (in_text, markers, form)
+    if key not in workflow.validates:
+        families = _grammars(workflow, markers)
+        workflow.validates[key] = validate(
+            workflow.rules, in_text=in_text, families=families, checks=workflow.checks, form=form
+        )
+    return workflow.validates[key]
+
+
+def _grammars(workflow: Workflow, markers: Markers | None) -> tuple[Family, ...]:
+    """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
+    derived = (template_family(markers),) if markers else ()
+    own = (
+        replace(family, read=placed(family.read, f"families[{i}].read", Found, NoneType))
+        for i, family in enumerate(workflow.families)
+    )
+    return (*own, *derived, *rescue.FAMILIES)
+
+
+def _mode(rules: Rules, connection: Connection) -> Mode:
+    """The connection's mode. A constraint allows nothing but calls: where words are welcome, the prompt has to do."""
+    if connection.mode == "constrained" and rules.on_text == "accept":
+        logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
+        return "prompted"
+    return connection.mode
+
+
+def _in_text(workflow: Workflow, connection: Connection) -> bool:
+    """Whether calls may be asked for as text, now or later in the run."""
+    changes = connection.falls_back or bool(workflow.rules.ladder.modes)
+    return changes or _mode(workflow.rules, connection) != "native"
+
+
+def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:
+    if connection.wire.dialect.constrain == "strict" and connection.mode != "prompted":
+        for sentence in strict.refused(rules.tools):
+            logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)

@@ -1,0 +1,317 @@
+"""Workflow: what a run may do, from functions and rules; every mistake in it is told before anything runs."""
+
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from functools import cached_property
+from itertools import chain
+from types import NoneType
+from typing import TYPE_CHECKING, Generic, Self
+
+from msgspec.structs import replace
+
+from forge.errors import DefinitionError
+from forge.interpreters.tools import Tools
+from forge.outcome import Finished, R_co
+from forge.runtime.callbacks import placed
+from forge.runtime.start import following, opening
+from forge.tools.calculated_arguments import Calculations, calculated_mistakes, calculated_specs
+from forge.tools.decorator import Grounds, Tool, respond_tool, tool
+from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
+from forge.workflow.guard_checks import grounded_specs, guard_mistakes
+from forge.workflow.nudge_texts import Nudges, nudge_mistakes
+from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
+from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
+from stages import Stage
+from stages.compaction import Compactor
+from stages.fold import FailedAttempts, Reasoning
+from stages.grounding.calculated_arguments import check_of
+from stages.guards import CompletionCheck, completion, guards_of, tool_calls
+from stages.message import History
+from stages.options.types import foreign
+from stages.policy.order import Use
+from stages.policy.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
+from stages.rescue import Family
+from stages.rescue.chat_template import Markers
+from stages.schema import Check
+from stages.state import Budget, Completed, Price, State
+from stages.tool import ToolSpec
+from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
+from stages.view.recall import RECALL
+from stages.view.summary import Summarize
+from stages.view.warnings import ContextWarning
+from stages.wire.prompted.forms import Form
+
+if TYPE_CHECKING:
+    from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
+
+LIKES = ({"compact_at", "compact_to"}, {"price", "max_cost"}, {"tools", "terminal_tool"})
+"""Options that are judged together: where one cannot be read, nothing is said of the other."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Workflow(Generic[R_co]):
+    """Tools, the steps that are required, and the tool that ends the run.
+
+    Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
+
+    `on_text` is what bare text means (D3): `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
+    model is given one more terminal tool, `respond`, to answer in words with.
+    `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
+    beside the tools and the user's request, that compaction then aims at.
+    `recall` gives the model one more tool, with which it reads again what compaction cut.
+    `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
+    `max_iterations` bounds the model calls of a run (retries too), `max_tool_calls` its tool calls, `max_tokens`,
+    `max_seconds` and `max_cost` what it takes; the latter by `price`, of a million tokens (D2).
+    `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
+    `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
+    `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
+    model writes as calculations (see `tool`).
+    `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
+    arguments: what it says is wrong with them, the model is told, and the call is not run.
+    `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
+    `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
+    `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
+    `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
+    `Correction` (see `stages.policy.rewording`).
+    `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
+    instance of it.
+    `stages` are those of a turn, in running order: a name stands for forge's own, a function is one of yours.
+    `progress_notes`: after calls that went well and were no step, the model is told which steps are done and which not.
+    `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
+
+    `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
+    `in_doubt` says when a person is asked about a call whose outcome is unknown: at once (`ask`), or before the next
+    call of its tool (`report`; at once, too, where the run cannot end without the tool).
+
+    Made of them: `rules` (the core's form of it), `budget`, `named_guards`, `functions` and `checks` of arguments (both
+    by tool name), `execute` (the interpreter that runs the functions). The stages of a turn are made in
+    `forge.workflow.turn`.
+    """
+
+    name: str
+    _: KW_ONLY
+    tools: Sequence[Tool[..., object] | Callable[..., object]]
+    terminal_tool: str | Sequence[str] = ()
+    required_steps: str | Sequence[str] = ()
+    system_prompt: str = ""
+    result: "type[R_co] | _SpecialForm | None" = None
+
+    max_iterations: int = 10
+    max_tool_calls: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    max_cost: float | None = None
+    price: Price | None = None
+    max_retries_per_step: int = 3
+    max_tool_errors: int = 2
+    max_repeats: int | None = 2
+    iteration_warning: int = 0
+    progress_notes: bool = True
+
+    on_text: OnText = "nudge"
+    rescue_enabled: bool = True
+    repair_limits: RepairLimits | None = None
+    families: Sequence[Family] = ()
+    nudges: Nudges | None = None
+    ladder: Ladder | None = None
+    stages: Sequence[StageName | Stage] = STAGES
+
+    guards: Sequence[Guard] = ()
+    grounded: Mapping[str, Grounds] | None = None
+    calculated: Mapping[str, Calculations] | None = None
+    order: Sequence[Use] = ()
+    completion_checks: Mapping[str, CompletionCheck] | None = None
+
+    batch: BatchPolicy = "auto"
+    on_violation: OnViolation = "block_all"
+    max_parallel: int = 4
+    max_calls_per_reply: int = 32
+    in_doubt: InDoubtPolicy = "report"
+
+    compactor: Compactor | None = None
+    compact_at: float = 0.75
+    compact_to: float = 0.25
+    recall: bool = False
+    summarize: bool | Summarize = False
+    reasoning_replay: Reasoning = "none"
+    failed_attempts: FailedAttempts = "keep"
+    context_thresholds: Sequence[float] = ()
+    on_context_threshold: ContextWarning | None = None
+
+    validates: dict[tuple[bool, Markers | None, Form], Stage] = field(default_factory=dict, init=False)
+    """The stages that read replies, kept from run to run: their grammars take longer to compile than a turn takes."""
+    _without: frozenset[str] = field(default=frozenset(), init=False)
+
+    def __post_init__(self) -> None:
+        # Of what a type may be, `result_tool` knows more than an annotation can say.
+        hints = {option.name: option.type for option in fields(self) if option.init} | {"result": object}
+        wrong = foreign({name: getattr(self, name) for name in hints}, hints)
+        if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
+            raise DefinitionError(problems)
+
+    def _beside(self, wrong: Collection[str]) -> tuple[str, ...]:
+        """The mistakes beside those options of another kind, found with the defaults for them and for their likes."""
+        unread = {*wrong}.union(*(likes for likes in LIKES if not likes.isdisjoint(wrong)))
+        defaults = {option.name: option.default for option in fields(self) if option.name in unread}
+        if MISSING in defaults.values():
+            return ()
+        readable = copy.copy(self)
+        vars(readable).update(defaults)
+        return readable.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The mistakes in what it says, a sentence each: none, or it could not have been made."""
+        return (
+            *(problem for made in self._tools for problem in made.problems),
+            *mistakes(self.rules, self.budget, self._ends),
+            *warning_mistakes(self.context_thresholds, self.iteration_warning),
+            *compaction_mistakes(self.compact_at, self.compact_to),
+            *view_mistakes(self.reasoning_replay, self.failed_attempts),
+            *nudge_mistakes(self.nudges or {}),
+            *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
+            *stage_mistakes(self.stages),
+            *calculated_mistakes(self._grounded, self.calculated or {}),
+            *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
+        )
+
+    @cached_property
+    def _tools(self) -> tuple[Tool[..., object], ...]:
+        """The user's tools, then those that an answer in words and a result of a type are given with."""
+        synthetic: list[Callable[..., object]] = [respond_tool()] if self.on_text == "respond" else []
+        synthetic += [] if self.result is None else [result_tool(self.result)]
+        return tuple(made if isinstance(made, Tool) else tool(made) for made in (*self.tools, *synthetic))
+
+    @property
+    def _ends(self) -> set[str]:
+        return {self.terminal_tool} if isinstance(self.terminal_tool, str) else {*self.terminal_tool}
+
+    @property
+    def _grounded(self) -> tuple[ToolSpec, ...]:
+        named = (replace(t.spec, effect="terminal") if t.name in self._ends else t.spec for t in self._tools)
+        return grounded_specs(named, self.grounded or {})
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The workflow as the core's stages and guards read it."""
+        specs = calculated_specs(self._grounded, self.calculated or {})
+        return Rules(
+            tools=(*specs, RECALL) if self.recall else specs,
+            required=(self.required_steps,) if isinstance(self.required_steps, str) else tuple(self.required_steps),
+            on_text="nudge" if self.on_text == "respond" else self.on_text,
+            rescue=self.rescue_enabled,
+            repair_limits=self.repair_limits or RepairLimits(),
+            max_retries=self.max_retries_per_step,
+            max_tool_errors=self.max_tool_errors,
+            max_repeats=self.max_repeats,
+            ladder=self.ladder or Ladder(),
+            order=tuple(self.order),
+            batch=self.batch,
+            on_violation=self.on_violation,
+            max_parallel=self.max_parallel,
+            max_calls=self.max_calls_per_reply,
+            in_doubt=self.in_doubt,
+        )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What each run of it may take."""
+        return Budget(
+            calls=self.max_iterations,
+            tool_calls=self.max_tool_calls,
+            tokens=self.max_tokens,
+            seconds=self.max_seconds,
+            cost=self.max_cost,
+            price=self.price or Price(),
+        )
+
+    @cached_property
+    def functions(self) -> dict[str, Callable[..., object]]:
+        """What a call runs, by the tool's name."""
+        return {made.name: made.function for made in self._tools}
+
+    @cached_property
+    def execute(self) -> Tools:
+        """The interpreter that runs them."""
+        return Tools(self.functions, self.rules.tools)
+
+    @cached_property
+    def checks(self) -> dict[str, Check]:
+        """What judges the arguments of a call, by the tool's name."""
+        return {spec.name: check_of(spec) for spec in self.rules.tools}
+
+    @property
+    def named_guards(self) -> dict[str, Guard]:
+        """The guards in the order in which they are asked, by name: that of the function, or of what it was made by."""
+        checks = self.completion_checks or {}
+        limit = () if self.budget.tool_calls is None else (tool_calls(self.rules),)
+        checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
+        ends = (completion(checked, self.rules.tools),) if checked else ()
+        own = (placed(guard, f"guards[{i}]", Allow, Block, Stop) for i, guard in enumerate(self.guards))
+        all_of_them = (*guards_of(self.rules), *limit, *ends, *own)
+        names = [_name(guard) for guard in all_of_them]
+        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+        named = zip(numbered, all_of_them, strict=True)
+        return {name: guard for name, guard in named if name not in self._without}
+
+    @cached_property
+    def _read_result(self) -> Decode | None:
+        return None if self.result is None else result_of(self.result)
+
+    def __repr__(self) -> str:
+        """Its name, its tools and what ends it."""
+        steps = self.rules.required
+        said = {
+            "tools": ", ".join(made.name for made in self._tools),
+            "required_steps": ", ".join(steps),
+            "terminal_tool": ", ".join(sorted(self._ends)),
+            "result": getattr(self.result, "__name__", self.result) or "",
+        }
+        return f"Workflow({self.name!r}{''.join(f', {name}: {what}' for name, what in said.items() if what)})"
+
+    def start(
+        self, message: str, prompt_vars: Mapping[str, str] | None = None, initial_messages: History = ()
+    ) -> State:
+        """The state of a run of this workflow for that message, after an earlier conversation if there is one.
+
+        Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
+        """
+        return opening(self.budget, self.system_prompt, message, prompt_vars or {}, initial_messages)
+
+    def follow(self, before: State, message: str) -> State:
+        """The state of a run for the next message of a conversation, whose last run ended in the state `before`."""
+        return following(self.budget, before, message)
+
+    def typed(self, finished: Finished) -> Finished[R_co]:
+        """The end of a run of this workflow, with its value as an instance of the type `result` if it has one."""
+        ending, read = finished.outcome, self._read_result
+        if read is None or not isinstance(ending, Completed) or ending.tool != RESULT:
+            return Finished(outcome=ending, state=finished.state)
+        result = read(ending.value)
+        return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
+
+    def changed(
+        self,
+        *,
+        rules: Rules | None = None,
+        checks: Mapping[str, Check] | None = None,
+        compactor: Compactor | None = None,
+        without: Collection[str] = (),
+    ) -> Self:
+        """The same workflow with these in the place of its own, and without the guards of these names: to compare."""
+        other = copy.copy(self)
+        vars(other).update(
+            rules=rules or self.rules,
+            checks=dict(checks or self.checks),
+            _without=self._without | {*without},
+            compactor=compactor or self.compactor,
+            summarize=False if compactor else self.summarize,
+            validates={},
+        )
+        return other
+
+
+def _name(guard: Guard) -> str:
+    *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
+    return makers[-1] if makers and own == "guard" else own

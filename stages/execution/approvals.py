@@ -1,0 +1,48 @@
+"""Edits: arguments that a person approved a call with are held to what the model's own are (D15)."""
+
+from msgspec.structs import replace
+
+from stages import nudges
+from stages.effect import NotRun, Refused
+from stages.grounding.matching import leaves
+from stages.message import ToolCall, User
+from stages.state import Awaiting, Edited, Executed, State
+from stages.verdict import Block
+
+
+def refused(phase: Edited, problem: str) -> Awaiting | Executed:
+    """The person is asked once more, and told what is wrong; after that the call is not run."""
+    ask, batch = phase.ask, phase.batch
+    if not ask.problem:
+        return Awaiting(effect=replace(ask, problem=problem), batch=batch)
+    unrun = NotRun(call_id=ask.call.id, reason=nudges.badly_edited(ask.call.name, problem))
+    return Executed(batch=replace(batch, results=(*batch.results, unrun)))
+
+
+def accepted(phase: Edited) -> Executed:
+    """The call is approved as the person wrote it."""
+    batch, call = phase.batch, _written(phase)
+    calls = tuple(call if c.id == call.id else c for c in batch.calls)
+    return Executed(batch=replace(batch, calls=calls, approved=(*batch.approved, call.id)))
+
+
+def judged(phase: Edited) -> tuple[ToolCall, ...]:
+    """What the guards are asked about: the batch with the call as the person wrote it, without what was refused."""
+    call = _written(phase)
+    gone = {result.call_id for result in phase.batch.results if isinstance(result, Refused)}
+    return tuple(call if c.id == call.id else c for c in phase.batch.calls if c.id not in gone)
+
+
+def told(state: State, phase: Edited) -> State:
+    """The state for the guards: what the person wrote is what the user said, so it is no value that nobody gave."""
+    return state.say(User(text="\n".join(str(leaf) for leaf in leaves(phase.arguments)), turn=state.ledger.turn))
+
+
+def objection(block: Block, phase: Edited) -> str:
+    """What a guard has against this very call; empty: nothing."""
+    against = (c.text for c in block.corrections if c.call_id == phase.ask.call.id and not c.beside)
+    return next(against, "")
+
+
+def _written(phase: Edited) -> ToolCall:
+    return replace(phase.ask.call, arguments=phase.arguments)

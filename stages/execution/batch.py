@@ -1,0 +1,187 @@
+"""A batch of calls on its way: what runs next, and what goes into the history in the end (D12)."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages import nudges
+from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
+from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
+from stages.policy.progress import answered
+from stages.schema.canonical_json import canonical
+from stages.state import Attempt, Batch, Success
+from stages.tool import ToolEffect, ToolSpec
+
+READS_AT_ONCE = 4
+"""So many reads run at the same time, at most (D12)."""
+
+
+def digest(call: ToolCall) -> str:
+    """What an approval is bound to: the tool and its arguments, however they are written (D15)."""
+    return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
+
+
+def waiting(batch: Batch) -> tuple[ToolCall, ...]:
+    """The calls that have no result yet, in the order in which the model made them."""
+    if not batch.results:
+        return batch.calls
+    if len(batch.results) == len(batch.calls):
+        return ()  # no call has more than one
+    answered = {result.call_id for result in batch.results}
+    return tuple(call for call in batch.calls if call.id not in answered)
+
+
+def answers(batch: Batch) -> Sequence[tuple[ToolCall, CallResult]]:
+    """Each call that has a result, with it, in the order in which the model made them."""
+    if len(batch.calls) == 1 == len(batch.results):
+        return ((batch.calls[0], batch.results[0]),)
+    results = {result.call_id: result for result in batch.results}
+    return [(call, results[call.id]) for call in batch.calls if call.id in results]
+
+
+Specs = Mapping[str, ToolSpec]
+"""The tools by their names."""
+
+
+def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = READS_AT_ONCE) -> tuple[ToolCall, ...]:
+    """Of the calls that are left, those to run now: neighbouring reads together, a write alone, what ends the run last.
+
+    At most `at_once` calls, and of a tool at most its own `max_parallel` (D12).
+    """
+    if len(left) == 1:
+        return left
+    first = [call for call in left if not _is(call, "terminal", specs)] or left
+    reads = tuple(takewhile(lambda call: _is(call, "read", specs), first))[:at_once]
+    return _within_each(reads, specs) or tuple(first[:1])
+
+
+def _is(call: ToolCall, effect: ToolEffect, specs: Specs) -> bool:
+    spec = specs.get(call.name)
+    return spec is not None and spec.effect == effect
+
+
+def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, ...]:
+    """The calls up to the first that is one too many of its tool."""
+    running: Counter[str] = Counter()
+    for place, call in enumerate(reads):
+        most = specs[call.name].max_parallel
+        if most is not None and running[call.name] >= most:
+            return reads[:place]
+        running[call.name] += 1
+    return reads
+
+
+def capped(batch: Batch, most: int) -> Batch:
+    """The batch with the calls beyond the first `most` answered unrun, those that a guard refused as they are."""
+    if len(batch.calls) <= most:
+        return batch
+    refused = {result.call_id for result in batch.results}
+    excess = (call for call in batch.calls[most:] if call.id not in refused)
+    unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
+    return replace(batch, results=batch.results + unrun) if unrun else batch
+
+
+def without_terminal(batch: Batch, specs: Specs) -> Batch:
+    """The batch with its terminal calls answered unrun, if a call before them failed or one of them succeeded."""
+    if not batch.results:
+        return batch
+    left = waiting(batch)
+    if not left or any(not _is(call, "terminal", specs) for call in left):
+        return batch
+    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, specs):
+        return batch
+    reason = "the run is over" if finished(batch, specs) else "another call of the same reply failed"
+    unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
+    return replace(batch, results=batch.results + unrun)
+
+
+def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
+    """The terminal tool of the batch that succeeded, and its result."""
+    for call, result in answers(batch):
+        if isinstance(result, Succeeded) and _is(call, "terminal", specs):
+            return call.name, result
+    return None
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """What is written down of a batch: the reply with its answers, the calls that succeeded, those in vain."""
+
+    messages: tuple[Message, ...]
+    successes: tuple[Success, ...]
+    attempts: tuple[Attempt, ...]
+
+
+def written(batch: Batch, turn: int) -> Written:
+    """The batch of that model call, each call answered, in the order of the calls whatever finished first."""
+    said: list[Message] = [
+        Assistant(text=batch.text, reasoning=batch.reasoning, sealed=batch.sealed, calls=batch.calls, turn=turn)
+    ]
+    done: list[Success] = []
+    vain: list[Attempt] = []
+    for call, result in answers(batch):
+        said.append(_answer(call, result, turn))
+        if isinstance(result, Succeeded):
+            answer = answered(call.name, call.arguments, result.text)
+            done.append(Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn))
+        elif isinstance(result, Failed | Unresolved | Refused):
+            vain.append(_attempt(call, result, turn))
+    if batch.notice:
+        said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
+    return Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
+
+
+def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
+    # What raised gave no answer: the next try may.
+    unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
+    answer = "" if unanswered else answered(call.name, call.arguments, shown(result))
+    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
+
+
+def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
+    if isinstance(result, Succeeded):
+        return Tool(call_id=call.id, name=call.name, text=result.text, turn=turn)
+    if isinstance(result, Refused):
+        return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
+    return Tool(call_id=call.id, name=call.name, text=shown(result), status=_status(result), turn=turn)
+
+
+def _status(result: CallResult) -> Status:
+    match result:
+        case Succeeded():
+            return "succeeded"
+        case Unresolved():
+            return "unresolved"
+        case Failed(counted=counted):
+            return "failed" if counted else "final"
+        case NotRun() | Refused():
+            return "not_run"
+        case InDoubt():
+            return "in_doubt"
+        case _:
+            assert_never(result)
+
+
+def shown(result: CallResult) -> str:
+    """What the model is told of a result."""
+    match result:
+        case Succeeded(text=text):
+            return text
+        case Unresolved(message=message):
+            return nudges.unresolved(message)
+        case Failed(counted=False, message=message):
+            return nudges.tool_failed(message)
+        case Failed(error=error, message=message):
+            return nudges.failed(error, message)
+        case NotRun(reason=reason):
+            return nudges.not_run(reason)
+        case Refused(text=text):
+            return text
+        case InDoubt(reason=reason):
+            return nudges.doubtful(reason)
+        case _:
+            assert_never(result)

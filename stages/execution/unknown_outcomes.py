@@ -1,0 +1,96 @@
+"""Doubt: calls that were begun, and nobody knows whether they took effect; and the keys that make it harmless (D9)."""
+
+import hashlib
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from stages import nudges
+from stages.effect import Ask, CallResult, InDoubt, NotRun, Settled, Succeeded
+from stages.execution.batch import digest
+from stages.ledger import Ledger, Success
+from stages.message import ToolCall
+from stages.phase import Batch
+from stages.policy.progress import advanced, answered
+from stages.tool import ToolSpec
+
+
+def idempotency_key(run: str, call: ToolCall) -> str:
+    """The same for the same call of the same run, however often a crash has it made; and for no other.
+
+    Of the run's id, the call's id (its number among all calls of the run), the tool and the canonical arguments.
+    """
+    parts = (run, call.id, call.name, call.arguments)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def in_doubt(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
+    """The first call of the tool whose outcome is unknown: the tool is not to be used until somebody decides (D36).
+
+    None for a tool that is safe to retry: it only reads, or is declared idempotent.
+    """
+    if not ledger.in_doubt or tool.retriable:
+        return None
+    return next((call for call in ledger.in_doubt if call.name == tool.name), None)
+
+
+def to_be_asked(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
+    """The batch with these calls waiting again: a person is going to be asked about them."""
+    ids = {call.id for call in calls}
+    return replace(batch, results=tuple(r for r in batch.results if not (isinstance(r, InDoubt) and r.call_id in ids)))
+
+
+def doubts(before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult, ...]) -> tuple[ToolCall, ...]:
+    """The calls whose outcome is unknown, after these results: a success ends the doubt about the same call before."""
+    if not before and InDoubt not in map(type, results):
+        return ()
+    calls = {call.id: call for call in batch.calls}
+    for result in results:
+        match result:
+            case InDoubt(call_id=call_id):
+                before = (*(known for known in before if known.id != call_id), calls[call_id])
+            case Succeeded(call_id=call_id):
+                before = tuple(known for known in before if digest(known) != digest(calls[call_id]))
+            case _:
+                pass
+    return before
+
+
+def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Batch]:
+    """The ledger and the batch, once somebody has found out what became of the call that was in doubt.
+
+    If it took effect, it counts as a success, and its result is the answer to the call that was asked about where
+    that is the same one; another is not run, as the model wanted it without knowing. If it did not, the call goes on.
+    """
+    unsure = ask.in_doubt
+    if unsure is None:
+        raise ValueError("no call was in doubt")
+    ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
+    if not found.happened:
+        return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name)))
+    success = _result(unsure.id, found)
+    cleared = _instead(batch, success)
+    if cleared is batch and digest(unsure) == digest(ask.call):
+        return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
+    if cleared is batch:
+        ledger = advanced(ledger, (_success(unsure, success.text, ledger.turn),), (), frozenset())
+    unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
+    return ledger, replace(cleared, results=(*cleared.results, unrun))
+
+
+def _instead(batch: Batch, found: CallResult) -> Batch:
+    """The batch with this result in the place of the doubt about that call; the same batch where it has none."""
+    if not any(isinstance(result, InDoubt) and result.call_id == found.call_id for result in batch.results):
+        return batch
+    return replace(batch, results=tuple(found if r.call_id == found.call_id else r for r in batch.results))
+
+
+def _result(call_id: str, found: Settled) -> Succeeded:
+    value = msgspec.json.encode(found.result) if found.result else b"null"
+    return Succeeded(call_id=call_id, text=nudges.happened(found.result), value=Raw(value))
+
+
+def _success(call: ToolCall, text: str, turn: int) -> Success:
+    answer = answered(call.name, call.arguments, text)
+    return Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn)

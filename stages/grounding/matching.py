@@ -1,0 +1,178 @@
+"""Evidence: whether a value stands in a text that the model was given, by itself and not as a part of another (D31).
+
+Numbers are compared as numbers: 99.5, 99.50, 1,299.00 and 1.299,00 are read; texts without regard to case, to spaces
+and to forms of Unicode. A value of an id, a date or a longer number is no value by itself: 17 is not in A-17, nor in
+2024-05-17, nor in 17.5. Linear in the length of the text.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+import msgspec
+from msgspec import Struct
+
+from stages.repair.decoding import decode
+from stages.schema.value import DEEPEST, Json
+
+LONGEST = 100
+"""Digits and signs of what may be a number."""
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """What is in the texts: every number, and all of the words."""
+
+    numbers: frozenset[Decimal]
+    words: str
+
+    def shows(self, value: Json) -> bool:
+        """Whether the value is there; of a list or an object, all that is in it. True, false and null show nothing."""
+        match value:
+            case None | bool():
+                return True
+            case int() | float():
+                return _decimal(value) in self.numbers
+            case str():
+                return self._says(value)
+            case list():
+                return all(map(self.shows, value))
+            case dict():
+                return all(map(self.shows, value.values()))
+
+    def has_the_words_of(self, text: str) -> bool:
+        """Whether the text has words, and all of them are here, in whatever order: those of `John Smith`."""
+        words = {*_WORD.findall(normal(text))}
+        return bool(words) and words <= {*_WORD.findall(self.words)}
+
+    def _says(self, value: str) -> bool:
+        wanted = normal(value)
+        if not wanted or _occurs(wanted, self.words):
+            return True
+        return any(number in self.numbers for number in _readings(wanted))
+
+
+_WORD = re.compile(r"\w+")
+
+
+def evidence(texts: Iterable[str]) -> Evidence:
+    """The evidence of these texts; one that is JSON is taken apart, so that numbers need not be found in it."""
+    numbers: set[Decimal] = set()
+    words: list[str] = []
+    for text in texts:
+        for leaf in leaves(text):
+            if isinstance(leaf, str):
+                said = normal(leaf)
+                words.append(said)
+                numbers.update(_numbers(said))
+            elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+                numbers.add(_decimal(leaf))
+    return Evidence(numbers=frozenset(numbers), words="\n".join(words))
+
+
+def normal(text: str) -> str:
+    """The text as texts are compared."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN).split())
+
+
+_PLAIN = str.maketrans(
+    {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
+)
+"""Typographic quotes, hyphens, dashes and minus signs, as a keyboard has them."""
+
+
+def leaves(text: str) -> Iterator[Json]:
+    """The values in a JSON text, those within others too; of another text, itself."""
+    return (value for _, value in fields(text))
+
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+def fields(text: str) -> Iterator[tuple[str, Json]]:
+    """The same, each with the name that it stands under: empty for none."""
+    try:
+        value = decode(_any, text)
+    except msgspec.DecodeError:
+        value = text
+    return within(value)
+
+
+def within(value: Json) -> Iterator[tuple[str, Json]]:
+    """The values in a JSON value, each with the name that it stands under."""
+    stack: list[tuple[str, Json, int]] = [("", value, 0)]
+    while stack:
+        name, value, depth = stack.pop()
+        if isinstance(value, dict | list) and depth < DEEPEST:
+            inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
+            stack.extend((key, item, depth + 1) for key, item in inner)
+        else:
+            yield name, value
+
+
+def _occurs(wanted: str, words: str) -> bool:
+    """Whether it is there with nothing around it that would make it a part of something else."""
+    start = words.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        digits = any(character.isdigit() for character in wanted)
+        before, after = words[max(0, start - 2) : start][::-1], words[end : end + 2]
+        if not (_goes_on(wanted[0], before, digits=digits) or _goes_on(wanted[-1], after, digits=digits)):
+            return True
+        # Behind the whole of it: a value that overlaps itself would be looked for once a character.
+        start = words.find(wanted, end)
+    return False
+
+
+def _goes_on(edge: str, beside: str, *, digits: bool) -> bool:
+    """Whether a value with that edge goes on in what is beside it; the nearest character comes first."""
+    if not beside or not _in_word(edge):
+        return False
+    if _in_word(beside[0]):
+        return True
+    joined = len(beside) > 1 and beside[0] in "-.,/'" and _in_word(beside[1])
+    # A hyphen joins words that stand for themselves (Lisbon-based), and the parts of an id or of a number.
+    return joined and (beside[1].isdigit() if beside[0] in ".,'" else digits or beside[1].isdigit())
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+_CHUNK = re.compile(r"[^\s\"()\[\]{}<>:;=|]+")
+_NUMBER = re.compile(r"([-+]?)[$€£¥]?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
+_DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
+_GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
+
+
+def _numbers(text: str) -> Iterator[Decimal]:
+    """Every number of a text, in each way in which it may be read; the parts of ids and of dates are none."""
+    for found in _CHUNK.finditer(text):
+        chunk = found[0].strip(".,!?*`'/").rstrip("-")
+        if len(chunk) <= LONGEST:
+            yield from _readings(chunk) or _listed(chunk)
+
+
+def _listed(chunk: str) -> set[Decimal]:
+    """The numbers of a list without spaces, and the two of a range or of a fraction."""
+    for mark in ",/-":
+        parts = [_readings(part) for part in chunk.split(mark)]
+        if all(parts) and (len(parts) == 2 or mark == ","):
+            return set().union(*parts)
+    return set()
+
+
+def _readings(chunk: str) -> set[Decimal]:
+    """What a word is as a number: 1,234 may be one thousand or one; a word that is no number is nothing."""
+    shape = _NUMBER.fullmatch(chunk)
+    if not shape:
+        return set()
+    sign, digits = "-" if shape[1] == "-" else "", shape[2]
+    found = {digits.replace(",", ".")} if _DECIMAL.fullmatch(digits) else set()
+    if grouped := _GROUPED.fullmatch(digits):
+        found.add(digits.replace(grouped[1], "").replace(",", "."))
+    return {Decimal(sign + text) for text in found}
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(number) if isinstance(number, int) else Decimal(repr(number))

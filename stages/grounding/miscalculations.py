@@ -1,0 +1,75 @@
+"""Miscalculated: what is wrong with the calculations of a call, going by the numbers that the model was given.
+
+A number of a calculation must have been seen, as a grounded value must (D31), or stand in what the tool's author says
+of the tool and the argument. `19%` may be written as 0.19 or as the factor 1.19. A factor or divisor may also be one
+of the constants of the world, or count numbers of the calculation: the 3 of an average of three.
+"""
+
+from collections.abc import Iterator
+
+from stages import nudges
+from stages.grounding.calculated_arguments import CONSTANTS, calculations, said_of
+from stages.grounding.calculation import Calculation, Incalculable, Operand, calculate, number
+from stages.grounding.sources import unseen
+from stages.schema.value import Json
+from stages.state import State
+from stages.tool import Calculated, Grounded, ToolSpec
+
+RATE = 2
+"""Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
+
+
+def miscalculated(tool: ToolSpec, arguments: str, state: State) -> tuple[str, ...]:
+    """A sentence for each calculated argument of the call that is no calculation of numbers that were seen."""
+    texts = calculations(tool, arguments)
+    return tuple(problem for bound, text in texts if (problem := _problem(tool, bound, text, state)))
+
+
+def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> str:
+    match calculate(text):
+        case Incalculable(problem=problem):
+            return nudges.no_calculation(bound.argument, text, problem)
+        case Calculation(operations=0):
+            return nudges.nothing_calculated(bound.argument, text)
+        case Calculation(operands=operands):
+            made_up = _made_up(tool, bound, operands, state)
+            return nudges.numbers_not_seen(bound.argument, text, made_up) if made_up else ""
+
+
+def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:
+    """The numbers that nobody gave. Nearly all are found as they are; only for the others is more looked at."""
+    anywhere = Grounded(argument=bound.argument)
+    left = unseen([number(operand.value) for operand in operands], anywhere, state)
+    if not left:
+        return ()
+    said = said_of(tool, bound)
+    doubted = [
+        o for o in operands if number(o.value) in left and not said.shows(number(o.value)) and not _known(o, operands)
+    ]
+    others = {o: [*_written_otherwise(o)] for o in doubted}
+    lacking = unseen([value for values in others.values() for value in values], anywhere, state)
+    return tuple(
+        dict.fromkeys(
+            str(number(o.value))
+            for o, values in others.items()
+            if all(value in lacking and not said.shows(value) for value in values)
+        )
+    )
+
+
+def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
+    """Whether it needs no evidence: a factor that is a constant or a count, and the 1 of `(1 + 0.19)`."""
+    value = operand.value
+    if not operand.factor:
+        return value == 1 and operand.nested
+    return value in CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
+
+
+def _written_otherwise(operand: Operand) -> Iterator[Json]:
+    """What may have been seen in its place: a number below zero, and the percentage that it is or adds."""
+    value = operand.value
+    yield number(-value)
+    if 0 < value < RATE and (operand.factor or operand.nested):
+        yield number(100 * value)
+    if 0 < value < RATE and operand.factor:
+        yield number(abs(100 * (value - 1)))

@@ -1,0 +1,161 @@
+"""Given: what the model was given, by its user and its tools, and which values of a call are not in it (D31)."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.grounding.matching import Evidence, evidence, fields, leaves
+from stages.message import Assistant, History, Kind, Status, Tool, User
+from stages.schema.value import Json
+from stages.state import State
+from stages.tool import Grounded, ToolSpec
+from stages.view.recall import RECALL
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """One thing that the model was given: by a tool, or, with an empty name, by the user.
+
+    `echo` are the values of the call that was answered. The model had brought them in itself, so the answer is no
+    evidence for them, wherever and however often they stand in it.
+    """
+
+    tool: str
+    text: str
+    echo: tuple[Json, ...] = ()
+
+
+def ungrounded(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grounded, Json], ...]:
+    """The arguments of a call that must have been seen and were not, with their values."""
+    values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
+    return tuple((bound, value) for bound, value in wanted if unseen([*leaves(_encoded(value))], bound, state))
+
+
+def unseen(values: list[Json], bound: Grounded, state: State) -> list[Json]:
+    """Those of the values, none of them a list or an object, that stand nowhere where the bound wants them."""
+    left = _read_through(values, state, lambda given: relevant(bound, given))
+    if not left or not bound.sources:
+        return left
+    # What a source only repeats of its own call was seen there, where somebody else had given it.
+    repeated = _read_through(left, state, lambda given: tuple(replace(g, echo=()) for g in relevant(bound, given)))
+    made_up = _read_through([leaf for leaf in left if leaf not in repeated], state, lambda given: given)
+    return [leaf for leaf in left if leaf in repeated or leaf in made_up]
+
+
+def _read_through(
+    values: list[Json], state: State, wanted: Callable[[tuple[Given, ...]], tuple[Given, ...]]
+) -> list[Json]:
+    """Those of the values that nothing of what is wanted gave."""
+    left = _unseen(values, ())
+    for given in _likeliest(state):
+        if not left:
+            break
+        left = _unseen(left, wanted(given))
+    return left
+
+
+LONG = 256
+"""Messages and cleared results of a history that no turn reads through for its numbers."""
+
+
+def numbers_given(state: State, most: int) -> frozenset[Decimal]:
+    """Every number that was given; none of them, where there are more than `most`, or where the history is long."""
+    found: frozenset[Decimal] = frozenset()
+    if len(state.history) + len(state.cleared) > LONG:
+        return found
+    for given in _likeliest(state):
+        for one in given:
+            found |= evidence((one.text,)).numbers - echoed(one).numbers
+        if len(found) > most:
+            return frozenset()
+    return found
+
+
+def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
+    """What the argument's value may come from."""
+    return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
+
+
+def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
+    free = evidence(one.text for one in given if not one.echo)
+    left = [leaf for leaf in values if not free.shows(leaf)]
+    # Read once, not once a leaf: both are as long as a model and a tool please.
+    answers = [one for one in given if one.echo and left]
+    somewhere = evidence(one.text for one in answers)
+    told = [(evidence((one.text,)), echoed(one)) for one in answers if any(map(somewhere.shows, left))]
+    return [leaf for leaf in left if not any(_beyond_echo(leaf, *answer) for answer in told)]
+
+
+def echoed(given: Given) -> Evidence:
+    """What the call that was answered had brought in: each value by itself, and all of them as words."""
+    together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
+    return evidence((*map(_encoded, given.echo), f"· {together}"))
+
+
+def found_in(given: Given) -> Iterator[tuple[str, Json]]:
+    """The values in it that its own call had not brought in, each with the name that it stands under."""
+    echo = echoed(given)
+    return ((name, leaf) for name, leaf in fields(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf))
+
+
+def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
+    """Whether an answer names the value by itself, and not as what its own call had brought in, put together or not."""
+    return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
+
+
+def given_in(state: State) -> tuple[Given, ...]:
+    """What compaction cut from the history, and what stands in it."""
+    return (*_cleared(state), *_given(state.history))
+
+
+FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
+"""What a call was answered by forge itself: no tool has said anything."""
+
+LATEST = 4
+"""Messages at the end of the history that are read first."""
+
+
+def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
+    """The same in parts: the opening, then ever longer ones from the end. No turn reads a long history for nothing."""
+    history = state.history
+    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
+    yield tuple(_given(history[:opening]))
+    end, most = len(history), LATEST
+    while end > opening:
+        start = max(opening, end - most)
+        while start > opening and isinstance(history[start], Tool):
+            start -= 1  # answers stay with their calls
+        yield tuple(_given(history[start:end]))
+        end, most = start, 4 * most
+    yield _cleared(state)
+
+
+def _cleared(state: State) -> tuple[Given, ...]:
+    return tuple(
+        Given(tool=entry.name, text=entry.text, echo=tuple(leaves(entry.arguments)))
+        for entry in state.cleared
+        if entry.status not in FORGES_WORDS
+    )
+
+
+def _given(history: History) -> Iterator[Given]:
+    arguments: dict[str, str] = {}
+    for message in history:
+        match message:
+            case User(kind=Kind.USER_INPUT, text=text):
+                yield Given(tool="", text=text)
+            case Assistant(calls=calls):
+                arguments.update((call.id, call.arguments) for call in calls)
+            case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
+                # What recall gives back is in the record, with the call that it answered.
+                if status not in FORGES_WORDS and name != RECALL.name:
+                    yield Given(tool=name, text=text, echo=tuple(leaves(arguments.get(call_id, "{}"))))
+            case _:
+                pass
+
+
+def _encoded(value: Json) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,91 @@
+"""Calculated: no call with a calculation that cannot be worked out, or whose numbers nobody gave.
+
+The model writes the calculation, forge does it (`stages.grounding.calculation`); what counts as given is in
+`stages.grounding.miscalculations`.
+"""
+
+import msgspec
+
+from stages import nudges
+from stages.grounding.calculated_arguments import calculations
+from stages.grounding.calculation import Calculation, Incalculable, calculate, number
+from stages.grounding.miscalculations import miscalculated
+from stages.grounding.sources import found_in, given_in
+from stages.message import Kind, ToolCall
+from stages.policy.escalation import offered
+from stages.policy.rules import Rules
+from stages.schema import Check, Misfit, checker
+from stages.schema.value import Json
+from stages.state import Edited, State
+from stages.tool import Calculated, ToolSpec
+from stages.verdict import Allow, Block, Correction, Guard, Verdict
+
+SHOWN = 6
+"""Numbers that a correction names, the latest ones."""
+
+_Checks = dict[tuple[str, str], Check]
+
+
+def calculated(rules: Rules) -> Guard:
+    """Block a batch with such a call. Counts as a refusal; the budget bounds it."""
+    bound = {tool.name: tool for tool in rules.tools if tool.calculated}
+    checks = {(t.name, c.argument): _check(c) for t in bound.values() for c in t.calculated}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        if not any(call.name in bound for call in calls):
+            return Allow()
+        found = {c.id: _problems(bound[c.name], c.arguments, state, checks) for c in calls if c.name in bound}
+        if not any(found.values()):
+            return Allow()
+        corrections = (
+            Correction(call_id=c.id, text=nudges.miscalculated(c.name, problems, _source(rules, state, c.name)))
+            if (problems := found.get(c.id))
+            else Correction(call_id=c.id, text=nudges.beside_a_refused_call(c.name), beside=True)
+            for c in calls
+        )
+        return Block(kind=Kind.RETRY_NUDGE, counter="refusals", corrections=tuple(corrections))
+
+    return guard
+
+
+def _check(bound: Calculated) -> Check:
+    """The check of the result, as the only argument of that name."""
+    return checker(msgspec.json.encode({"type": "object", "properties": {bound.argument: bound.number}}))
+
+
+def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[str, ...]:
+    # A person who writes a number means it; how they came to it is their own affair.
+    found = () if isinstance(state.phase, Edited) else miscalculated(tool, arguments, state)
+    return found or _misfits(tool, arguments, checks)
+
+
+def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[str, ...]:
+    """A sentence for each result that does not fit what the argument may be."""
+    found: list[str] = []
+    for bound, text in calculations(tool, arguments):
+        name = bound.argument
+        match calculate(text):
+            case Incalculable(problem=problem):
+                found.append(nudges.no_calculation(name, text, problem))
+            case Calculation(result=result):
+                fit = checks[tool.name, name](_json({name: number(result)}))
+                problems = fit.problems if isinstance(fit, Misfit) else ()
+                found += [nudges.wrong_result(name, text, p.expected, p.found) for p in problems]
+    return tuple(found)
+
+
+def _source(rules: Rules, state: State, name: str) -> str:
+    if seen := _numbers(state):
+        return nudges.numbers_seen(name, [(label, _json(value), tool) for label, value, tool in seen])
+    return nudges.find_first([other.name for other in offered(rules, state) if other.name != name])
+
+
+def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
+    """The latest numbers that tools gave, with their names and the tools, in the order in which they were given."""
+    known = [(n, leaf, one.tool) for one in given_in(state) if one.tool for n, leaf in found_in(one) if n]
+    numbers = [entry for entry in known if isinstance(entry[1], int | float) and not isinstance(entry[1], bool)]
+    return tuple(dict.fromkeys(numbers))[-SHOWN:]
+
+
+def _json(value: Json) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,107 @@
+"""Checked: functions and Structs whose options are held to their annotations, so that a wrong one is told in words."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from operator import contains
+from typing import Any, ForwardRef, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from stages.options.types import Hint, foreign, plain
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class OptionError(ValueError):
+    """Options are not what they must be; `problems` lists every mistake, a sentence each."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class Options(Struct, frozen=True):
+    """A Struct that is checked when it is made. OptionError for a field that is not what its annotation says."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is wrong."""
+        # Most are right at first sight, and a budget is made anew in each turn.
+        if all(map(contains, _plain_fields(type(self)), map(type, astuple(self)))):
+            return
+        hints = _fields(type(self))
+        given = {name: getattr(self, name) for name in hints}
+        if wrong := foreign(given, hints, deep=False):
+            sentences = (sentence for several in wrong.values() for sentence in several)
+            raise OptionError(tuple(f"{type(self).__name__}: {sentence}" for sentence in sentences))
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, Hint]:
+    """The annotations of a Struct's fields: resolving them takes longer than a turn."""
+    return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
+    hints = _fields(kind)
+    return tuple(plain(hints[name]) for name in kind.__struct_fields__)
+
+
+def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: the function, whose arguments are held to its annotations first, else that error is raised."""
+
+    def checked(function: Callable[P, R]) -> Callable[P, R]:
+        def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+            names, rest, hints = _parameters(function)
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            given |= {f"{rest}[{i}]": one for i, one in enumerate(args[len(names) :])} if rest else {}
+            known = {name: hints[key] for name in given if (key := name.partition("[")[0]) in hints}
+            if wrong := foreign({name: given[name] for name in known}, known, deep=False):
+                raise error(tuple(sentence for several in wrong.values() for sentence in several))
+
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def awaited(*args: P.args, **kwargs: P.kwargs) -> object:
+                check(args, kwargs)
+                return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]  # mypy cannot see that R is a coroutine here
+
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            check(args, kwargs)
+            return function(*args, **kwargs)
+
+        return called
+
+    return checked
+
+
+checked = checking(OptionError)
+
+
+@cache
+def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], str, dict[str, Hint]]:
+    """The names of its positional parameters, that of `*args` if it has one, and what each parameter must be."""
+    parameters = inspect.signature(function).parameters.values()
+    hints = _hints(function)
+    for one in parameters:
+        if one.kind is one.VAR_KEYWORD and get_origin(hints.get(one.name)) is Unpack:
+            (fields,) = get_args(hints.pop(one.name))
+            hints |= _hints(fields)
+    positional = (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) if parameters else ()
+    names = tuple(one.name for one in parameters if one.kind in positional)
+    return names, next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), ""), hints
+
+
+def _hints(owner: Any) -> dict[str, Hint]:
+    """Its annotations; of those that are only imported for type checkers, the name of the class."""
+    try:
+        return get_type_hints(owner, include_extras=True)
+    except NameError:
+        given = inspect.get_annotations(owner)
+        return {name: ForwardRef(hint) if isinstance(hint, str) else hint for name, hint in given.items()}

@@ -1,0 +1,189 @@
+"""Options: values of another type than their annotation, or out of its range, each told with what to write instead."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
+from math import isnan
+from types import NoneType, UnionType
+from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin
+
+from msgspec import Meta, Struct, UnsetType, structs
+from typing_extensions import get_protocol_members
+
+from stages.repair.decoding import is_sound
+
+Hint: TypeAlias = object
+"""An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`), and what is made of them."""
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+Fraction: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+WORDS: Mapping[Hint, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    NoneType: "None",
+}
+BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
+SHOWN = 200
+"""Characters of a wrong value that are shown."""
+
+
+def foreign(
+    options: Mapping[str, object], hints: Mapping[str, Hint], *, deep: bool = True
+) -> dict[str, tuple[str, ...]]:
+    """The options that are not what their hints say.
+
+    `deep` looks into the fields of Structs as well.
+    """
+    found = {
+        name: tuple(_wrong(name, value, hints[name], deep=deep))
+        for name, value in options.items()
+        if deep or type(value) not in plain(hints[name])
+    }
+    return {name: sentences for name, sentences in found.items() if sentences}
+
+
+def fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
+    """Whether the value is of that kind. No bool is a number, and nan is none."""
+    return any(_is(value, kind, deep=deep) for kind in _kinds(hint))
+
+
+def _is(value: object, kind: Hint, *, deep: bool) -> bool:
+    origin, inside = _parts(kind)
+    if kind is object or kind is Any or isinstance(kind, TypeVar):
+        return True
+    if isinstance(kind, ForwardRef):
+        name = kind.__forward_arg__
+        return not name.isidentifier() or any(base.__name__ == name for base in type(value).__mro__)
+    if origin is Annotated:
+        return fits(value, inside[0], deep=deep) and all(_within(value, meta) for meta in inside[1:])
+    if origin is Literal:
+        return any(value == one and type(value) is type(one) for one in inside)
+    if origin is Callable:
+        # A class is given where its instance is meant, unless anything at all may be called.
+        return callable(value) and (inside[0] is ... or not isinstance(value, type))
+    if origin is tuple and inside[1:] != (...,):
+        several = _is_list(value) and len(value) == len(inside) and zip(value, inside, strict=True)
+        return bool(several) and all(fits(one, hint, deep=deep) for one, hint in several or ())
+    if origin in (Sequence, tuple):
+        return _is_list(value) and _all_fit(value, inside[0], deep=deep)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and _all_fit(value.values(), inside[1], deep=deep)
+    if kind in (int, float) and isinstance(value, int):
+        return not isinstance(value, bool)
+    wanted = origin or kind
+    if getattr(wanted, "_is_protocol", False) and isinstance(wanted, type):
+        return not isinstance(value, type) and all(hasattr(value, name) for name in get_protocol_members(wanted))
+    if not isinstance(wanted, type) or not isinstance(value, wanted):
+        return False
+    if deep and isinstance(value, Struct):
+        return all(fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
+    return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
+
+
+def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
+    alike = not deep and {*map(type, values)} <= plain(hint)
+    return alike or all(fits(value, hint, deep=deep) for value in values)
+
+
+def _within(value: object, meta: object) -> bool:
+    """Whether a number is within the bounds that are annotated; None and the like have none."""
+    if not isinstance(meta, Meta) or not isinstance(value, int | float):
+        return True
+    low = (meta.ge is None or value >= meta.ge) and (meta.gt is None or value > meta.gt)
+    return low and (meta.le is None or value <= meta.le) and (meta.lt is None or value < meta.lt)
+
+
+def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]:
+    """What is wrong, at the smallest places: a list may hold one thing that does not belong there."""
+    if fits(value, hint, deep=deep):
+        return
+    inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
+    if Sequence in inner and _is_list(value):
+        for number, one in enumerate(value):
+            yield from _wrong(f"{name}[{number}]", one, inner[Sequence][0], deep=deep)
+    elif Mapping in inner and isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _wrong(f"{name}[{key!r}]", one, inner[Mapping][1], deep=deep)
+    elif deep and isinstance(value, Struct) and type(value) in _kinds(hint):
+        for part in structs.fields(value):
+            yield from _wrong(f"{name}.{part.name}", getattr(value, part.name), part.type, deep=deep)
+    elif isinstance(value, type) and any(_makes(value, kind) for kind in _kinds(hint)):
+        yield f"{name} is the class {value.__name__}; write {value.__name__}()"
+    elif isinstance(value, str) and not is_sound(value):
+        yield f"{name} is {ascii(value)[:SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
+    else:
+        yield f"{name} is {repr(value)[:SHOWN]}; it must be {_words(hint)}"
+
+
+def _makes(made: type, kind: Hint) -> bool:
+    """Whether the class is given where an instance of it belongs."""
+    origin, inside = _parts(kind)
+    if origin is Annotated:
+        return any(_makes(made, one) for one in _kinds(inside[0]))
+    if getattr(kind, "_is_protocol", False) and isinstance(kind, type):
+        return all(hasattr(made, name) for name in get_protocol_members(kind))
+    return origin is Callable or (isinstance(kind, type) and kind is not object and issubclass(made, kind))
+
+
+@cache
+def _kinds(hint: Hint) -> tuple[Hint, ...]:
+    if isinstance(hint, ForwardRef):
+        names = map(str.strip, hint.__forward_arg__.split("|"))
+        return tuple(NoneType if name == "None" else ForwardRef(name) for name in names)
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+@cache
+def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
+    """What it is made by, and of what: looked up once, as typing takes microseconds for it."""
+    return get_origin(kind), get_args(kind)
+
+
+@cache
+def plain(hint: Hint) -> frozenset[Hint]:
+    """The classes in it whose instances are right at first sight; a float is not one, as nan is none."""
+    return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
+
+
+def _is_list(value: object) -> TypeGuard[Collection[object]]:
+    """Whether it can be looked through more than once, so that looking here takes nothing from it."""
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+
+
+def _words(hint: Hint) -> str:
+    choices = [one for kind in _kinds(hint) if get_origin(kind) is Literal for one in get_args(kind)]
+    others = [_word(kind) for kind in _kinds(hint) if get_origin(kind) is not Literal and kind is not UnsetType]
+    *first, last = dict.fromkeys(([f"one of {', '.join(map(str, choices))}"] if choices else []) + others)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _word(kind: Hint) -> str:
+    origin, inside = _parts(kind)
+    if origin is Annotated:
+        bounds = [
+            words.format(f"{most:g}")
+            for meta in inside[1:]
+            for name, words in BOUNDS.items()
+            if (most := getattr(meta, name, None)) is not None
+        ]
+        said = next((meta.description for meta in inside[1:] if isinstance(meta, Meta) and meta.description), None)
+        return said or f"{_words(inside[0])}, {' and '.join(bounds)}".removesuffix(", ")
+    if origin is Callable:
+        return "a function"
+    if origin is tuple and inside[1:] != (...,):
+        return f"a tuple of {len(inside)}, each {_words(Union[inside])}"  # noqa: UP007 - made at run time
+    if origin in (Sequence, tuple):
+        return f"a list, each {_words(inside[0])}"
+    if origin is Mapping:
+        return f"a dict, each value {_words(inside[1])}"
+    if isinstance(kind, ForwardRef):
+        return _one(kind.__forward_arg__)
+    return WORDS.get(kind) or _one(getattr(origin or kind, "__name__", str(kind)))
+
+
+def _one(name: str) -> str:
+    return f"{'an' if name[:1] in 'AEIO' else 'a'} {name}"

@@ -1,0 +1,95 @@
+"""Progress: whether a reply brought anything new, and which calls go round in circles (D6).
+
+New is a success that the model has not seen yet: of this tool, with these arguments, answered like this. What is seen
+of earlier answers ends with a compaction, which may have cut them. Repeats, alternating pairs, monologues and the same
+error again and again are all one thing then: replies in a row without progress.
+"""
+
+import hashlib
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from stages.schema.canonical_json import canonical
+from stages.state import Attempt, Ledger, Success
+
+
+def answered(name: str, arguments: str, text: str) -> str:
+    """What stands in the ledger for a call and its answer: 16 hexadecimal digits."""
+    whole = f"{name}\0{canonical(arguments)}\0{text}"
+    return hashlib.blake2b(whole.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def stalled(ledger: Ledger) -> int:
+    """How many replies in a row have brought nothing new. One that was asked for as a summary is none of them."""
+    summary = ledger.summary_turn > ledger.progress
+    return max(0, ledger.turn - ledger.progress - summary)
+
+
+def advanced(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], free: frozenset[str]) -> Ledger:
+    """The ledger after calls that succeeded and others that did not. `free` are the tools that may repeat themselves.
+
+    All that succeeded is kept in `successes`; what steps are judged by does not depend on what is new.
+    """
+    again = [s for s in done if s.name not in free and bytes.fromhex(s.answer) in ledger.seen]
+    repeats = tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
+    return replace(
+        ledger,
+        successes=ledger.successes + done,
+        seen=ledger.seen + digests(done),
+        attempts=ledger.attempts + repeats + vain,
+        progress=ledger.turn if len(again) < len(done) else ledger.progress,
+    )
+
+
+def digests(done: tuple[Success, ...]) -> bytes:
+    """What `Ledger.seen` grows by: to look for 8 bytes in it costs next to nothing, however long the run is."""
+    return bytes.fromhex("".join([success.answer for success in done]))
+
+
+def in_vain(ledger: Ledger) -> tuple[Attempt, ...]:
+    """The calls since the last progress."""
+    recent = takewhile(lambda attempt: attempt.turn > ledger.progress, reversed(ledger.attempts))
+    return tuple(recent)[::-1]
+
+
+def circling(ledger: Ledger) -> frozenset[str]:
+    """The tools that were called, since the last progress, in a way that had already been answered or refused."""
+    return frozenset(attempt.name for attempt in _repeats(ledger))
+
+
+def circles(ledger: Ledger) -> int:
+    """How many replies there were since the first of those, with it."""
+    repeats = _repeats(ledger)
+    return ledger.turn - repeats[0].turn + 1 if repeats else 0
+
+
+def _repeats(ledger: Ledger) -> list[Attempt]:
+    recent = in_vain(ledger)
+    seen, found = _answered_before(ledger) if recent else set(), []
+    for attempt in recent:
+        key = (attempt.name, canonical(attempt.arguments))
+        if key in seen:
+            found.append(attempt)
+        seen.add(key)
+    return found
+
+
+def times(ledger: Ledger, name: str, arguments: str) -> int:
+    """How often this very call was answered, the last time in vain; 0 where it was not since the last progress."""
+    key = (name, canonical(arguments))
+    vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in in_vain(ledger))
+    return vain + (key in _answered_before(ledger)) if vain else 0
+
+
+def _answered_before(ledger: Ledger) -> set[tuple[str, str]]:
+    """The calls that were answered by the last progress, and whose answers no compaction can have cut."""
+    since, progress = _forgotten(ledger), ledger.progress
+    done = ((s.name, s.arguments) for s in ledger.successes if since < s.turn <= progress)
+    vain = ((a.name, a.arguments) for a in ledger.attempts if a.answer and since < a.turn <= progress)
+    return {(name, canonical(arguments)) for name, arguments in (*done, *vain)}
+
+
+def _forgotten(ledger: Ledger) -> int:
+    """The turn up to which answers may have been cut."""
+    return ledger.compactions[-1].turn if ledger.compactions else -1

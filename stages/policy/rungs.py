@@ -1,0 +1,55 @@
+"""Rungs: which rungs of a ladder a backend can climb; the others are skipped (D25)."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+from returns.result import Result
+
+from stages.halt import Halt
+from stages.pipeline import Stage
+from stages.policy.escalation import changed_mode
+from stages.policy.rules import Ladder, Rules, Rung, TextMode
+from stages.policy.simpler_tools import simpler
+from stages.state import State
+from stages.wire.sampling import Sampling
+from stages.wire.wires import Dialect
+
+
+def changing(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
+    """The stage, and another instead of it once the ladder has changed the mode."""
+
+    def chosen(state: State) -> Result[State, Halt]:
+        mode = changed_mode(rules, state)
+        return (stage if mode is None else others[mode])(state)
+
+    return chosen
+
+
+def climbable(rules: Rules, mode: str, dialect: Dialect, sampling: Sampling) -> Ladder:
+    """The workflow's ladder without what cannot be done there; a rung that changes the mode decides for those after it.
+
+    `mode` is the one in which the run begins.
+    """
+    if dialect.wire == "anthropic" and "thinking" in {**dialect.body, **sampling.extra}:
+        dialect = replace(dialect, tool_choice="none")  # it refuses to be told to call where it is to think first
+    found: list[Rung] = []
+    for rung in rules.ladder.rungs:
+        if _can(rung, rules, mode, dialect):
+            found.append(rung)
+            mode = rung if rung in ("constrained", "prompted") else mode
+    return replace(rules.ladder, rungs=tuple(found))
+
+
+def _can(rung: Rung, rules: Rules, mode: str, dialect: Dialect) -> bool:
+    match rung:
+        case "call":
+            return mode == "native" and dialect.tool_choice != "none"
+        case "simple":
+            return mode == "constrained" and any(simpler(tool) is not tool for tool in rules.tools)
+        case "constrained":
+            # A constraint allows nothing but calls, so words must not be welcome.
+            return mode != rung and dialect.constrain != "none" and rules.on_text != "accept"
+        case "prompted":
+            return mode != rung
+        case _:
+            return True

@@ -1,0 +1,89 @@
+"""Fresh: values that a tool was not called with yet, for a model that keeps calling it with the same."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from stages.grounding.matching import leaves
+from stages.grounding.sources import given_in
+from stages.state import State
+from stages.tool import ToolSpec
+
+LONGEST = 80
+"""Characters of a value that is proposed."""
+
+MOST = 32
+"""Values that are proposed, the latest ones."""
+
+_VALUE = re.compile(
+    r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\""""
+    r"|(?<![\w.@/-])((?=[^\d\s]{0,40}\d|[\w-]{1,40}[._@/]\w)[\w-](?:[\w.@/-]{0,78}[\w-]))"
+)
+"""What is quoted; and words with a digit in them, or a point, as ids and the names of files have."""
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, dict[str, object]] = {}
+
+
+def fresh(tool: ToolSpec, state: State) -> tuple[str, ...]:
+    """What was seen and may be meant instead, the latest first; nothing for a tool that takes more than one text.
+
+    No call of any tool has used it, and it looks like what this one has succeeded with: `C-311` like `A-17`. Nothing
+    for a tool that ends the run: it is not to be guessed with.
+    """
+    argument = one_text(tool)
+    if argument is None or tool.effect == "terminal":
+        return ()
+    ledger = state.ledger
+    made = [*(success.arguments for success in ledger.successes), *(attempt.arguments for attempt in ledger.attempts)]
+    used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
+    good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
+    looks = {_look(value) for value in good if isinstance(value, str)}
+    seen = (value for given in reversed(given_in(state)) for value in _values(given.text))
+    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or _look(v) in looks)))[:MOST]
+
+
+def _look(value: str) -> str:
+    """The value with each run of letters and of digits as one: what ids of one kind have in common."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
+
+
+def limited(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
+    """The tool with its only argument limited to these values."""
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
+    name = one_text(tool)
+    properties = {name: {"type": "string", "enum": list(values)}}
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
+
+
+def one_text(tool: ToolSpec) -> str | None:
+    """The argument of a tool that takes one text and nothing else; a calculation is none."""
+    if tool.calculated:
+        return None
+    try:
+        properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
+    except msgspec.ValidationError:  # a property that is `true`, any value at all
+        return None
+    match [*properties.items()]:
+        case [(name, {"type": "string"} as kind)] if "enum" not in kind:
+            return name
+        case _:
+            return None
+
+
+def _value(arguments: str, name: str) -> object:
+    return msgspec.json.decode(msgspec.json.decode(arguments, type=dict[str, Raw]).get(name, Raw(b"null")))
+
+
+def _values(text: str) -> Iterator[str]:
+    for leaf in leaves(text):
+        if not isinstance(leaf, str):
+            continue
+        if leaf is text:  # no JSON, but words
+            yield from (next(group for group in found.groups() if group) for found in _VALUE.finditer(leaf))
+        elif leaf.strip() and len(leaf) <= LONGEST:
+            yield leaf

@@ -1,0 +1,1 @@
+"""Reading: which calls a reply holds, and what is wrong with each."""

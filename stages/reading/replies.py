@@ -1,0 +1,225 @@
+"""Reading a reply: which calls the model meant, wherever it put them, and what is wrong with each."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages import nudges, rescue
+from stages.effect import RawCall, Reply
+from stages.grounding.calculated_arguments import check_of
+from stages.policy.rules import RepairLimits, Rules
+from stages.repair.json_text import Json, json_at
+from stages.rescue import Family, FoundCall, Names, Rescued
+from stages.schema import Check, Fits, Misfit, Problem
+from stages.tool import ToolSpec
+from stages.wire.prompted import forms as prompted
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """One call; `correction` says what is wrong with it, empty: it may run.
+
+    `arguments` is what the model gave, or, for a call that may run, the canonical JSON of it. `written` is the text
+    that it was found as; empty, where there was none.
+    """
+
+    name: str
+    arguments: str
+    written: str = ""
+    origin: str = "native"
+    repairs: tuple[str, ...] = ()
+    fault: Literal["unknown_tool", "bad_arguments", "guessed", "beside_damage"] | None = None
+    correction: str = ""
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant.
+
+    `text` is what it says beside its calls, `whole` with those that were found in it. `notice`: the model is to hear,
+    once the calls have run, that one after them could not be read.
+    """
+
+    text: str
+    whole: str = ""
+    reasoning: str
+    calls: tuple[Judged, ...] = ()
+    damage: str | None = None
+    notice: str = ""
+    sealed: str = ""
+
+    @property
+    def alone(self) -> bool:
+        """Whether the reply has no words beside its calls, but for the thought that is a part of ReAct's form."""
+        by_react = {call.origin for call in self.calls} == {"react"}
+        thought = _THOUGHT.match(self.text) if by_react else None
+        return _WORDS.search(self.text, thought.end() if thought else 0) is None
+
+
+_WORDS = re.compile(r"\w")
+_THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
+
+Read = Callable[[Reply], Reading]
+
+
+def reader(
+    rules: Rules,
+    *,
+    in_text: bool,
+    families: tuple[Family, ...],
+    checks: Mapping[str, Check] | None = None,
+    form: prompted.Form = prompted.JSON,
+) -> Read:
+    """A function from replies to readings; the tools' schemas are compiled here, unless `checks` has them.
+
+    `in_text`: calls are asked for as text (`stages.wire.prompted.forms`), so that very form is read even where
+    rescue is off. `families` are the grammars that rescue knows; without any it is off.
+    """
+    judge = _Judge(
+        tools={tool.name: tool for tool in rules.tools},
+        checks=checks or {tool.name: check_of(tool) for tool in rules.tools},
+        parameters={tool.name: parameters_of(tool) for tool in rules.tools},
+        limits=rules.repair_limits,
+    )
+    split_reasoning = rescue.split_reasoning  # its grammar is compiled now, and not before it is needed
+    found_in = rescue.rescuer(families) if rules.rescue and families else None
+
+    def read(reply: Reply) -> Reading:
+        reading = taken_apart(reply)
+        return replace(reading, sealed=reply.sealed) if reply.sealed else reading
+
+    def taken_apart(reply: Reply) -> Reading:
+        thought, text = split_reasoning(reply.text)
+        reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
+        cut = reply.finish == "length"
+        if reply.calls:
+            calls = [judge.given(call, "native", cut=cut) for call in reply.calls]
+            return Reading(text=text, reasoning=reasoning, calls=tuple(calls))
+        if in_text and (asked := form.decode_calls(text)):
+            calls = [judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked]
+            return Reading(text="", whole=text, reasoning=reasoning, calls=tuple(calls))
+        if found_in is None:
+            return Reading(text=text, reasoning=reasoning)
+        found = found_in(text, judge.parameters)
+        if not found.calls:
+            damage = found.damage or judge.stranger(found.unknown)
+            return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
+        rescued, notice = judge.rescued(found, cut=cut, text=text)
+        return Reading(text=found.rest, whole=text, reasoning=reasoning, calls=rescued, notice=notice)
+
+    return read
+
+
+class _Judge(Struct, frozen=True, kw_only=True):
+    """What is right and what is wrong with a call, wherever it was found."""
+
+    tools: dict[str, ToolSpec]
+    checks: Mapping[str, Check]
+    parameters: dict[str, tuple[str, ...]]
+    limits: RepairLimits
+
+    def given(self, call: RawCall, origin: str, *, cut: bool, untyped: bool = False) -> Judged:
+        """A call in a field or a form that was asked for."""
+        if call.name in self.tools:
+            fits = self.checks[call.name](call.arguments, untyped=untyped)
+            if isinstance(fits, Fits):
+                return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
+        meant = Names(self.tools.keys()).find(call.name)
+        if len(meant) != 1:
+            return self.unknown(call, origin)
+        renamed = () if meant[0] == call.name else (f"name {nudges.quote(call.name, 60)}",)
+        found = FoundCall(name=meant[0], arguments=call.arguments, origin=origin, repairs=renamed)
+        return self.checked(_mended(found), cut=cut)
+
+    def rescued(self, found: Rescued, *, cut: bool, text: str) -> tuple[tuple[Judged, ...], str]:
+        """The calls that were found in the text; and what is to be said after them of one that could not be read."""
+        known = (replace(self.checked(call, cut=cut), written=text[slice(*call.span)]) for call in found.calls)
+        calls = (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
+        if found.damage is None:
+            return calls, ""
+        notice = nudges.cut_beside(found.damage)
+        if self.may_run_before(found) and not any(judged.fault for judged in calls):
+            return calls, notice
+        *others, last = (_beside_damage(judged) for judged in calls)
+        return (*others, replace(last, correction=f"{last.correction} {notice}")), ""
+
+    def may_run_before(self, found: Rescued) -> bool:
+        """Whether the calls come before what is damaged: none may build on it, and none ends the run without it."""
+        return all(
+            call.span[1] <= found.damaged_at and self.tools[call.name].effect != "terminal" for call in found.calls
+        )
+
+    def unknown(self, call: RawCall, origin: str) -> Judged:
+        """A call of a tool that does not exist."""
+        text = nudges.unknown_tool(call.name, tuple(self.tools), self.nearest(call.name))
+        return Judged(name=call.name, arguments=call.arguments, origin=origin, fault="unknown_tool", correction=text)
+
+    def checked(self, call: FoundCall, *, cut: bool) -> Judged:
+        """A call of a known tool: may it be read so, and do its arguments fit?"""
+        judged = Judged(name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
+        # No arguments for a tool that takes none are no guess.
+        guessed = call.cost - ("no_arguments" in call.repairs and not self.parameters[call.name])
+        # What a length limit cut off may lack more than its closers.
+        torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
+        if torn or guessed > self.limits.of(self.tools[call.name].effect):
+            return replace(judged, fault="guessed", correction=nudges.guessed(call.name, call.repairs))
+        match self.checks[call.name](call.arguments, untyped=call.origin in UNTYPED):
+            case Fits(arguments=arguments, repairs=coerced):
+                return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
+            case Misfit(problems=problems):
+                text = nudges.bad_arguments(call.name, tuple(map(in_a_sentence, problems)), cut=cut)
+                return replace(judged, fault="bad_arguments", correction=text)
+            case other:
+                assert_never(other)
+
+    def stranger(self, unknown: tuple[str, ...]) -> str | None:
+        """What is wrong with a text that calls only tools that do not exist."""
+        return nudges.no_such_tool(unknown[0], self.nearest(unknown[0])) if unknown else None
+
+    def nearest(self, name: str) -> str | None:
+        """The known name that is most like it."""
+        import difflib  # noqa: PLC0415 - only a mistake needs it
+
+        close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
+        return close[0] if close else None
+
+
+UNTYPED = frozenset({"function", "invoke", "minimax", "arg_key", "tool_xml", "tool_tag"})
+"""Families whose values are text, whatever they stand for."""
+
+_MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
+"""Repairs that take the end of the reply for the end of the call."""
+
+
+class _Properties(Struct):
+    """The part of a schema that names an object's members."""
+
+    properties: dict[str, Raw] = {}
+
+
+def parameters_of(tool: ToolSpec) -> tuple[str, ...]:
+    """The names of the tool's parameters, in the order in which they were declared."""
+    return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)
+
+
+def _beside_damage(judged: Judged) -> Judged:
+    if judged.fault:
+        return judged
+    return replace(judged, fault="beside_damage", correction=nudges.beside_a_damaged_call(judged.name))
+
+
+def _mended(call: FoundCall) -> FoundCall:
+    """The call with damaged arguments mended, where that can be done; the price says how much was guessed."""
+    text = call.arguments.strip()
+    found = json_at(text, 0) if text.startswith("{") else None
+    if not isinstance(found, Json) or text[found.end :].strip():
+        return call
+    return replace(call, arguments=found.text, repairs=call.repairs + found.repairs, cost=call.cost + found.cost)
+
+
+def in_a_sentence(problem: Problem) -> str:
+    """What does not fit, and where."""
+    where = f"{problem.path}: " if problem.path else ""
+    return f"{where}expected {problem.expected}, got {problem.found}"

@@ -1,0 +1,194 @@
+"""Shown: what a model was shown from outside, by tools and by its user, and whether a call stands in it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+from msgspec import Struct
+
+from stages import rescue
+from stages.message import Assistant, Kind, Message, Tool, User
+from stages.reading.replies import Judged
+from stages.repair.decoding import decode
+from stages.rescue.found import Family
+from stages.rescue.names import Names, naming
+from stages.rescue.unescape import spelt_out
+from stages.schema import Check, Fits
+from stages.schema.value import DEEPEST, Json
+from stages.state import Naming, State
+
+MOST = 4_000
+"""Places in the texts that are read for one call."""
+
+_AROUND = 1_000
+_ESCAPED = 8
+"""A call takes up to as many characters for each of its own, escaped and in markup, and so many besides."""
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call that is looked for; `same` says whether arguments, as JSON text, are its own."""
+
+    name: str
+    sought: "rescue.Sought"
+    same: Callable[[str], bool]
+
+
+def call_of(judged: Judged, check: Check, names: Names, families: tuple[Family, ...]) -> Call | None:
+    """What to look for; None for a call whose arguments are no JSON object, which nobody runs.
+
+    `families` are the grammars in which it may stand, besides JSON and Python.
+    """
+    wanted = _canonical(judged.arguments)
+    if wanted is None:
+        return None
+
+    def same(arguments: str) -> bool:
+        if _canonical(arguments) == wanted:
+            return True
+        fits = check(arguments, untyped=True)
+        return isinstance(fits, Fits) and _canonical(fits.arguments) == wanted
+
+    sought = rescue.Sought(
+        name=judged.name,
+        written=judged.written,
+        reach=_AROUND + _ESCAPED * max(len(judged.written), len(judged.arguments)),
+        word=_longest_word(msgspec.json.decode(judged.arguments)),
+        names=names,
+        families=families,
+    )
+    return Call(name=judged.name, sought=sought, same=same)
+
+
+def stands(call: Call, texts: Iterable[str], *, loose: bool) -> bool:
+    """Whether the call stands in one of the texts, or these are too much to tell.
+
+    `loose`: what may be no call (`Standing.loose`) is taken for one.
+    """
+    read = 0
+    for text in texts:
+        for found in rescue.attempts(text, call.sought):
+            read += 1
+            if read > MOST:
+                return True
+            if found and (loose or not found.loose) and (found.arguments is None or call.same(found.arguments)):
+                return True
+    return False
+
+
+def answered(state: State, call: Call) -> Iterator[str]:
+    """What tools answered and summaries say, as far as it names a tool; answers to this very call aside."""
+    own: set[str] | None = None
+    history = state.history
+    for place in state.naming.places:
+        match history[place]:
+            case Tool(name=call.name, call_id=call_id) as answer:
+                own = _ids_of(call, history) if own is None else own
+                if call_id not in own:
+                    yield answer.text
+            case Tool(text=text) | User(kind=Kind.SUMMARY, text=text):
+                yield text
+            case _:
+                pass
+    for place in state.naming.cut_places:
+        cut = state.cleared[place]
+        if cut.name != call.name or not call.same(cut.arguments):
+            yield cut.text
+
+
+def _ids_of(call: Call, history: tuple[Message, ...]) -> set[str]:
+    said = (m for m in history if isinstance(m, Assistant))
+    return {made.id for m in said for made in m.calls if made.name == call.name and call.same(made.arguments)}
+
+
+def asked(state: State) -> Iterator[str]:
+    """What the user wrote, as far as it names a tool."""
+    for place in state.naming.places:
+        if isinstance(message := state.history[place], User) and message.kind is Kind.USER_INPUT:
+            yield message.text
+
+
+def up_to_date(state: State, names: Names) -> Naming:
+    """Which messages name a tool, the latest too."""
+    search = naming(names.known)
+    before = state.naming if state.naming.names == search.pattern else Naming()
+    history, cleared = state.history, state.cleared
+    known = before.length if 0 < before.length <= len(history) and history[before.length - 1] is before.last else 0
+    return Naming(
+        names=search.pattern,
+        length=len(history),
+        last=history[-1] if history else None,
+        places=(before.places if known else ()) + _places(search, map(_shown, history[known:]), known),
+        cut=len(cleared),
+        cut_places=before.cut_places + _places(search, (one.text for one in cleared[before.cut :]), before.cut),
+    )
+
+
+def _places(search: re.Pattern[str], texts: Iterable[str], first: int) -> tuple[int, ...]:
+    return tuple(place for place, text in enumerate(texts, start=first) if text and search.search(spelt_out(text)))
+
+
+def _shown(message: Message) -> str:
+    """What the message brings in from outside."""
+    match message:
+        case Tool(kind=Kind.TOOL_RESULT, text=text) | User(kind=Kind.USER_INPUT | Kind.SUMMARY, text=text):
+            return text
+        case _:
+            return ""
+
+
+def _longest_word(value: Json) -> str:
+    """The longest run of plain letters and digits in the texts of a value, which no escape and no markup changes."""
+    words = (word for text in _texts(value) for word in _PLAIN.findall(spelt_out(text)))
+    return max(words, key=len, default="")
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9]{3,}")
+
+
+def _texts(value: Json) -> Iterator[str]:
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case str(text):
+                yield text
+            case list(items):
+                stack.extend(items)
+            case dict(members):
+                stack.extend(members.values())
+            case _:
+                pass
+
+
+def _canonical(arguments: str) -> bytes | None:
+    """The arguments such that equal ones are equal bytes, in whatever grammar; None for what is no JSON object.
+
+    Grammars differ in what they know of types, so all that is no object and no list is compared as text,
+    and null is as good as nothing.
+    """
+    try:
+        value = decode(_any, arguments)
+        return _sorted.encode(_plain(value, 0)) if isinstance(value, dict) else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+_sorted = msgspec.json.Encoder(order="sorted")
+
+
+def _plain(value: Json, depth: int) -> Json:
+    if depth > DEEPEST:
+        raise RecursionError
+    match value:
+        case dict():
+            return {key: _plain(inner, depth + 1) for key, inner in value.items() if inner is not None}
+        case [only] if not isinstance(only, dict | list):
+            return _plain(only, depth)
+        case list():
+            return [_plain(item, depth + 1) for item in value]
+        case str():
+            return " ".join(spelt_out(value).split())
+        case float() if value.is_integer():
+            return str(int(value))
+        case _:
+            return msgspec.json.encode(value).decode()

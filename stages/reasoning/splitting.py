@@ -1,0 +1,118 @@
+"""Reasoning told apart from text: all tag forms, whole replies and streams alike.
+
+A closed block is reasoning whatever it holds. A block that never closes is reasoning up to the first call in
+it: its model forgot the tag, not the call. A closing tag alone ends reasoning whose opening tag stood in the
+prompt. Tags inside a call's markup and tags in quotes are text.
+"""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.reasoning.cutting import BEHIND, Split, pieces
+from stages.reasoning.tags import may_hold_reasoning
+
+
+class Delta(Struct, frozen=True, kw_only=True):
+    """What a chunk adds: first the last characters so far change sides, then these are added.
+
+    `to_reasoning`: so many of the text's last characters were reasoning, as its closing tag has shown.
+    `to_text`: so many of the reasoning's last characters were a call.
+    """
+
+    to_reasoning: int = 0
+    to_text: int = 0
+    reasoning: str = ""
+    text: str = ""
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
+    if not may_hold_reasoning(text):
+        return "", text.strip()
+    split, deltas = advance(Split(), text)
+    return gather((*deltas, *finish(split)))
+
+
+def gather(deltas: Iterable[Delta]) -> tuple[str, str]:
+    """(reasoning, text) of a whole stream: the same for every way to cut it into chunks."""
+    reasoning: list[str] = []
+    text: list[str] = []
+    for delta in deltas:
+        reasoning += _taken_back(text, delta.to_reasoning)
+        text += _taken_back(reasoning, delta.to_text)
+        reasoning.append(delta.reasoning)
+        text.append(delta.text)
+    return "".join(reasoning).strip(), "".join(text).strip()
+
+
+def _taken_back(said: list[str], count: int) -> list[str]:
+    """The last `count` characters of what was said so far, which it loses."""
+    taken: list[str] = []
+    while count > 0 and said:
+        last = said.pop()
+        kept = max(0, len(last) - count)
+        said.append(last[:kept])
+        taken.append(last[kept:])
+        count -= len(last) - kept
+        if count > 0:
+            said.pop()
+    return taken[::-1]
+
+
+def advance(split: Split, chunk: str) -> tuple[Split, tuple[Delta, ...]]:
+    """The next chunk of a stream: how far it is split now, and what that adds."""
+    return _fed(split, split.behind + split.held + chunk, final=False)
+
+
+def finish(split: Split) -> tuple[Delta, ...]:
+    """What the end of the stream adds."""
+    return _fed(split, split.behind + split.held, final=True)[1]
+
+
+def without_reasoning(text: str) -> str:
+    """The text with blanks in place of its reasoning, so that every position stays what it was."""
+    if not may_hold_reasoning(text):
+        return text
+    hidden: list[tuple[int, int]] = []
+    for _, piece in pieces(Split(), text, 0, final=True):
+        match piece.kind:
+            case "reasoning" | "tag" | "open" | "to_reasoning":
+                hidden.append((piece.start, piece.end))
+            case "to_text":
+                hidden = [(start, min(end, piece.start)) for start, end in hidden if start < piece.start]
+            case "text":
+                pass
+            case other:
+                assert_never(other)
+    visible, position = [], 0
+    for start, end in sorted(hidden):
+        visible.append(text[position:start])
+        visible.append(" " * (end - max(start, position)))
+        position = max(position, end)
+    return "".join((*visible, text[position:]))
+
+
+def _fed(split: Split, buffer: str, *, final: bool) -> tuple[Split, tuple[Delta, ...]]:
+    deltas: list[Delta] = []
+    done = len(split.behind)
+    for after, piece in pieces(split, buffer, done, final=final):
+        split, done = after, piece.end
+        match piece.kind:
+            case "text":
+                deltas.append(Delta(text=buffer[piece.start : piece.end]))
+            case "reasoning":
+                deltas.append(Delta(reasoning=buffer[piece.start : piece.end]))
+            case "to_reasoning":
+                deltas.append(Delta(to_reasoning=piece.end - piece.start))
+            case "to_text":
+                deltas.append(Delta(to_text=piece.end - piece.start))
+            case "open":
+                deltas.append(Delta(reasoning="\n\n"))
+            case "tag":
+                pass
+            case other:
+                assert_never(other)
+    return replace(split, behind=buffer[max(0, done - BEHIND) : done], held=buffer[done:]), tuple(deltas)

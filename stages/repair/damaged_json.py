@@ -1,0 +1,51 @@
+"""Damaged JSON written down as valid JSON, with every mend named and priced.
+
+Lossless mends cost nothing: they have one meaning only. The others cost more the more they guess. What was
+cut off in the middle of a value is never completed, and a value that cannot be read is never left out.
+"""
+
+from msgspec import Struct
+
+from stages.repair.loose_json import BrokenError, Reader
+
+COST = {
+    "missing_closer": 1,
+    "lone_surrogate": 1,
+    "mixed_backslash": 2,
+    "inner_quotes": 3,
+}
+"""What each mend costs; one that is not listed has one meaning only."""
+
+
+class Mended(Struct, frozen=True):
+    """A value as valid JSON, and where it ended in the text."""
+
+    json: str
+    end: int
+    repairs: tuple[str, ...]
+    cost: int
+
+
+class Torn(Struct, frozen=True):
+    """No value: `end` is where reading stopped, `cut` whether the text ended inside the value."""
+
+    end: int
+    cut: bool
+
+
+def mend(text: str, start: int, *, opened: bool = False) -> Mended | Torn:
+    """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
+
+    `opened`: an object whose opening brace is missing, so that its first key stands there.
+    """
+    reader = Reader(text, start)
+    try:
+        reader.run(opened=opened)
+    except BrokenError as broken:
+        return Torn(end=broken.position, cut=broken.cut)
+    repairs = tuple(dict.fromkeys(reader.repairs))
+    return Mended(json="".join(reader.out), end=reader.position, repairs=repairs, cost=sum(map(_cost, repairs)))
+
+
+def _cost(repair: str) -> int:
+    return COST.get(repair, 0)

@@ -1,0 +1,177 @@
+"""JSON in the middle of a text: read strictly first, mended only where that fails."""
+
+import json
+import re
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.repair.damaged_json import Mended, Torn, mend
+from stages.repair.decoding import decode, nested
+
+_SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
+_WINDOW = 1024
+_NEAR_END = 16
+"""Characters; an error nearer to the end of a window may come from the window."""
+_BACKSLASHED = re.compile(r'[\[{\s]{1,20}\\"')
+_LINE_OF_IT = re.compile(r'[^\n]{0,4000}?[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\n|\Z))')
+_ALL_OF_IT = re.compile(r'[^<`]{0,4000}[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\Z))')
+_ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
+
+
+FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
+"""What a call may begin with whose opening brace is missing."""
+_FIRST_KEY = re.compile(FIRST_KEY)
+
+
+class Json(Struct, frozen=True, kw_only=True):
+    """A JSON value found in a text: valid JSON, and where it ended. See FoundCall for repairs and cost."""
+
+    text: str
+    end: int
+    repairs: tuple[str, ...] = ()
+    cost: int = 0
+
+
+def _strict_end(text: str, start: int) -> int:
+    """Where the valid JSON that begins at `start` ends; if there is none, minus the place where it broke.
+
+    It is scanned in windows that grow, so that a text full of false starts costs no more than its length.
+    """
+    size = _WINDOW
+    while True:
+        window = text[start : start + size]
+        try:
+            broken, end = None, _SCANNER.raw_decode(window)[1]
+        except json.JSONDecodeError as error:
+            broken, end = error, error.pos
+        except RecursionError:
+            broken, end = None, len(window)
+        if nested(window[:end]):
+            return -(start + len(window))
+        if broken is None:
+            return start + end
+        whole = start + size >= len(text)
+        if whole or (end < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
+            return -(start + end)
+        size *= 8
+
+
+def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
+    """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is mended."""
+    if _FIRST_KEY.match(text, start):
+        return _mended(text, start, opened=True)
+    end = _strict_end(text, start)
+    if end > 0 and _decodes(written := text[start:end]):
+        return Json(text=written, end=end)
+    if strict:
+        return Torn(end=abs(end), cut=False)
+    if _ENTITY_QUOTE.match(text, start):
+        return _unescaped(text, start)
+    if _BACKSLASHED.match(text, start):
+        return _unquoted(text, start)
+    found = _mended(text, start)
+    # So far it was sound JSON: nothing begins inside of it.
+    return Torn(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, Torn) else found
+
+
+def _mended(text: str, start: int, *, opened: bool = False) -> Json | Torn:
+    match mend(text, start, opened=opened):
+        case Mended(json=mended, end=end, repairs=repairs, cost=cost):
+            return Json(text=mended, end=end, repairs=repairs, cost=cost)
+        case torn:
+            return torn
+
+
+_any = msgspec.json.Decoder(Raw)
+_members = msgspec.json.Decoder(dict[str, Raw])
+_elements = msgspec.json.Decoder(list[Raw])
+
+
+def is_json(text: str) -> bool:
+    """Whether the text is one valid JSON value that can be decoded, as it is."""
+    return not nested(text) and _decodes(text)
+
+
+def _decodes(text: str) -> bool:
+    try:
+        _any.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return True
+
+
+def members(text: str) -> dict[str, Raw] | None:
+    """The members of a JSON object, each as JSON; None for any other value."""
+    try:
+        return decode(_members, text)
+    except msgspec.DecodeError:
+        return None
+
+
+def elements(text: str) -> list[Raw] | None:
+    """The elements of a JSON array, each as JSON; None for any other value."""
+    try:
+        return decode(_elements, text)
+    except msgspec.DecodeError:
+        return None
+
+
+def string(value: Raw | None) -> str | None:
+    """The string that a JSON value is; None for any other."""
+    if value is None or not bytes(value).startswith(b'"'):
+        return None
+    return msgspec.json.decode(value, type=str)
+
+
+def source(value: Raw) -> str:
+    """The JSON text of a value, as it was written."""
+    return bytes(value).decode()
+
+
+def quoted(text: str) -> str:
+    """The text as a JSON string."""
+    return msgspec.json.encode(text).decode()
+
+
+def _unescaped(text: str, start: int) -> Json | Torn:
+    """An object whose quotes were written as HTML entities."""
+    end = _braces_end(text, start)
+    if end < 0:
+        return Torn(end=len(text), cut=True)
+    from html import unescape  # noqa: PLC0415 - a table of two thousand names, of use to few replies
+
+    inner = json_at(unescape(text[start:end]), 0)
+    if isinstance(inner, Torn):
+        return Torn(end=end, cut=False)
+    return Json(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost)
+
+
+def _unquoted(text: str, start: int) -> Json | Torn:
+    """A value written as the inside of a JSON string: each quotation mark with a backslash."""
+    line = text.find("\n", start, start + 4000)
+    torn = Torn(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
+    for extent in (_LINE_OF_IT, _ALL_OF_IT):
+        whole = extent.match(text, start)
+        if whole is None:
+            continue
+        torn = Torn(end=whole.end(), cut=False)
+        quote = '"' + whole[0].replace("\n", "\\n") + '"'
+        inner = msgspec.json.decode(quote, type=str) if is_json(quote) else ""
+        found = json_at(inner, 0) if inner else torn
+        if isinstance(found, Json) and not inner[found.end :].strip():
+            end = whole.end() + text.startswith('"', whole.end())
+            return Json(text=found.text, end=end, repairs=("escaped_quotes", *found.repairs), cost=found.cost)
+    return torn
+
+
+_BRACE = re.compile(r"[{}]")
+
+
+def _braces_end(text: str, start: int) -> int:
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.end()
+    return -1

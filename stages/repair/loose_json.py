@@ -1,0 +1,224 @@
+"""A reader of damaged JSON: one pass, forward only, that writes valid JSON and names what it mended."""
+
+import re
+
+import msgspec
+
+from stages.repair.literals import literal
+from stages.repair.strings import OPENING, quoted_string
+
+DEEPEST = 40
+"""Levels of nesting; no tool takes more, and deeper text is an attack."""
+MOST = 3000
+"""Values in one that is damaged; valid JSON may have as many as it likes."""
+
+_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+")
+_LAST_WORD = re.compile(r"[\w.+-]*+\Z")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a])")
+_KEY_AHEAD = re.compile(r"\"[\w$.-]{1,60}+\"\s*+[:\uff1a]\s*+[\"{\[\w-]")
+_MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
+_ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
+"""What a model writes after a value that it took for finished: a fence's end, a closing tag."""
+_STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
+"""What comes after a value that its model may have taken for finished: a line of words, another value, nothing."""
+
+_FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c", "{}[]:,")
+"""Punctuation as Chinese and Japanese keyboards have it; between values it has one meaning only."""
+
+_CLOSER = {"{": "}", "{{": "}", "[": "]"}
+
+
+class BrokenError(Exception):
+    """No value: reading stopped at `position`. `cut`: the text ended inside the value."""
+
+    def __init__(self, position: int, *, cut: bool) -> None:
+        self.position = position
+        self.cut = cut
+
+
+class Reader:
+    """The state of one reading. After `run`, `out` is the value, `repairs` its mends, `position` its end."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self.text = text
+        self.position = start
+        self.out: list[str] = []
+        self.repairs: list[str] = []
+        self.open: list[str] = []
+        self.values = 0
+
+    def run(self, *, opened: bool) -> None:
+        if opened:
+            self.opened()
+        else:
+            self.value()
+        while self.open:
+            if self.open[-1] == "[":
+                self.array_step()
+            else:
+                self.object_step()
+
+    def blank(self) -> str:
+        """Skip to the next token and return its first character; "" at the end."""
+        end = _BLANK.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
+        skipped = self.text[self.position : end]
+        if skipped and not skipped.isspace():
+            self.repairs.append("comments")
+        self.position = end
+        following = self.text[end : end + 1]
+        if following.isascii() or (meant := following.translate(_FULL_WIDTH)) == following:
+            return following
+        self.repairs.append("full_width")
+        return meant
+
+    def broken(self) -> BrokenError:
+        return BrokenError(self.position, cut=self.position >= len(self.text))
+
+    def value(self) -> None:
+        self.values += 1
+        if self.values > MOST:
+            raise BrokenError(len(self.text), cut=False)
+        first = self.blank()
+        if first in ("{", "["):
+            self.push(first)
+        elif self.out and self.out[-1] == ":" and _KEY_AHEAD.match(self.text, self.position):
+            self.opened()
+        elif OPENING.match(self.text, self.position):
+            self.string(key=False)
+        else:
+            self.word()
+
+    def opened(self) -> None:
+        """An object whose opening brace is missing: its first key stands here."""
+        if len(self.open) >= DEEPEST:
+            raise self.broken()
+        self.repairs.append("missing_opener")
+        self.out.append("{")
+        self.open.append("{")
+        self.member()
+
+    def push(self, opener: str) -> None:
+        if len(self.open) >= DEEPEST:
+            raise self.broken()
+        self.out.append(opener)
+        self.position += 1
+        if opener == "{" and self.text.startswith("{", self.position):
+            self.position += 1
+            self.repairs.append("doubled_braces")
+            opener = "{{"
+        self.open.append(opener)
+
+    def string(self, *, key: bool) -> None:
+        found = quoted_string(self.text, self.position, key=key)
+        if found is None:
+            raise BrokenError(len(self.text), cut=True)
+        self.out.append(found.json)
+        self.repairs += found.repairs
+        self.position = found.end
+
+    def word(self) -> None:
+        found = literal(self.text, self.position)
+        if found is None:
+            if word := _LAST_WORD.match(self.text, self.position):
+                self.position = word.end()
+            raise self.broken()
+        self.position = found.end
+        self.out.append(found.json)
+        self.repairs += found.repairs
+
+    def close(self) -> None:
+        opener = self.open.pop()
+        self.position += 1
+        if opener == "{{" and self.text.startswith("}", self.position):
+            self.position += 1
+        self.out.append(_CLOSER[opener])
+
+    def add_closer(self, repair: str) -> None:
+        self.repairs.append(repair)
+        self.out.append(_CLOSER[self.open.pop()])
+
+    def array_step(self) -> None:
+        """After `[` or an element."""
+        following = self.blank()
+        if self.out[-1] == "[" and following not in ("]", "", ","):
+            self.value()
+        else:
+            self.after_value(following)
+
+    def object_step(self) -> None:
+        """After `{` or a member."""
+        following = self.blank()
+        if self.out[-1] == "{" and following not in ("}", "", ","):
+            self.member()
+        else:
+            self.after_value(following)
+
+    def after_value(self, following: str) -> None:
+        closer = _CLOSER[self.open[-1]]
+        if following == closer:
+            self.close()
+        elif following == ",":
+            self.comma(closer)
+        elif self.out[-1] in ("{", "["):
+            raise self.broken()
+        elif closer == "}" and OPENING.match(self.text, self.position):
+            self.repairs.append("missing_comma")
+            self.out.append(",")
+            self.member()
+        elif closer == "]" and following == "{" and self.out[-1] == "}":
+            self.repairs.append("missing_comma")
+            self.out.append(",")
+            self.value()
+        elif _ENDED.match(self.text, self.position):
+            self.add_closer("closer")
+        elif _STOP.match(self.text, self.position) or (following in ("}", "]") and self.closes_outer(following)):
+            self.add_closer("missing_closer")
+        else:
+            raise self.broken()
+
+    def closes_outer(self, closer: str) -> bool:
+        return any(_CLOSER[opener] == closer for opener in self.open)
+
+    def comma(self, closer: str) -> None:
+        """One comma between members; those too many, and one before the closer, are left out."""
+        first = self.out[-1] in ("{", "[")
+        following, commas = ",", 0
+        while following == ",":
+            self.position += 1
+            commas += 1
+            following = self.blank()
+        if first or commas > 1 or following == closer:
+            self.repairs.append("trailing_comma")
+        if following == closer:
+            return
+        if not first:
+            self.out.append(",")
+        if closer == "]":
+            self.value()
+        else:
+            self.member()
+
+    def member(self) -> None:
+        """A key, a colon, and the value or its opening bracket."""
+        self.blank()
+        if OPENING.match(self.text, self.position):
+            self.string(key=True)
+        else:
+            self.bare_key()
+        following = self.blank()
+        if following == ":":
+            self.position += 1
+        elif following in ("{", "[") or OPENING.match(self.text, self.position):
+            self.repairs.append("missing_colon")
+        else:
+            raise self.broken()
+        self.out.append(":")
+        self.value()
+
+    def bare_key(self) -> None:
+        key = _BARE_KEY.match(self.text, self.position) or _MARKED_KEY.match(self.text, self.position)
+        if key is None:
+            raise self.broken()
+        self.repairs.append("bare_key")
+        self.out.append(msgspec.json.encode(key[0].strip()).decode())
+        self.position = key.end()

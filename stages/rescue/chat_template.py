@@ -1,0 +1,86 @@
+"""Markers of calls derived from a model's own chat template, as one more family, asked before the others.
+
+The shell has the template rendered (`forge.backends.template`): with a synthetic call, and with text in its
+place. Where the two part, the template's own markup begins; no model needs to be known by name.
+"""
+
+import re
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from stages.repair.json_text import Json, json_at
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.names import Names
+from stages.rescue.shape import DATA, shape_of
+
+NAME, KEY, VALUE, TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
+"""What the synthetic call and the synthetic text are made of."""
+
+SHORTEST = 3
+"""Characters; a shorter marker would be found everywhere."""
+
+
+class Markers(Struct, frozen=True, kw_only=True):
+    """How a template writes a call: `opening`, then JSON with the name in it; or name, `between`, JSON arguments."""
+
+    opening: str
+    between: str | None = None
+
+
+def derive(with_call: str, with_text: str) -> Markers | None:
+    """The markers, read off the two renderings; None where the template writes no call, or one without a marker."""
+    parted = next((i for i, (a, b) in enumerate(zip(with_call, with_text, strict=False)) if a != b), 0)
+    said = with_call[parted:]
+    name, key = said.find(NAME), said.find(KEY)
+    if not 0 <= name < key:
+        return None
+    brace = said.rfind("{", 0, key)
+    if brace < 0 or not isinstance(json_at(said, brace, strict=True), Json):
+        return None
+    whole = said.rfind("{", 0, name)
+    if whole >= 0 and isinstance(json_at(said, whole, strict=True), Json):
+        opening, between = said[:whole].rstrip().removesuffix("["), None
+    else:
+        opening, between = said[:name], said[name + len(NAME) : brace]
+    opening = opening.strip()
+    return Markers(opening=opening, between=between) if len(opening) >= SHORTEST else None
+
+
+def template_family(markers: Markers) -> Family:
+    """The family that reads calls as the template writes them; what it cannot read the other families may try."""
+    read = _named(markers) if markers.between is not None else _json(markers)
+    return Family(name="template", first=markers.opening[0], opener=re.escape(markers.opening), read=read)
+
+
+def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
+    gap = re.compile(r"\s*+(?=[\[{])")
+
+    def read(text: str, start: int, names: Names) -> Read | None:
+        body = gap.match(text, start + len(markers.opening))
+        if body is None:
+            return None
+        found = json_at(text, body.end())
+        shape = shape_of(found, names, marked=True) if isinstance(found, Json) else DATA
+        if not shape.claims:
+            return Read(start=start, end=start, looked=found.end)
+        return Read(start=start, end=found.end, claims=shape.claims, damage=shape.damage, keep="")
+
+    return read
+
+
+def _named(markers: Markers) -> Callable[[str, int, Names], Read | None]:
+    between = re.escape((markers.between or "").strip())
+    head = re.compile(rf"\s*+([A-Za-z_][\w.:-]{{0,120}})\s*+{between}\s*+(?=\{{)")
+
+    def read(text: str, start: int, names: Names) -> Read | None:
+        named = head.match(text, start + len(markers.opening))
+        if named is None or not names.knows(named[1]):
+            return None
+        found = json_at(text, named.end())
+        if not isinstance(found, Json):
+            return Read(start=start, end=start, looked=found.end)
+        claim = Claim(name=named[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+        return Read(start=start, end=found.end, claims=(claim,), keep="")
+
+    return read

@@ -1,0 +1,35 @@
+"""Canonical JSON: one text for arguments that mean the same, so that calls can be compared and counted."""
+
+import msgspec
+
+from stages.repair.decoding import decode
+from stages.schema.value import Json
+
+
+def canonical(text: str) -> str:
+    """The JSON text with names in order at every level, and whole numbers as integers: 1, 1.0 and 1e0 are one.
+
+    Exact: no two numbers that differ become the same. What is no JSON is the text as it is.
+    """
+    try:
+        value = decode(_read, text)
+    except msgspec.DecodeError:
+        return text
+    fractions = "." in text or "e" in text or "E" in text
+    return _sorted.encode(_whole(value) if fractions else value).decode()
+
+
+def _whole(value: Json) -> Json:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: _whole(one) for name, one in value.items()}
+        case list():
+            return [_whole(one) for one in value]
+        case _:
+            return value
+
+
+_read: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+_sorted = msgspec.json.Encoder(order="sorted")

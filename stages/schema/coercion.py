@@ -1,0 +1,217 @@
+"""Coercions that lose and invent nothing, led by the schema (D8).
+
+A string becomes the JSON value that it spells, a number only where it prints the same; a number becomes the text
+of a decimal; a boolean or a number becomes the option of an enum of strings that spells it; a whole float becomes an
+integer where only integers are asked for; one string becomes a list of one, XML's `<item>`s a list of them; the null
+of an optional argument that cannot be null is left out; `null` as text is null where null may be. Nothing else.
+"""
+
+import re
+
+import msgspec
+
+from stages.repair.decoding import decode
+from stages.repair.json_text import Json as Found
+from stages.repair.json_text import json_at
+from stages.schema.compilation import Compiled, Place, start
+from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
+
+EXACT = 2**53
+"""Up to here a float holds every whole number, so that 2.0 is 2 and nothing else."""
+
+PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
+"""How models that learned from Python write JSON's booleans; their XML formats hold nothing but strings."""
+
+Mended = tuple[Json, list[str]]
+"""A value, and the coercions that it took."""
+
+
+def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
+    """The value as the schema asks for it, as far as coercions lead, and each one (`string to integer at "qty"`).
+
+    `size` is the length of the value's text. What coercions don't reach stays, and doesn't fit.
+    """
+    mended, repairs = _mend(value, start(schema, size))
+    return mended, tuple(repairs)
+
+
+def _mend(value: Json, at: Place) -> Mended:
+    if at.exhausted:
+        return value, []
+    repairs: list[str] = []
+    for place in at.conjuncts():
+        value, more = _mend(value, place)
+        repairs += more
+    for branches in at.alternatives():
+        value, more = _alternative(value, branches)
+        repairs += more
+    value, more = _here(value, at)
+    return value, repairs + more
+
+
+def _alternative(value: Json, branches: list[Place]) -> Mended:
+    """The value as the alternative that it fits has it; else as all those have it that coercions lead to.
+
+    Two alternatives with two different results are ambiguous, and the value stays.
+    """
+    meant = next((branch for branch in branches if branch.fits(value)), None)
+    if meant is not None:
+        return _mend(value, meant)
+    tried = [mended for branch in branches if branch.fits((mended := _mend(value, branch))[0])]
+    results = {msgspec.json.encode(result) for result, _ in tried}
+    return tried[0] if len(results) == 1 else (value, [])
+
+
+def _here(value: Json, at: Place) -> Mended:
+    """The value in the type that the part itself asks for, and what is in it likewise."""
+    retyped, repair = _retyped(value, at.part)
+    within, repairs = _children(retyped, at)
+    if repair == LIST_OF_ONE and not at.fits(within):
+        return value, []
+    return within, [_noted(repair, at), *repairs] if repair else repairs
+
+
+def _noted(repair: str, at: Place) -> str:
+    return f'{repair} at "{dotted(at.path)}"' if at.path else repair
+
+
+LIST_OF_ONE = "string to array of one"
+_XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
+_XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
+"""An array as models write it whose calls are XML."""
+
+
+def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
+    """The value in the type that is asked for, and the name of the coercion, empty for none."""
+    if not isinstance(value, str):
+        if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
+            return msgspec.json.encode(value).decode(), "number to decimal"
+        whole = _whole(value, part)
+        if whole is not value:
+            return whole, "number to integer"
+        option = _option(value, part)
+        return (value, "") if option is None else (option, f"{_kind(value)} to option")
+    if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
+        # Where a parameter may be null and its text says so, no model means those letters.
+        return None, "string to null"
+    if _asked_for(value, part):
+        return value, ""
+    spelt = _spelt(value)
+    if not isinstance(spelt, str) and _asked_for(spelt, part):
+        whole = _whole(spelt, part)
+        return whole, f"{_source(spelt)} to {_kind(whole)}"
+    # Text that begins like JSON was meant as JSON: as the only item of a list it would be garbage.
+    if "array" in _types(part) and (items := _XML_ITEMS.fullmatch(value)):
+        return list(_XML_ITEM.findall(items[0])), "items to array"
+    if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
+        return [value], LIST_OF_ONE
+    return value, ""
+
+
+def _option(value: Json, part: dict[str, Json]) -> str | None:
+    """The string that the part lists and that spells this boolean or number, where it lists no such value itself."""
+    options = part.get("enum", [part.get("const")])
+    if not isinstance(value, bool | int | float) or not isinstance(options, list) or _asked_for(value, part):
+        return None
+    spelt = msgspec.json.encode(value).decode()
+    found = [one for one in options if isinstance(one, str) and one.casefold() == spelt]
+    return found[0] if len(found) == 1 else None
+
+
+def _types(part: dict[str, Json]) -> frozenset[str]:
+    match part.get("type"):
+        case str(name):
+            return frozenset({name})
+        case list(names):
+            return frozenset(name for name in names if isinstance(name, str))
+        case _:
+            return frozenset()
+
+
+def _asked_for(value: Json, part: dict[str, Json]) -> bool:
+    """Whether the value has a type that the part names, and is among the values that it lists."""
+    types = _types(part)
+    if types and not kinds(value) & types:
+        return False
+    options = [part["const"]] if "const" in part else part.get("enum")
+    return not isinstance(options, list) or any(kinds(o) == kinds(value) and o == value for o in options)
+
+
+def _whole(value: Json, part: dict[str, Json]) -> Json:
+    """The integer for a float like 2.0 where integers are asked for and other numbers are not; else the value."""
+    types = _types(part)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) <= EXACT
+    return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
+
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+def _spelt(text: str) -> Json:
+    """The JSON value that the text spells: a scalar only as it is printed, so that 007 stays text."""
+    if text in PYTHON:
+        return PYTHON[text]
+    try:
+        value = decode(_any, text)
+    except msgspec.DecodeError:
+        mended = _mended_text(text)
+        return _spelt(mended) if mended else text
+    if isinstance(value, list | dict):
+        return text if too_deep(value) or pairs_lost(text, value) else value
+    return value if msgspec.json.encode(value).decode() == text else text
+
+
+def _mended_text(text: str) -> str | None:
+    """The JSON that text with one meaning only stands for, like the lists of Python; None for any other text."""
+    found = json_at(text, 0) if text.startswith(("[", "{")) else None
+    if not isinstance(found, Found) or found.cost or not found.repairs or text[found.end :].strip():
+        return None
+    return found.text
+
+
+def _source(spelt: Json) -> str:
+    return "JSON text" if isinstance(spelt, list | dict) else "string"
+
+
+def _kind(value: Json) -> str:
+    return "integer" if "integer" in kinds(value) and isinstance(value, int) else min(kinds(value) - {"integer"})
+
+
+def _children(value: Json, at: Place) -> Mended:
+    match value:
+        case dict():
+            return _members(value, at)
+        case list():
+            return _items(value, at)
+        case _:
+            return value, []
+
+
+def _members(value: dict[str, Json], at: Place) -> Mended:
+    part = at.part
+    declared, required = part.get("properties"), part.get("required")
+    optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
+    mended: dict[str, Json] = {}
+    repairs: list[str] = []
+    for name, child in value.items():
+        place = at.member(name)
+        if child is None and name in optional and not place.fits(None):
+            repairs.append(_noted("null left out", place))
+            continue
+        mended[name], more = _mend(child, place)
+        repairs += more
+    return mended, repairs
+
+
+def _names(required: Json) -> frozenset[str]:
+    return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+
+
+def _items(value: list[Json], at: Place) -> Mended:
+    mended: list[Json] = []
+    repairs: list[str] = []
+    for i, child in enumerate(value):
+        item, more = _mend(child, at.item(i))
+        mended.append(item)
+        repairs += more
+    return mended, repairs

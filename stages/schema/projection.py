@@ -1,0 +1,206 @@
+"""The projection of a schema to what a backend's grammar can bear; the rest is checked after decoding (D25).
+
+What OpenAI's strict mode takes is in `strict`; all that follows is about llama.cpp. The rules are those of its
+converter (common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON
+Schema does: an object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is
+an object, and keywords beside `anyOf` or `enum` count for nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.schema.bounds import Borne, Part, of_number, of_string
+from stages.schema.compilation import pointed
+from stages.schema.containers import Inner, anything, of_array, of_object
+from stages.schema.cycles import endless
+from stages.schema.merge import NOTES, merged
+from stages.schema.strict_mode import NotStrict, strict
+from stages.schema.value import Json
+
+Target = Literal["llama.cpp", "openai-strict"]
+"""The grammars that are known: llama.cpp's, and so llama-server's, llamafile's and Ollama's; OpenAI's strict mode."""
+
+KEPT = ("description", "default")
+UNKNOWN = frozenset(
+    {"not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames"}
+    | {"uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties", "multipleOf"}
+    | {"unevaluatedItems", "unevaluatedProperties", "patternProperties", "$dynamicRef"}
+)
+"""Rules that the converter passes over."""
+
+MOST_NAMES = 200
+"""Definitions that are made; `allOf` around itself could go on making larger ones."""
+
+
+class Projection(Struct, frozen=True, kw_only=True):
+    """A schema that the backend bears and that accepts every value that the original accepts.
+
+    `dropped` names what it does not ask for any more (`pattern at "sku"`), in the order of the schema. `refused` says
+    why the target bears no such schema, where it bears none; the schema is then the one for llama.cpp.
+    In the strict mode it accepts null in place of a member that the original lets one leave out (see `coerce`).
+    """
+
+    schema: Raw
+    dropped: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def project(schema: bytes | Raw, target: Target) -> Projection:
+    """The schema as far as the target's grammar bears it. All that it refers to is under its own `$defs`.
+
+    The schema must be one that `checker` takes.
+    """
+    match target:
+        case "llama.cpp":
+            part, dropped = _for_llama(msgspec.json.decode(schema))
+            return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped)
+        case "openai-strict":
+            return _for_strict(*_for_llama(msgspec.json.decode(schema)))
+        case _:
+            assert_never(target)
+
+
+def _for_strict(part: Part, dropped: tuple[str, ...]) -> Projection:
+    try:
+        closed, more = strict(part, dropped)
+    except NotStrict as reason:
+        return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped, refused=str(reason))
+    return Projection(schema=Raw(msgspec.json.encode(closed)), dropped=dropped + more)
+
+
+class _Work(Struct):
+    """What the walk collects: definitions by name, names by pointer, and what was dropped."""
+
+    root: Json
+    definitions: Part
+    names: dict[str, str]
+    dropped: list[str]
+
+    def drop(self, what: str, path: str) -> None:
+        self.dropped.append(f'{what} at "{path.removeprefix(".")}"' if path else what)
+
+
+def _for_llama(root: Json) -> tuple[Part, tuple[str, ...]]:
+    work = _Work(root, {}, {}, [])
+    projected = _part(root, "", work)
+    for name in endless(work.definitions):
+        work.definitions[name] = anything()
+        work.drop("a reference that leads only to itself", name)
+    whole = {**projected, "$defs": work.definitions} if work.definitions else projected
+    return whole, tuple(dict.fromkeys(work.dropped))
+
+
+def _part(schema: Json, path: str, work: _Work) -> Part:
+    if not isinstance(schema, dict):
+        if schema is False:
+            work.drop("false", path)
+        return anything()
+    for rule in sorted(schema.keys() & UNKNOWN):
+        work.drop(rule, path)
+    notes: Part = {note: schema[note] for note in KEPT if note in schema}
+    return {**notes, **_rules(schema, path, work)}
+
+
+def _rules(schema: Part, path: str, work: _Work) -> Part:
+    if "$ref" in schema:
+        return _reference(schema, path, work)
+    if "const" in schema or schema.get("enum"):
+        return _listed(schema, path, work)
+    if "allOf" in schema:
+        return _conjunction(schema, path, work)
+    if "properties" not in schema and ("anyOf" in schema or "oneOf" in schema):
+        return _alternatives(schema, path, work)
+    return _typed(schema, path, work)
+
+
+def _listed(schema: Part, path: str, work: _Work) -> Part:
+    keyword = "const" if "const" in schema else "enum"
+    for rule in sorted(schema.keys() - NOTES - UNKNOWN - {keyword, "type"}):
+        work.drop(rule, path)
+    return {keyword: schema[keyword]}
+
+
+def _reference(schema: Part, path: str, work: _Work) -> Part:
+    pointer = schema["$ref"]
+    if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
+        work.drop("$ref", path)
+        return anything()
+    for rule in sorted(schema.keys() - NOTES - UNKNOWN - {"$ref"}):
+        work.drop(rule, path)
+    if pointer not in work.names:
+        # Whatever a converter may not read in a reference is left out of the name.
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", pointer.rsplit("/", 1)[-1]).strip("-") or "root"
+        _define(pointer, name, pointed(work.root, pointer), work)
+    return {"$ref": f"#/$defs/{work.names[pointer]}"}
+
+
+def _conjunction(schema: Part, path: str, work: _Work) -> Part:
+    """`allOf` as one part; as a definition if it refers to others, for it may be within what it refers to."""
+    text, conjuncts = msgspec.json.encode(schema).decode(), schema["allOf"]
+    if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - UNKNOWN - {"allOf"}:
+        return _part(conjuncts[0], path, work)
+    if text not in work.names:
+        if len(work.names) >= MOST_NAMES:
+            work.drop("allOf", path)
+            return anything()
+        one, left_out = merged(schema, work.root)
+        for rule in left_out:
+            work.drop(rule, path)
+        if '"$ref"' not in text:
+            return _part(one, path, work)
+        _define(text, "all", one, work)
+    return {"$ref": f"#/$defs/{work.names[text]}"}
+
+
+def _define(key: str, name: str, schema: Json, work: _Work) -> None:
+    """Project the part under a name of its own, which is known before the walk so that it may come to it again."""
+    free = next(free for n in count(1) if (free := f"{name}-{n}" if n > 1 else name) not in work.definitions)
+    work.names[key] = free
+    work.definitions[free] = {}
+    work.definitions[free] = _part(schema, f".{free}", work)
+
+
+def _alternatives(schema: Part, path: str, work: _Work) -> Part:
+    keyword = "anyOf" if "anyOf" in schema else "oneOf"
+    branches = schema[keyword]
+    # Beside alternatives no other rule counts; the type is told to those that have none.
+    for rule in sorted(schema.keys() - NOTES - UNKNOWN - {"type", keyword}):
+        work.drop(rule, path)
+    given: Part = {"type": schema["type"]} if "type" in schema else {}
+    untyped = {"type", "$ref", "const", "enum", "allOf", "anyOf", "oneOf"}
+    told = [
+        {**given, **branch} if isinstance(branch, dict) and not untyped & branch.keys() else branch
+        for branch in (branches if isinstance(branches, list) else [])
+        if branch is not False
+    ]
+    return {"anyOf": [_part(branch, path, work) for branch in told]} if told else anything()
+
+
+def _typed(schema: Part, path: str, work: _Work) -> Part:
+    given = schema.get("type")
+    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+    asked: Part = {"type": given} if types else {}
+    for rule in sorted({"anyOf", "oneOf"} & schema.keys()):
+        work.drop(rule, path)
+    for rules, dropped in _of_types(schema, types, lambda child, step: _part(child, path + step, work)):
+        asked |= rules
+        for rule in dropped:
+            work.drop(rule, path)
+    return asked or anything()
+
+
+def _of_types(schema: Part, types: set[str], inner: Inner) -> Iterator[Borne]:
+    """The rules for each type that the value may have; where none is named, for those that a rule tells."""
+    if not types or "object" in types:
+        yield of_object(schema, inner)
+    if not types or "array" in types:
+        yield of_array(schema, inner)
+    if not types or "string" in types:
+        yield of_string(schema, typed=bool(types))
+    if types & {"integer", "number"}:
+        yield of_number(schema, integers="integer" in types)

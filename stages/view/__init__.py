@@ -1,0 +1,1 @@
+"""View: what a model is shown of a run's history."""

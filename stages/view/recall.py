@@ -1,0 +1,109 @@
+"""Recall: a result that compaction cleared, given back from the record; the core answers it, without an effect."""
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages import nudges
+from stages.effect import CallResult, Succeeded, Unresolved
+from stages.execution.batch import waiting
+from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, size
+from stages.state import Batch, Cleared, State
+from stages.tokens import characters_of, fitting, length
+from stages.tool import ToolSpec
+
+RECALL = ToolSpec(
+    name="recall",
+    description="Read again a result that was truncated or removed to save context.",
+    parameters=Raw(
+        b'{"type":"object","properties":{"call_id":{"type":"string","description":"The id that stands where the result '
+        b'was cut, like call_000000001."},"offset":{"type":"integer","minimum":0,"default":0,"description":"Where to '
+        b'begin, in characters."}},"required":["call_id"],"additionalProperties":false}'
+    ),
+    effect="read",
+)
+"""A workflow has recall when this very tool is among its rules' tools."""
+
+LIMIT = 20_000
+"""Characters that one recall gives back, where the size of the context is not known."""
+
+SMALLEST = 200
+"""Characters; with less room than that nothing is given back."""
+
+
+class _Arguments(Struct, frozen=True):
+    call_id: str
+    offset: int = 0
+
+
+def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple[Cleared, ...]:
+    """The record, and the results that stand in the history before a compaction and not, or shorter, in the one after.
+
+    What is in the record already is there as it first was.
+    """
+    known = {entry.call_id for entry in record}
+    left = {m.call_id: m.text for m in after if isinstance(m, Tool)}
+    gone = [
+        m
+        for m in before
+        if isinstance(m, Tool)
+        and m.kind is Kind.TOOL_RESULT
+        and m.call_id not in known
+        and left.get(m.call_id) != m.text
+    ]
+    arguments = (
+        {call.id: call.arguments for m in before if isinstance(m, Assistant) for call in m.calls} if gone else {}
+    )
+    return record + tuple(
+        Cleared(
+            call_id=m.call_id,
+            name=m.name,
+            arguments=arguments.get(m.call_id, "{}"),
+            text=m.text,
+            status=m.status,
+        )
+        for m in gone
+    )
+
+
+def recalled(state: State, batch: Batch) -> Batch:
+    """The batch with its recalls answered; together they take at most half of the room that the context has left."""
+    calls = [call for call in waiting(batch) if call.name == RECALL.name]
+    if not calls:
+        return batch
+    each = _room(state, batch) // (2 * len(calls))
+    return replace(batch, results=batch.results + tuple(_answer(call, state, each) for call in calls))
+
+
+def _room(state: State, batch: Batch) -> int:
+    """Characters that the next prompt may have beside the last one and the reply to it."""
+    ledger = state.ledger
+    if not ledger.context_tokens:
+        return 2 * LIMIT
+    said: Message = Assistant(text=batch.text, calls=batch.calls)
+    whole = characters_of(ledger.context_tokens, ledger.tokens_per_character, ledger.report)
+    return max(0, whole - ledger.prompt_size - size(said))
+
+
+def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
+    asked = msgspec.json.decode(call.arguments, type=_Arguments)
+    entry = next((e for e in reversed(state.cleared) if e.call_id == asked.call_id), None)
+    if entry is None:
+        still = any(isinstance(m, Tool) and m.call_id == asked.call_id for m in state.history)
+        known = [f"{e.call_id} ({e.name} {nudges.quote(e.arguments, 60)})" for e in state.cleared[-10:]]
+        return Unresolved(call_id=call.id, message=nudges.not_cleared(asked.call_id, known, still=still))
+    if limit < SMALLEST:
+        return Unresolved(call_id=call.id, message=nudges.no_room(asked.call_id))
+    text = _part(entry, asked.offset, limit)
+    return Succeeded(call_id=call.id, text=text, value=Raw(msgspec.json.encode(text)))
+
+
+def _part(entry: Cleared, start: int, limit: int) -> str:
+    """The text from `start` on, cut to `limit` characters with a marker that says how to go on."""
+    text = entry.text[start:]
+    if length(text) <= limit:
+        return text or nudges.recall_ended(entry.call_id, len(entry.text))
+    # The marker is part of what takes room; its own length hardly changes with the numbers in it.
+    marker = nudges.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
+    end = start + fitting(text, limit - length(marker))
+    return entry.text[start:end] + nudges.recall_more(entry.call_id, start, end, len(entry.text))

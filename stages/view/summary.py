@@ -1,0 +1,155 @@
+"""The last tier of compaction: the model is asked for a summary, as an effect like any other (D21).
+
+The request is the conversation as it was sent, and one message more, so the server's cache of it serves again.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+from returns.result import Result, Success
+
+from stages import nudges, rescue
+from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
+from stages.compaction.exchange import Span, exchanges, protected, recent_from, without
+from stages.effect import Reply
+from stages.halt import Halt
+from stages.message import History, Kind, Tool, User, turn_of
+from stages.pipeline import Stage, on
+from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
+from stages.tokens import length
+from stages.view.recall import clear
+from stages.wire import constrained
+
+PHASE = 5
+"""Of a compaction by summary; those of `TieredCompact` end with 4."""
+
+FAILURES = 2
+"""So many summaries in a row that could not be used, and the run asks for no more."""
+
+
+ECHO = 80
+"""So many characters of the request in it, and the reply is an echo, as the smallest models give."""
+
+
+class Summarize(Struct, frozen=True, kw_only=True):
+    """When a summary is asked for, and of what.
+
+    It is of all but the last `keep_recent` turns. It is asked for when the compactor's own tiers do not come down to
+    the budget's low mark, or only by dropping calls that ran, and if it would replace more than the part `smallest`
+    of the budget: so each one that is paid for makes room. The model is asked for `words` words at most; under
+    `shortest` characters it is none.
+    """
+
+    keep_recent: int = 2
+    smallest: float = 0.125
+    words: int = 300
+    shortest: int = 40
+
+
+def summarize(policy: Summarize, compactor: Compactor, budget: ContextBudget) -> Stage:
+    """Have a Ready state ask for a summary, where the compactor's own tiers are not enough.
+
+    It stands before `compact`. The reply is put to use by `stages.deliver`; when it cannot be used, the
+    deterministic tiers do what they can. Not asked for with the last model call, nor where it would not fit.
+    """
+
+    @on(Ready)
+    def stage(state: State, phase: Ready) -> Result[State, Halt]:
+        if phase.summary is not None or not _may_ask(state.ledger):
+            return Success(state)
+        characters = state.measure(reasoning=budget.reasoning)
+        rate, report = state.ledger.tokens_per_character, state.ledger.report
+        now = replace(budget, tokens_per_character=rate, report=report)
+        text = nudges.summarize(policy.words)
+        if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + length(text)) > now.tokens:
+            return Success(state)
+        old = recent_from(state.history, policy.keep_recent)
+        room = now.count(_taken(state.history[:old])) * now.tokens_per_character
+        if room < policy.smallest * now.tokens or _enough(compactor, state.history, now):
+            return Success(state)
+        order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now)
+        return Success(state.note(summary_turn=state.ledger.turn + 1).to(Ready(summary=order)))
+
+    return stage
+
+
+def _may_ask(ledger: Ledger) -> bool:
+    """With the last call a run should try to finish; a summary per turn is the most that could be of use."""
+    return ledger.budget.calls > 1 and ledger.turn > ledger.summary_turn and len(ledger.summary_failures) < FAILURES
+
+
+def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
+    """Whether the compactor comes down to the low mark, and no call that ran has to go for it, be it listed or not."""
+    compacted = compactor(history, budget)
+    if not isinstance(compacted, Compacted) or _answers(compacted.history) < _answers(history):
+        return False
+    return estimate(compacted.history, budget) <= budget.target()
+
+
+def _answers(history: History) -> int:
+    return sum(isinstance(message, Tool) and message.kind is Kind.TOOL_RESULT for message in history)
+
+
+def _replaced(old: History) -> list[Span]:
+    """What a summary takes the place of: whatever may be cut, and an earlier summary, which it takes in."""
+    return [(start, end) for start, end in exchanges(old) if _replaceable(old[start:end])]
+
+
+def _replaceable(part: History) -> bool:
+    return not any(map(protected, part)) or (isinstance(part[0], User) and part[0].kind is Kind.SUMMARY)
+
+
+def _taken(old: History) -> History:
+    return tuple(message for start, end in _replaced(old) for message in old[start:end])
+
+
+def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
+    """The state with the reply in the place of what it sums up, or, where it cannot be used, with the reason noted."""
+    text = constrained.decode_summary(rescue.split_reasoning(reply.text)[1].strip()).strip()
+    old, rest = state.history[: order.messages], state.history[order.messages :]
+    gone = _taken(old)
+    if problem := _problem(reply, text, gone, order):
+        return unsummarized(state, problem)
+    results = [f"{m.call_id} ({m.name})" for m in gone if isinstance(m, Tool)]
+    said = nudges.summary(text, results[-20:] if order.budget.recall else ())
+    summary = User(text=said, kind=Kind.SUMMARY, turn=turn_of(gone[-1]), pinned=True)
+    if order.budget.weigh(summary) >= order.budget.count(gone):
+        return unsummarized(state, "it is no shorter than what it would replace")
+    spans = _replaced(old)
+    # Where the last of what it replaces stood: nothing is told before the user asked for it.
+    before, after = without(old[: spans[-1][0]], spans[:-1]), old[spans[-1][1] :]
+    return _shortened(state, (*before, summary, *after, *rest), order.budget)
+
+
+def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str | None:
+    """Why the reply is no summary, None if it is one."""
+    if not gone:
+        return "there is nothing that it could replace"
+    found = rescue.rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
+    if reply.calls or found.calls or found.unknown or found.damage:
+        return "the model called a tool instead"
+    if any(order.text[at : at + ECHO] in text for at in range(0, len(order.text) - ECHO, ECHO // 2)):
+        return "it repeats what it was asked"
+    if reply.finish == "length":
+        return "it was cut off by the length limit of a reply"
+    return None if len(text) >= order.shortest else "it is empty or next to it"
+
+
+def unsummarized(state: State, problem: str) -> State:
+    """The state after a summary that did not come or is of no use: as it was, and the problem noted."""
+    failures = (*state.ledger.summary_failures, problem)
+    return state.reshape(state.history).note(summary_failures=failures).to(Ready())
+
+
+def _shortened(state: State, history: History, budget: ContextBudget) -> State:
+    record = clear(state.cleared, state.history, history) if budget.recall or budget.record else state.cleared
+    event = Compaction(
+        turn=state.ledger.turn,
+        phase=PHASE,
+        tokens_before=estimate(state.history, budget),
+        tokens_after=estimate(history, budget),
+        budget_tokens=budget.tokens,
+        messages_before=len(state.history),
+        messages_after=len(history),
+    )
+    noted = state.note(compactions=(*state.ledger.compactions, event), seen=b"", summary_failures=())
+    return replace(noted.reshape(history), cleared=record).to(Ready())

@@ -1,0 +1,129 @@
+"""Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps to do.
+
+A warning stands beside the view, so neither the record nor the next prompt has it; at the end, so the prompt's prefix
+stays (D20).
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+from returns.result import Result, Success
+
+from stages import nudges
+from stages.compaction.budget import ContextBudget
+from stages.halt import Halt
+from stages.message import Kind, Tool, User
+from stages.pipeline import Stage, on
+from stages.policy.rules import Rules, names, pending, steps
+from stages.state import Folded, State
+
+
+class ContextUse(Struct, frozen=True, kw_only=True):
+    """A threshold that the prompt has crossed: a fraction of `budget`. `tokens` is what the prompt takes."""
+
+    threshold: float
+    tokens: int
+    budget: int
+
+
+ContextWarning = str | Callable[[ContextUse], str | None]
+"""What the model is told: a text, or a pure function that gives one; None or empty: nothing."""
+
+
+def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
+    """Warn in a Folded state when its prompt has crossed one of the thresholds; of several, of the highest (seed).
+
+    Each warns once, and again only after the prompt has become shorter than it: by compaction, as a rule.
+    """
+    rising = tuple(sorted(thresholds))
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+        if budget.tokens <= 0 or phase.summary:
+            return Success(state)
+        tokens = _tokens(state, budget)
+        crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
+        before = state.ledger.context_warned
+        if crossed == before:
+            return Success(state)
+        noted = state.note(context_warned=crossed)
+        if crossed < before:
+            return Success(noted)
+        said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
+        return Success(_warned(noted, phase, said, Kind.CONTEXT_WARNING))
+
+    return stage
+
+
+def warn_of_calls(rules: Rules, calls: int) -> Stage:
+    """Tell the model in a Folded state how many model calls are left, when that is `calls` or fewer."""
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+        left = state.ledger.budget.calls
+        if not 0 < left <= calls or phase.summary:
+            return Success(state)
+        said = nudges.few_calls(left, pending(rules, state.ledger), _ends(rules))
+        return Success(_warned(state, phase, said, Kind.ITERATION_WARNING))
+
+    return stage
+
+
+def note_progress(rules: Rules) -> Stage:
+    """Tell the model in a Folded state what is done and what is still to do, after calls that went well.
+
+    After any other reply it is told what was wrong, and nothing beside that (measured: docs/guards.md).
+    """
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+        if phase.summary or not _went_well(state):
+            return Success(state)
+        left = pending(rules, state.ledger)
+        done = [step for step in steps(rules) if step not in left]
+        said = nudges.progress(done, [_counted(step, rules, state) for step in left], _ends(rules))
+        return Success(_warned(state, phase, said, Kind.PROGRESS_NOTE))
+
+    return stage
+
+
+def _counted(step: str, rules: Rules, state: State) -> str:
+    """The step; where it has to be done several times, with how often it was."""
+    times = max((use.at_least for use in rules.order if use.tool == step), default=1)
+    if times <= 1:
+        return step
+    return f"{step} ({names(state.ledger).count(step)} of {times} times)"
+
+
+def _ends(rules: Rules) -> tuple[str, ...]:
+    """The tools that end the run; none where text does."""
+    return () if rules.on_text == "accept" else rules.terminal
+
+
+def _went_well(state: State) -> bool:
+    last = state.history[-1] if state.history else None
+    return isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
+
+
+def _tokens(state: State, budget: ContextBudget) -> int:
+    ledger = state.ledger
+    calibrated = replace(budget, tokens_per_character=ledger.tokens_per_character, report=ledger.report)
+    return calibrated.tokens_of(state.measure(reasoning=budget.reasoning))
+
+
+def _words(text: ContextWarning | None, use: ContextUse) -> str:
+    match text:
+        case None:
+            return nudges.context_use(use.threshold, use.tokens, use.budget)
+        case str():
+            return text
+        case _:
+            return text(use) or ""
+
+
+def _warned(state: State, phase: Folded, text: str, kind: Kind) -> State:
+    if not text:
+        return state
+    note = User(text=text, kind=kind, turn=state.ledger.turn)
+    return state.to(replace(phase, notes=(*phase.notes, note)))

@@ -1,0 +1,1 @@
+"""Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages."""

@@ -1,0 +1,1 @@
+"""Ollama's own protocol: https://docs.ollama.com/api/chat."""

@@ -1,0 +1,146 @@
+"""Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
+
+It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
+from forge, D22), sampling stands under `options`, and a JSON Schema is the `format` itself.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.effect import Fault, RawCall, Reply, Usage
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.repair.decoding import decode
+from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
+from stages.wire.openai.chat import arguments_text, encode_messages, encode_tools
+from stages.wire.sampling import Sampling, options
+from stages.wire.valid import repaired
+
+__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head"]
+
+
+class WireFunction(Struct, frozen=True, kw_only=True, gc=False):
+    name: str
+    arguments: Raw
+
+
+class WireCall(Struct, frozen=True, kw_only=True, gc=False):
+    function: WireFunction
+
+
+class WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    role: str
+    content: str
+    tool_calls: tuple[WireCall, ...] = ()
+    tool_name: str = ""
+
+
+NAMES = {"max_tokens": "num_predict"}
+"""The options that Ollama has another name for."""
+
+
+def head(model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None) -> Raw:
+    """The fields of a request before its messages; those of `body` and of `sampling.extra` stand at the top level.
+
+    `num_ctx` is the size of the context in tokens. Unset, the server chooses: 4,096, cut silently, on many machines.
+    """
+    context = {} if num_ctx is None else {"num_ctx": num_ctx}
+    further: dict[str, object] = {**(body or {}), **sampling.extra}
+    more = further.pop("options", {})
+    asked = {**context, **options(sampling, NAMES), **(more if isinstance(more, dict) else {})}
+    return Raw(msgspec.json.encode({"model": model, "stream": False, **further, "options": asked}))
+
+
+def encode_history(history: History) -> tuple[WireMessage, ...]:
+    """The messages of a request; system prompts are one message, damaged calls are mended or told as text (D11)."""
+    texts = [message.text for message in history if isinstance(message, System)]
+    system = (WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
+    return system + tuple(_message(message) for message in repaired(history) if not isinstance(message, System))
+
+
+def _message(message: Message) -> WireMessage:
+    match message:
+        case System(text=text):
+            return WireMessage(role="system", content=text)
+        case User(text=text):
+            return WireMessage(role="user", content=text)
+        case Assistant(text=text, calls=calls):
+            return WireMessage(role="assistant", content=text, tool_calls=tuple(map(_call, calls)))
+        case Tool(name=name, text=text):
+            return WireMessage(role="tool", content=text, tool_name=name)
+        case _:
+            assert_never(message)
+
+
+def _call(call: ToolCall) -> WireCall:
+    return WireCall(function=WireFunction(name=call.name, arguments=Raw(call.arguments.encode())))
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Raw = Raw(b"null")
+
+
+class _Call(Struct):
+    function: _Function | None = None
+
+
+class AnswerMessage(Struct):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class Answer(Struct):
+    """An answer, or a line of a streamed one."""
+
+    message: AnswerMessage | None = None
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+    error: Raw = Raw(b"null")
+
+
+_answer = msgspec.json.Decoder(Answer)
+
+
+def decode_reply(body: bytes) -> Reply | Fault:
+    """The reply that a whole answer holds; a Fault says what a body that is none lacks, or what Ollama reports."""
+    if (fault := crowded(body)) is not None:
+        return fault
+    try:
+        return _reply(decode(_answer, body), body)
+    except msgspec.DecodeError as error:
+        return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut(body))
+
+
+def _reply(answer: Answer, body: bytes) -> Reply | Fault:
+    if bytes(answer.error) != b"null":
+        return reported(answer.error)
+    if answer.message is None:
+        return Fault(kind="malformed", detail="the server's answer has no message", body=cut(body))
+    message = answer.message
+    if len(message.tool_calls or ()) > CALLS_LIMIT:
+        return too_many_calls()
+    return Reply(
+        text=message.content or "",
+        reasoning=message.thinking or "",
+        calls=tuple(map(raw_call, message.tool_calls or ())),
+        finish=answer.done_reason or "stop",
+        usage=usage_of(answer),
+    )
+
+
+def raw_call(call: _Call) -> RawCall:
+    """The call, as far as it is one."""
+    function = call.function or _Function()
+    return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
+
+
+def usage_of(answer: Answer) -> Usage | None:
+    """Tokens; Ollama leaves out a count of zero, and gives none at all where it did not run the model."""
+    if answer.prompt_eval_count is None and answer.eval_count is None:
+        return None
+    return Usage(prompt=answer.prompt_eval_count or 0, completion=answer.eval_count or 0)

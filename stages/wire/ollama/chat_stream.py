@@ -1,0 +1,71 @@
+"""Streams of Ollama's own protocol, a JSON object a line: https://docs.ollama.com/api/streaming."""
+
+from typing import Self, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.effect import Fault
+from stages.repair.decoding import decode
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.lines import Lines
+from stages.wire.ollama.chat import Answer, AnswerMessage, raw_call, usage_of
+from stages.wire.streaming import Read, read_all
+
+
+class _Line(Answer):
+    done: bool = False
+
+
+_line = msgspec.json.Decoder(_Line)
+
+
+class OllamaStream(Struct, frozen=True, kw_only=True):
+    """How far a stream of /api/chat has been read. Calls come whole, so they are only counted."""
+
+    lines: Lines = Lines()
+    calls: int = 0
+
+    def advance(self, chunk: bytes) -> tuple[Self, Read]:
+        """The next bytes of the stream: how far it is read now, and what they add."""
+        lines, ended = self.lines.advance(chunk)
+        return read_all(replace(self, lines=lines), ended)
+
+    def finish(self) -> Read:
+        """What the end of the stream adds: the last line may end with it."""
+        return read_all(self, self.lines.finish())[1]
+
+    def read(self, payload: bytes) -> tuple[Self, Read]:
+        """The next line."""
+        if not payload.strip():
+            return self, ()
+        try:
+            return _read(self, decode(_line, payload))
+        except msgspec.DecodeError as error:
+            return self, (Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut(payload)),)
+
+
+S = TypeVar("S", bound=OllamaStream)
+
+
+def _read(stream: S, line: _Line) -> tuple[S, Read]:
+    if bytes(line.error) != b"null":
+        return stream, (reported(line.error),)
+    message = line.message or AnswerMessage()
+    if stream.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
+        return stream, (too_many_calls(),)
+    calls = tuple(map(raw_call, message.tool_calls or ()))
+    pieces: list[Piece | Fault] = []
+    if message.thinking:
+        pieces.append(ReasoningDelta(text=message.thinking))
+    if message.content:
+        pieces.append(TextDelta(text=message.content))
+    for index, call in enumerate(calls, start=stream.calls):
+        pieces.append(CallStarted(index=index, name=call.name))
+        if call.arguments:
+            pieces.append(CallDelta(index=index, arguments=call.arguments))
+    if line.done:
+        pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
+    return replace(stream, calls=stream.calls + len(calls)) if calls else stream, tuple(pieces)

@@ -1,0 +1,1 @@
+"""OpenAI's protocols: https://platform.openai.com/docs/api-reference."""

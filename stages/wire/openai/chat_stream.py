@@ -1,0 +1,156 @@
+"""Streams of chat completions: https://platform.openai.com/docs/api-reference/chat-streaming."""
+
+from typing import Self, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.effect import Fault, Usage
+from stages.repair.decoding import decode
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
+from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.lines import Lines, payloads
+from stages.wire.openai.chat import WireUsage, arguments_text, usage_of
+from stages.wire.streaming import Read, read_all
+
+NAME_LIMIT = 1024
+"""Characters of a name that are read: it is told anew whenever it grows."""
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Raw = Raw(b"null")
+
+
+class _Call(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(Struct):
+    index: int = 0
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: WireUsage | None = None
+    error: Raw = Raw(b"null")
+    object: str | None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+class Open(Struct, frozen=True, kw_only=True):
+    """A call that has begun; `key` is the index that the server gives it."""
+
+    key: int | None
+    id: str
+    name: str
+
+
+class OpenAIStream(Struct, frozen=True, kw_only=True):
+    """How far a stream of a chat completion has been read."""
+
+    lines: Lines = Lines()
+    calls: tuple[Open, ...] = ()
+    finish_reason: str = ""
+    usage: Usage | None = None
+
+    def advance(self, chunk: bytes) -> tuple[Self, Read]:
+        """The next bytes of the stream: how far it is read now, and what they add."""
+        lines, ended = self.lines.advance(chunk)
+        return read_all(replace(self, lines=lines), payloads(ended))
+
+    def finish(self) -> Read:
+        """What the end of the stream adds: a stream that said why the reply ends may leave out `[DONE]`."""
+        after, pieces = read_all(self, payloads(self.lines.finish()))
+        return (*pieces, _ended(after)) if after.finish_reason else pieces
+
+    def read(self, payload: bytes) -> tuple[Self, Read]:
+        """The next event."""
+        if payload == b"[DONE]":
+            return self, (_ended(self),)
+        try:
+            return _read(self, decode(_chunk, payload), payload)
+        except msgspec.DecodeError as error:
+            return self, (Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut(payload)),)
+
+
+S = TypeVar("S", bound=OpenAIStream)
+
+
+def _ended(stream: OpenAIStream) -> Ended:
+    return Ended(finish=stream.finish_reason or "stop", usage=stream.usage)
+
+
+def _read(stream: S, chunk: _Chunk, payload: bytes) -> tuple[S, Read]:
+    if bytes(chunk.error) != b"null" or chunk.object == "error":
+        return stream, (reported(Raw(payload) if chunk.object == "error" else chunk.error),)
+    after = replace(stream, usage=usage_of(chunk.usage)) if chunk.usage else stream
+    choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
+    if choice is None:
+        return after, ()
+    if choice.finish_reason:
+        after = replace(after, finish_reason=choice.finish_reason)
+    return _grown(after, choice.delta or _Delta())
+
+
+def _grown(stream: S, delta: _Delta) -> tuple[S, Read]:
+    pieces: list[Piece | Fault] = []
+    if thought := delta.reasoning_content or delta.reasoning:
+        pieces.append(ReasoningDelta(text=thought))
+    if delta.content:
+        pieces.append(TextDelta(text=delta.content))
+    for call in delta.tool_calls or ():
+        stream, added = _called(stream, call)
+        pieces += added
+    return stream, tuple(pieces)
+
+
+def _called(stream: S, call: _Call) -> tuple[S, Read]:
+    function = call.function or _Function()
+    at = _place(stream.calls, call)
+    if at == CALLS_LIMIT:
+        return stream, (too_many_calls(),)
+    known = stream.calls[at] if at < len(stream.calls) else None
+    opened = _opened(known, call, function.name or "")
+    if len(opened.name) > NAME_LIMIT:
+        return stream, (Fault(kind="too_large", detail=f"a tool call's name has more than {NAME_LIMIT} characters"),)
+    arguments = arguments_text(function.arguments)
+    more = (CallDelta(index=at, arguments=arguments),) if arguments else ()
+    if opened == known:
+        return stream, more
+    calls = (*stream.calls[:at], opened, *stream.calls[at + 1 :])
+    return replace(stream, calls=calls), (CallStarted(index=at, name=opened.name, id=opened.id), *more)
+
+
+def _place(calls: tuple[Open, ...], call: _Call) -> int:
+    """Which call it is: the one of that index, unless its id says that it is another.
+
+    Some servers give no index, and mean the last call; others give each call the index 0.
+    """
+    for at in range(len(calls) - 1, -1, -1):
+        if call.index is None or calls[at].key == call.index:
+            other = bool(call.id and calls[at].id and call.id != calls[at].id)
+            return len(calls) if other else at
+    return len(calls)
+
+
+def _opened(known: Open | None, call: _Call, name: str) -> Open:
+    """The call with what is new of it. A name may come in parts, or whole again with each of them."""
+    if known is None:
+        return Open(key=call.index, id=call.id or "", name=name)
+    grown = known.name if name in ("", known.name) else known.name + name
+    return replace(known, id=known.id or call.id or "", name=grown)

@@ -1,0 +1,1 @@
+"""Tools and calls as text, for models and servers without tool calls of their own."""
