@@ -36,7 +36,7 @@ own timings (`prompt_n`, `cache_n`), not estimates: tokens, so the machine does 
 The workflow reads {pages} pages of 300 to 1,500 characters, one a turn, and writes a report; the replies come from a \
 script, so that all strategies are asked the same. {model}, context {context:,} tokens; \
 compaction begins at {threshold} of the part for the prompt; the default comes down to {low} of it, and leaves a list \
-of the calls that went. (a) is how the seeds have it: each tier whole, as long as the threshold is exceeded. \
+of the calls that went. (a) is how others have it: each tier whole, as long as the threshold is exceeded. \
 *Again*: evaluated beyond the {new:,} tokens of the whole run, each of which is new once. *Off*: how far \
 `stages.view.prefix_reuse` was from the server, where it told of a loss: tokens kept, on average.
 

@@ -44,7 +44,7 @@ IN_PROCESS = (
 )
 COMPACTION = (
     "Million messages a second. The floor is one pass over the history in Python: the sum of all lengths. The phase is "
-    "how far the compactor had to go; 4 is the last resort, beyond the three of the seeds."
+    "how far the compactor had to go; 4 is the last resort, beyond the three usual ones."
 )
 IMPORT = "CPU over bare Python, bytecode written; as a multiple of asyncio and msgspec, which forge stands on."
 

@@ -1,4 +1,4 @@
-"""Write docs/MAP.md: every file of the two packages in one line, from the first line of its docstring."""
+"""Write docs/MAP.md: the two packages on two screens, from the first lines of their docstrings."""
 
 import ast
 from pathlib import Path
@@ -11,13 +11,28 @@ def sentence(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
 
 
+def rooms(package: Path) -> list[str]:
+    """A line a room: its sentence, and its modules by name."""
+    inits = sorted(path for path in package.rglob("__init__.py") if path.parent != package)
+    lines = []
+    for init in inits:
+        modules = " ".join(sorted(path.stem for path in init.parent.glob("*.py") if not path.stem.startswith("_")))
+        lines.append(f"- `{init.parent.relative_to(ROOT)}/` {sentence(init)} *{modules}*")
+    return lines
+
+
 def listing() -> str:
     """The map as Markdown."""
-    lines = ["# Every file in one line", "", "Written by `make docs` from the files themselves."]
+    lines = [
+        "# Map",
+        "",
+        "What a reader meets first, a line a file; then the rooms and their modules. Written by `make docs`.",
+    ]
     for package in ("stages", "forge"):
-        lines += ["", f"## {package}/", ""]
-        paths = sorted((ROOT / package).rglob("*.py"), key=lambda p: (len(p.parts) > 1, p.parent, p.name))
-        lines += [f"- `{path.relative_to(ROOT)}`: {sentence(path)}" for path in paths]
+        top = sorted(path for path in (ROOT / package).glob("*.py") if path.stem != "__init__")
+        lines += ["", f"## {package}/", "", sentence(ROOT / package / "__init__.py"), ""]
+        lines += [f"- `{path.name}` {sentence(path)}" for path in top]
+        lines += ["", *rooms(ROOT / package)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Exceptions for people who like them, under the names that the seeds use; `Result` is the other way."""
+"""Exceptions for people who like them, under the names of docs/names.md; `Result` is the other way."""
 
 from typing import assert_never
 
@@ -48,7 +48,7 @@ class MaxIterationsError(BudgetExceededError):
     """The run's model calls are spent."""
 
 
-class ContextBudgetExceeded(ForgeError):  # noqa: N818 - the seeds' name
+class ContextBudgetExceeded(ForgeError):  # noqa: N818 - a name that users know
     """Nothing that may be cut makes the history fit."""
 
 
@@ -113,12 +113,12 @@ class WorkflowCancelledError(ForgeError):
 class ToolResolutionError(Exception):
     """Raise this in a tool when the arguments are fine but the data is not there.
 
-    The model is told to try other data. The step is not recorded, the error not counted (D13).
+    The model is told to try other data. The step is not recorded, the error not counted.
     """
 
 
-class ToolFailed(Exception):  # noqa: N818 - D13's name
-    """Raise this in a tool when trying again is no use: the model must adapt. Not counted (D13)."""
+class ToolFailed(Exception):  # noqa: N818 - a name that users know
+    """Raise this in a tool when trying again is no use: the model must adapt. Not counted."""
 
 
 ADVICE = "Try the mode constrained, or a larger model."

@@ -106,7 +106,7 @@ NOT_STARTED = "the run was cancelled before it was started"
 
 
 def interrupt(state: State, *, begun: bool = True) -> State:
-    """The state of a run that is cut short: every accepted call is answered (D12), what succeeded is remembered.
+    """The state of a run that is cut short: every accepted call is answered, what succeeded is remembered.
 
     `begun`: what the state awaits may have been begun.
     """
@@ -127,7 +127,7 @@ def reopened(state: State) -> State:
     """The state as another run may go on from it, with a model, a server and tools of its own.
 
     A request that was never answered is neither paid for nor sent as it is: it was written for another server. Calls
-    that may have been begun are in doubt (D9), unless they may be made again. A question is still one, and what a
+    that may have been begun are in doubt, unless they may be made again. A question is still one, and what a
     person said no to may be asked again.
     """
     if state.ledger.rejected:

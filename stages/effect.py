@@ -40,7 +40,7 @@ class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
     """Run these calls at the same time: several reads, or one call alone.
 
     `run` is the id of the run they belong to. `retriable`: where nobody knows whether they took effect, they may
-    simply be made again, as they only read or are declared idempotent (D9).
+    simply be made again, as they only read or are declared idempotent.
     """
 
     calls: tuple[ToolCall, ...]
@@ -49,7 +49,7 @@ class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
 
 
 class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
-    """Ask a person whether this very call may run; `digest` binds the answer to it (D15).
+    """Ask a person whether this very call may run; `digest` binds the answer to it.
 
     `in_doubt`: a call of the same tool, often this very one, that was begun before, and nobody knows whether it took
     effect; who knows answers with `Settled`, and a yes runs this call all the same. `problem`: what is wrong with the
@@ -111,7 +111,7 @@ a model or a server that takes no tools, or no schema of their calls, where the 
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """What the transport did (D24). `body` is the server's answer, cut to size; never shown to a model."""
+    """What the transport did. `body` is the server's answer, cut to size; never shown to a model."""
 
     kind: FaultKind
     detail: str
@@ -155,14 +155,14 @@ class Succeeded(Struct, frozen=True, kw_only=True, tag="succeeded"):
 
 
 class Unresolved(Struct, frozen=True, kw_only=True, tag="unresolved"):
-    """`ToolResolutionError` (D13): the arguments were fine, the data was not there. Not counted."""
+    """`ToolResolutionError`: the arguments were fine, the data was not there. Not counted."""
 
     call_id: str
     message: str
 
 
 class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
-    """The tool raised. `counted` is False for `ToolFailed`, the tool's own final word (D13)."""
+    """The tool raised. `counted` is False for `ToolFailed`, the tool's own final word."""
 
     call_id: str
     error: str

@@ -19,7 +19,7 @@ from stages.state import Batch, Edited, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
 
 Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
-"""Which calls of a reply go on, and what the model is told of the others (D32)."""
+"""Which calls of a reply go on, and what the model is told of the others."""
 
 
 @checked
@@ -27,7 +27,7 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
     """Hand on a Vetted state with the calls that every guard allows; without any, a Ready one with corrections.
 
     A batch is refused whole once. If a call of it that was fine comes back in another that is refused, it runs: the
-    same is never refused in the same way twice (D32). What a person wrote, in an Edited state, is asked about too; it
+    same is never refused in the same way twice. What a person wrote, in an Edited state, is asked about too; it
     is no mistake of the model's, and counts as none.
 
     Raises OptionError for what is no guard, such as the function that makes one.

@@ -44,7 +44,7 @@ class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
-    """A tool that is running has yielded something (D14). It is heard by observers only: no state knows of it."""
+    """A tool that is running has yielded something. It is heard by observers only: no state knows of it."""
 
     call_id: str
     name: str

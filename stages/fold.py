@@ -13,10 +13,10 @@ from stages.state import Folded, Ready, State
 from stages.view.collapse import collapsed
 
 Reasoning = Literal["none", "keep-last", "full"]
-"""How much of its earlier reasoning a model is shown again (D27)."""
+"""How much of its earlier reasoning a model is shown again."""
 
 FailedAttempts = Literal["keep", "collapse"]
-"""Whether attempts that failed are still shown after a later success: `stages.view.collapse` says which (D5)."""
+"""Whether attempts that failed are still shown after a later success: `stages.view.collapse` says which."""
 
 
 @checked
@@ -37,7 +37,7 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
 
 
 def _thinking(history: History, policy: Literal["keep-last", "full"]) -> History:
-    """Reasoning in front of the text that followed it, as policy has it (seed; B48: the text stays).
+    """Reasoning in front of the text that followed it, as policy has it ; the text stays.
 
     No wire sends the field `reasoning` by itself, so with `none` the history is the view as it is.
     """

@@ -1,4 +1,4 @@
-"""Halt: every reason for which a run ends without its goal, each with its whole context (D1)."""
+"""Halt: every reason for which a run ends without its goal, each with its whole context."""
 
 from typing import Literal
 
@@ -80,7 +80,7 @@ class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
 
 
 class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
-    """The run needs a tool of which this call was begun, and nobody says whether it took effect (D36).
+    """The run needs a tool of which this call was begun, and nobody says whether it took effect.
 
     A model cannot decide that; it would only make the call again.
     """
@@ -92,7 +92,7 @@ class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
 
 
 class ApprovalNeeded(Struct, frozen=True, kw_only=True, tag="approval_needed"):
-    """The call needs a person's yes, and there is nobody to ask (D15)."""
+    """The call needs a person's yes, and there is nobody to ask."""
 
     tool: str
     arguments: str

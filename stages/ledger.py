@@ -28,7 +28,7 @@ FREE = Price()
 
 
 class Budget(Options, frozen=True, kw_only=True):
-    """What the run may still spend (D2); it only shrinks. None: no limit.
+    """What the run may still spend; it only shrinks. None: no limit.
 
     Model calls, tool calls, tokens of prompts and replies, seconds, and `cost`, counted by `price`.
     """
@@ -105,7 +105,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """The model that the rate and the report are of."""
     tokens_per_character: float = START
     report: Report = Report()
-    """What the server said of the last prompt; the rate is of what came since, and learns from each reply (D17)."""
+    """What the server said of the last prompt; the rate is of what came since, and learns from each reply."""
     tokens_used: int = 0
     cost: float = 0.0
     """Spent on model calls so far, by the budget's price."""
@@ -119,6 +119,6 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """The highest context threshold that the prompt is over, and that the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
     in_doubt: tuple[ToolCall, ...] = ()
-    """Calls that were begun and may have taken effect: until somebody decides, their tools are not used (D36)."""
+    """Calls that were begun and may have taken effect: until somebody decides, their tools are not used."""
     rejected: tuple[str, ...] = ()
     """Digests of calls that a person said no to: nobody is asked about the very same again."""

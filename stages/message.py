@@ -17,7 +17,7 @@ from stages.tokens import length
 
 
 class Kind(StrEnum):
-    """Why a message is in the history, under the names of the seeds' `MessageType`."""
+    """Why a message is in the history, by its purpose."""
 
     SYSTEM_PROMPT = "system_prompt"
     USER_INPUT = "user_input"
@@ -60,7 +60,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call whose name is known and whose arguments are a JSON object that fits the schema.
 
     `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field)
-    or the family of text that it was rescued from; `repairs` names each mend that it took (D9).
+    or the family of text that it was rescued from; `repairs` names each mend that it took.
     """
 
     id: str
@@ -71,7 +71,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def call_id(number: int) -> str:
-    """Forge's own id of a run's n-th call, from 1 (seed)."""
+    """Forge's own id of a run's n-th call, from 1."""
     return f"call_{number:09d}"
 
 
@@ -143,7 +143,7 @@ AROUND_RESULT = 20
 
 
 def size(message: Message) -> int:
-    """What the message takes in the prompt, in characters as `tokens.length` counts: all that is sent (D17, B5)."""
+    """What the message takes in the prompt, in characters as `tokens.length` counts: all that is sent."""
     # The two that make up a long history come first: this is asked of every message.
     if isinstance(message, Tool):
         return AROUND_MESSAGE + AROUND_RESULT + length(message.name + message.text)

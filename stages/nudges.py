@@ -1,6 +1,6 @@
-"""Every corrective text, in one place: what is wrong, what is allowed, what to do next (D4).
+"""Every corrective text, in one place: what is wrong, what is allowed, what to do next.
 
-Texts that answer a tool call carry the seeds' prefix; texts for bare replies go to the model as the user.
+Texts that answer a tool call carry a prefix; texts for bare replies go to the model as the user.
 """
 
 from collections.abc import Iterable, Sequence
@@ -102,7 +102,7 @@ def bad_arguments(name: str, problems: Sequence[str], *, cut: bool) -> str:
 
 
 def guessed(name: str, repairs: Sequence[str]) -> str:
-    """For a call that could only be read by guessing, of a tool for which that is too dangerous (D9)."""
+    """For a call that could only be read by guessing, of a tool for which that is too dangerous."""
     return (
         f"[ToolArgValidationError] The call of {name} was not run: its text is damaged ({listed(repairs)}), and {name} "
         "is too important to guess what was meant. Send the call again as valid JSON."
@@ -110,7 +110,7 @@ def guessed(name: str, repairs: Sequence[str]) -> str:
 
 
 def beside_a_refused_call(name: str) -> str:
-    """For a call that was fine, in a batch that was refused because of another (D4, B41)."""
+    """For a call that was fine, in a batch that was refused because of another."""
     return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
 
 
@@ -345,7 +345,7 @@ def not_run(reason: str) -> str:
 
 
 def context_use(threshold: float, tokens: int, budget: int) -> str:
-    """For a prompt that has come to take that part of its context, more pressing from 65 % and from 80 % on (seed)."""
+    """For a prompt that has come to take that part of its context, more pressing from 65 % and from 80 % on."""
     if threshold < 0.65:
         advice = "Be mindful of its length: ask only for what you need."
     elif threshold < 0.80:

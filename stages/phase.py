@@ -8,7 +8,7 @@ from stages.message import History, ToolCall
 
 
 class SummaryOrder(Struct, frozen=True, kw_only=True):
-    """What the model is asked for instead of its next turn: a summary, the last tier of compaction (D21).
+    """What the model is asked for instead of its next turn: a summary, the last tier of compaction.
 
     `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
     least `shortest` characters and is shorter. `budget` is what the history has to fit.

@@ -15,7 +15,7 @@ from stages.state import Awaiting, Batch, Budget, Prepared, State
 
 @checked
 def send(rules: Rules) -> Stage:
-    """Turn a Prepared state into one that awaits the model: every call costs one (D2).
+    """Turn a Prepared state into one that awaits the model: every call costs one.
 
     A person is asked first, where a call's outcome is unknown and the run cannot go on without knowing it; who leaves
     it open ends the run as `OutcomeUnknown`. Halts with `BudgetSpent` too, and with `DeadEnd` where the rules of order

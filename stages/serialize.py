@@ -1,4 +1,4 @@
-"""The stage `serialize`: write the request, in one of three modes of asking for tool calls (D30)."""
+"""The stage `serialize`: write the request, in one of three modes of asking for tool calls."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -41,7 +41,7 @@ def serialize(
     form: prompted.Form = prompted.JSON,
     alternating: bool = False,
 ) -> Stage:
-    """Write the view of a Folded state as a request of that wire. Equal states give equal bytes (D22).
+    """Write the view of a Folded state as a request of that wire. Equal states give equal bytes.
 
     `form` is how calls are written as text, where they are. `alternating`: the model's template wants roles to take
     turns, so neighbours are joined; as text they always are.
@@ -110,7 +110,7 @@ TOOLS = 500
 
 
 def overhead(rules: Rules, mode: Mode, wire: Wire = OPENAI, form: prompted.Form = prompted.JSON) -> int:
-    """Characters of every prompt that are not history: the tools (D17). A schema constraint is not shown to a model."""
+    """Characters of every prompt that are not history: the tools. A schema constraint is not shown to a model."""
     if mode == "native":
         return REQUEST + (TOOLS + length(bytes(wire.tools(rules.tools)).decode()) if rules.tools else 0)
     return REQUEST + length(form.instructions(rules.tools))
@@ -156,7 +156,7 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
 
 
 def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
-    """The request's end with the schema of the calls that are offered then, and no other (D30)."""
+    """The request's end with the schema of the calls that are offered then, and no other."""
     wire = loosened(wire, rules.tools)
     strict = wire.dialect.constrain == "strict"
     target: Target = "openai-strict" if strict else "llama.cpp"

@@ -149,7 +149,7 @@ class State(Struct, frozen=True, kw_only=True):
         return replace(self, phase=phase)
 
     def measure(self, *, reasoning: bool = False) -> int:
-        """Characters of the prompt that the history makes: what the last request showed, and what came since (D17)."""
+        """Characters of the prompt that the history makes: what the last request showed, and what came since."""
         return self.measured(reasoning=reasoning)[0]
 
     def measured(self, *, reasoning: bool = False) -> tuple[int, tuple[int, ...]]:

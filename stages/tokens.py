@@ -88,7 +88,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def tokens_of(characters: int, rate: float, report: Report) -> int:
-    """Tokens of a prompt of this size, rounded up: the last report's, and at `rate` what is more or less (D17)."""
+    """Tokens of a prompt of this size, rounded up: the last report's, and at `rate` what is more or less."""
     more = characters - report.characters
     exact = report.tokens + more * (rate if more >= 0 or not report.tokens else rate * REMOVED)
     return max(0, int(exact)) + 1

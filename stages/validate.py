@@ -35,7 +35,7 @@ def validate(
 ) -> Stage:
     """Read the reply of an Answered state; check what a person wrote in an Edited one.
 
-    Ends in Vetted; in Done with `Said` where text is welcome (D3); in Ready with corrections and a count; or
+    Ends in Vetted; in Done with `Said` where text is welcome; in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
     grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. `checks`
@@ -143,7 +143,7 @@ def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
 
 
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
-    """The calls under forge's own ids, counted up, so that equal runs give equal bytes (D22)."""
+    """The calls under forge's own ids, counted up, so that equal runs give equal bytes."""
     return tuple(
         [
             ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
@@ -155,7 +155,7 @@ def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
 def _bad_calls(
     state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules, *, cut: bool
 ) -> Result[State, Halt]:
-    """Refuse the batch. Arguments that don't fit drain the tool errors, unknown names the retries (seed, D4)."""
+    """Refuse the batch. Arguments that don't fit drain the tool errors, unknown names the retries."""
     misfit = next((judged for judged in reading.calls if judged.fault == "bad_arguments"), None)
     errors = state.ledger.tool_errors + bool(misfit)
     retries = state.ledger.retries + (misfit is None)
@@ -170,7 +170,7 @@ def _bad_calls(
 
 
 def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[Message, ...]:
-    """The calls and a correction for each, in a form that every server accepts back (D11)."""
+    """The calls and a correction for each, in a form that every server accepts back."""
     texts = [judged.correction or nudges.beside_a_refused_call(judged.name) for judged in reading.calls]
     if all(map(_replayable, calls)):
         said = Assistant(text=reading.text, reasoning=reading.reasoning, sealed=reading.sealed, calls=calls, turn=turn)
@@ -186,5 +186,5 @@ def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[
 
 
 def _replayable(call: ToolCall) -> bool:
-    """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments (B24)."""
+    """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments."""
     return valid.NAME.fullmatch(call.name) is not None and valid.is_object(call.arguments)

@@ -26,7 +26,7 @@ class Correction(Struct, frozen=True, kw_only=True):
 
 
 class Block(Struct, frozen=True, kw_only=True, tag="block"):
-    """Run none of the calls; answer each with its own text (D4, D7) and count one more mistake in `counter`."""
+    """Run none of the calls; answer each with its own text and count one more mistake in `counter`."""
 
     kind: Kind
     counter: Counter

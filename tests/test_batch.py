@@ -1,4 +1,4 @@
-"""The planner (D12): which calls run together, and in what order, whatever the model made of a reply."""
+"""The planner: which calls run together, and in what order, whatever the model made of a reply."""
 
 from itertools import groupby
 

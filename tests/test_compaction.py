@@ -101,7 +101,7 @@ def test_each_phase_has_its_own_threshold_if_asked() -> None:
 
 
 def test_recent_turns_count_over_several_requests_of_the_user() -> None:
-    """B8: a second request used to switch compaction off for what came before."""
+    """A second request used to switch compaction off for what came before."""
     history = ASKED + turn(1, "a" * 1000) + turn(2, "b" * 1000) + (User(text="And now?", turn=2),) + turn(3, "c")
     result = compacted(TieredCompact(keep_recent=1), history, 400)
     assert [len(m.text) for m in result.history if isinstance(m, Tool)][:2] != [1000, 1000]
@@ -109,7 +109,6 @@ def test_recent_turns_count_over_several_requests_of_the_user() -> None:
 
 
 def test_keep_recent_0_protects_no_turn() -> None:
-    """B7."""
     result = compacted(TieredCompact(keep_recent=0), ASKED + turn(1, "a" * 1000), 300)
     assert [m.text[:3] for m in result.history if isinstance(m, Tool)] == ["aaa"]
     assert result.phase == 1
@@ -123,7 +122,7 @@ def test_a_sliding_window_keeps_the_request_and_the_recent_turns() -> None:
 
 
 def test_a_window_with_nothing_left_to_drop_is_no_compaction() -> None:
-    """B9: an event used to be reported at every turn."""
+    """An event used to be reported at every turn."""
     history = ASKED + turn(1, "a" * 1000)
     assert compacted(SlidingWindowCompact(keep_recent=2), history, 400).phase == 0
 
@@ -163,7 +162,7 @@ def test_recent_attempts_that_failed_go_before_it_gives_up(
 
 
 def test_it_goes_down_to_the_low_mark_and_leaves_what_it_need_not_take() -> None:
-    """D20: the next compaction is then some turns away, and the prompt's beginning stays the same until then."""
+    """The next compaction is then some turns away, and the prompt's beginning stays the same until then."""
     history = ASKED + sum((turn(n, "a" * 1000) for n in range(1, 9)), ())
     to_the_mark = TieredCompact(keep_recent=1)(history, ContextBudget(tokens=2400, low=0.4))
     to_the_threshold = TieredCompact(keep_recent=1)(history, ContextBudget(tokens=2400, low=0.75))
@@ -196,7 +195,7 @@ def test_a_recent_result_too_long_for_the_context_is_cut_to_what_fits() -> None:
 
 
 def test_arguments_and_tools_count_too() -> None:
-    """B5: 400 kB of arguments used to be 0 tokens."""
+    """400 kB of arguments used to be 0 tokens."""
     long = ToolCall(id="1", name="write", arguments='{"text":"' + "x" * 4000 + '"}')
     history = (*ASKED, Assistant(calls=(long,)), Tool(call_id="1", name="write", text="ok"))
     assert estimate(history, ContextBudget(tokens=1)) > 1000

@@ -463,7 +463,7 @@ def test_a_response_that_is_too_deep_is_no_end_of_the_program(kind: str, levels:
 
 
 class TestParts:
-    """The seeds' parts, each by itself."""
+    """The parts of the middleware, each by itself."""
 
     def test_a_validator(self) -> None:
         validator = ResponseValidator([look, "respond"])

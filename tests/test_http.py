@@ -70,7 +70,7 @@ def test_what_passes_is_tried_again(server: str, how: str, requests: int) -> Non
 
 
 def test_a_refusal_is_final_and_keeps_status_and_body(server: str) -> None:
-    """B27: status and body used to be lost."""
+    """Status and body used to be lost."""
     found, attempts = fault(f"{server}/wrong")
     assert (found.kind, found.status, attempts) == ("status", 400, 1)
     assert "exceed_context_size_error" in found.body

@@ -46,7 +46,6 @@ def test_old_exchanges_go_the_oldest_first_and_leave_a_list_of_their_calls() -> 
 
 
 def test_the_next_compaction_goes_on_with_the_list_so_the_prompt_stays_the_same_up_to_its_end() -> None:
-    """D20."""
     first = compacted(ASKED + turns(1, 18), BUDGET)
     second = compacted(first + turns(19, 31), BUDGET)
     (before,), (after,) = lists(first), lists(second)

@@ -294,7 +294,7 @@ def decorated(function: Callable[..., object]) -> Callable[..., object]:
 def test_every_kind_of_callable(
     function: Callable[..., object], name: str, description: str | None, names: list[str]
 ) -> None:
-    """B34, and what a partial has bound is not the model's business."""
+    """What a partial has bound is not the model's business."""
     found = described(function)
     assert found.name == name
     assert description is None or found.description == description

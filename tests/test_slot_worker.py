@@ -134,7 +134,7 @@ async def test_an_exception_reaches_the_caller_and_frees_the_slot(at: Bench) -> 
 
 @bench
 async def test_stop_leaves_no_caller_hanging(at: Bench) -> None:
-    """B32: it used to leave them waiting for ever."""
+    """It used to leave them waiting for ever."""
     tasks = [at.submit("running"), at.submit("waiting"), at.submit("urgent", -1)]
     await settle()
     await at.worker.stop()

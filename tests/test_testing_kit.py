@@ -85,7 +85,7 @@ def each(change: Callable[[Message], Message]) -> Compactor:
 
 
 def no_name(message: Message) -> Message:
-    """What upstream's truncation did (B3)."""
+    """What upstream's truncation did."""
     return replace(message, name="", text="") if isinstance(message, Tool) else message
 
 

@@ -90,7 +90,7 @@ def test_as_much_of_a_text_fits_as_can(text: str, most: int) -> None:
 
 
 def test_everything_that_is_sent_counts() -> None:
-    """B5: 400 kB of arguments were nothing."""
+    """400 kB of arguments were nothing."""
     arguments = msgspec.json.encode({"text": "long " * 1000}).decode()
     made = ToolCall(id="call_1", name="write", arguments=arguments)
     assert size(Assistant(calls=(made,))) > size(Assistant()) + len(arguments)

@@ -113,7 +113,7 @@ def schema(ledger: Ledger, rules: Rules = RULES) -> dict[str, object]:
 
 
 def test_the_constraint_holds_the_calls_that_are_legal_now_and_no_other() -> None:
-    """D30: prerequisites first, the terminal tool only when no step is pending."""
+    """Prerequisites first, the terminal tool only when no step is pending."""
     before = jsonschema_rs.validator_for(schema(Ledger()))
     look, write, finish = (
         {"tool": "look", "args": {"what": "a"}},
@@ -128,7 +128,7 @@ def test_the_constraint_holds_the_calls_that_are_legal_now_and_no_other() -> Non
 
 
 def test_the_prompt_does_not_change_with_what_is_legal() -> None:
-    """The server's cache of the prompt stays valid (D20, D30)."""
+    """The server's cache of the prompt stays valid."""
     later = Ledger(successes=(Success(name="look", arguments='{"what":"a"}'),))
     assert body("constrained")["messages"] == body("constrained", later)["messages"]
 
@@ -165,7 +165,7 @@ def test_equal_states_give_equal_bytes(mode: str) -> None:
 
 @given(history=histories())
 def test_a_longer_history_extends_the_request(history: tuple[object, ...]) -> None:
-    """D20: what was sent before stands at the beginning of what is sent next."""
+    """What was sent before stands at the beginning of what is sent next."""
     messages = openai.encode_history(history)  # type: ignore[arg-type]  # a history
     longer = openai.encode_history((*history, User(text="more")))  # type: ignore[arg-type]  # a history
     assert longer[: len(messages)] == messages

@@ -148,7 +148,7 @@ def test_what_is_no_answer_is_a_fault_that_says_why(answer: bytes, says: str) ->
 
 
 def test_damaged_arguments_are_mended_or_told() -> None:
-    """D11, B24: Ollama answers 400 to arguments that are no object, and would for ever."""
+    """Ollama answers 400 to arguments that are no object, and would for ever."""
 
     def sent(arguments: str) -> object:
         call = ToolCall(id="1", name="look", arguments=arguments)

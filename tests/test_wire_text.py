@@ -101,7 +101,7 @@ def test_a_history_as_xml_takes_turns() -> None:
 
 @pytest.mark.parametrize("form", [prompted.JSON, prompted.XML], ids=lambda form: form.name)
 def test_damaged_arguments_are_no_example_to_follow(form: prompted.Form) -> None:
-    """D11: a model that reads damaged calls of its own writes more of them."""
+    """A model that reads damaged calls of its own writes more of them."""
 
     def said(arguments: str) -> str:
         made = ToolCall(id="1", name="write", arguments=arguments)

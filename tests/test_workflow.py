@@ -154,7 +154,7 @@ def test_several_tools_may_end_the_run() -> None:
     ],
 )
 def test_a_system_prompt_is_filled_and_other_braces_stay(template: str, values: dict[str, str], filled: str) -> None:
-    """B35: JSON in the prompt used to be a KeyError."""
+    """JSON in the prompt used to be a KeyError."""
     workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt=template)
     assert workflow.start("Go.", values).history == (System(text=filled), User(text="Go."))
 

@@ -1,4 +1,4 @@
-"""Credentials: at most one, sent to the address that it is meant for, and shown nowhere (D28)."""
+"""Credentials: at most one, sent to the address that it is meant for, and shown nowhere."""
 
 import os
 import re

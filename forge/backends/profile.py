@@ -1,4 +1,4 @@
-"""Profile: what a backend is, as data: its protocol, what it can do, where it says what it has (D23)."""
+"""Profile: what a backend is, as data: its protocol, what it can do, where it says what it has."""
 
 import functools
 import tomllib

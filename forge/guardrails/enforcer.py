@@ -1,4 +1,4 @@
-"""StepEnforcer: steps and prerequisites of a task, under the seeds' name: a thin face over the guards."""
+"""StepEnforcer: steps and prerequisites of a task: a thin face over the guards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""ErrorTracker: mistakes in a row, under the seeds' name."""
+"""ErrorTracker: mistakes in a row."""
 
 from msgspec import Struct
 

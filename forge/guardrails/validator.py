@@ -1,4 +1,4 @@
-"""ResponseValidator: a reply judged by itself, under the seeds' name: a thin face over the stage `validate`."""
+"""ResponseValidator: a reply judged by itself: a thin face over the stage `validate`."""
 
 from collections.abc import Sequence
 

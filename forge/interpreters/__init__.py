@@ -29,7 +29,7 @@ Asker = Callable[[Ask], Awaitable[Answer]]
 
 
 async def nobody(ask: Ask) -> Unanswered:
-    """The asker where there is nobody to ask: the run ends (D15, fail-closed)."""
+    """The asker where there is nobody to ask: the run ends (fail-closed)."""
     return Unanswered(digest=ask.digest, reason="nobody is there to ask")
 
 

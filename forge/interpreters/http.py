@@ -1,4 +1,4 @@
-"""Send requests to a server over HTTP; every fault of the transport becomes a value (D24)."""
+"""Send requests to a server over HTTP; every fault of the transport becomes a value."""
 
 import asyncio
 import random

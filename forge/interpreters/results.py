@@ -1,4 +1,4 @@
-"""What a tool returned or raised, as the value that the run goes on with: rendered safely, cut to size (D13)."""
+"""What a tool returned or raised, as the value that the run goes on with: rendered safely, cut to size."""
 
 import msgspec
 from msgspec import Raw
@@ -13,7 +13,7 @@ DEEPEST = 100
 
 
 def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
-    """What the model is told of a tool that raised, at most `limit` characters, and whether it counts (D13)."""
+    """What the model is told of a tool that raised, at most `limit` characters, and whether it counts."""
     words = _words(error, limit)
     match error:
         case ToolResolutionError():
@@ -25,7 +25,7 @@ def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresol
 
 
 def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT) -> Succeeded:
-    """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON (D13)."""
+    """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON."""
     ends = value if isinstance(value, NeedsInput | HandOff) else None
     encoded = _json(value)
     # Plain text is what it says; any other has to be read back, for not all of it may have been JSON.
@@ -52,7 +52,7 @@ def _words(error: Exception, limit: int) -> str:
 
 
 def _text(value: Raw) -> str:
-    """A string as it is, anything else as JSON (D13, B2)."""
+    """A string as it is, anything else as JSON."""
     text = bytes(value).decode()
     return msgspec.json.decode(value, type=str) if text.startswith('"') else text
 

@@ -57,7 +57,7 @@ async def in_thread(call: Callable[[], object], hear: Hear) -> object:
 
 
 def _last_of(value: object, report: Callable[[object], bool]) -> object:
-    """The value; of a generator, which is run to its end, what it returned, or else what it yielded last (D14)."""
+    """The value; of a generator, which is run to its end, what it returned, or else what it yielded last."""
     if not isinstance(value, Generator):
         return value
     last: object = None

@@ -1,4 +1,4 @@
-"""Run tools: async ones on the loop, others in threads; whatever they return or raise becomes a value (D12, D13)."""
+"""Run tools: async ones on the loop, others in threads; whatever they return or raise becomes a value."""
 
 import asyncio
 import functools
@@ -70,7 +70,7 @@ class Tools:
             if task is None or task.cancelling():
                 raise
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
-        # Whatever a user's tool raises is the model's to hear, never the run's end (D13).
+        # Whatever a user's tool raises is the model's to hear, never the run's end.
         except Exception as error:  # noqa: BLE001
             return failed(call.id, error, tool.spec.result_limit)
 
@@ -102,7 +102,7 @@ class _Prepared(Struct, frozen=True):
         return cls(function, spec, converter(function), keyed(function), _is_async(function), limited)
 
     async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
-        """What the function returns; of a generator, what it yields last (D14), all of which is heard."""
+        """What the function returns; of a generator, what it yields last, all of which is heard."""
         calculating = self.spec.calculated
         values = self.convert(worked_out(call.arguments, self.spec) if calculating else call.arguments)
         if self.keyed:
@@ -129,7 +129,7 @@ async def _last_of(values: AsyncGenerator[object, None], hear: Hear) -> object:
 
 
 def _is_async(function: Function) -> bool:
-    """Whether a call gives something to await or to iterate over: async `__call__`s and partials too (B34)."""
+    """Whether a call gives something to await or to iterate over: async `__call__`s and partials too."""
     if isinstance(function, functools.partial):
         return _is_async(function.func)
     own = type(function).__call__

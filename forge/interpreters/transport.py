@@ -1,4 +1,4 @@
-"""Transport: what httpx raises, and answers that are refusals, as values; nothing of them is retried here (D24)."""
+"""Transport: what httpx raises, and answers that are refusals, as values; nothing of them is retried here."""
 
 import re
 import socket
@@ -23,7 +23,7 @@ RAISED = (httpx.HTTPError, OSError)
 
 
 def place(url: httpx.URL) -> str:
-    """The address as it may be shown: without user, password and query, which may be secret (D28)."""
+    """The address as it may be shown: without user, password and query, which may be secret."""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
 

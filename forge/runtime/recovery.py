@@ -42,7 +42,7 @@ async def resume_journal(
 
     What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were
     begun, and nobody wrote down what became of them, are made again if their tools only read or are declared
-    idempotent; any other is in doubt, and the workflow's `in_doubt` says what happens (D9). A run that had ended
+    idempotent; any other is in doubt, and the workflow's `in_doubt` says what happens. A run that had ended
     ends the same, and the model is not reached for it. What the workflow says otherwise than when the run began is
     told in the log of `forge`, as a warning.
 

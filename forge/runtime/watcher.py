@@ -1,4 +1,4 @@
-"""Watcher: who is told of a reply while it comes (D26)."""
+"""Watcher: who is told of a reply while it comes."""
 
 import inspect
 from collections.abc import Awaitable, Callable

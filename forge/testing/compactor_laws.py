@@ -1,4 +1,4 @@
-"""The laws of compaction (D18), a function each, and `assert_compactor_laws`, which tries them on many histories.
+"""The laws of compaction, a function each, and `assert_compactor_laws`, which tries them on many histories.
 
 A law is given one trial, and returns nothing, or raises `BrokenLawError`. The laws stand in the order in which they
 are tried: what a later one says counts on those before it.
@@ -80,7 +80,7 @@ def pins_kept(trial: Trial) -> None:
 
 
 def names_and_ids_kept(trial: Trial) -> None:
-    """A call that stays keeps its id and name, its answer all but its text (B3), and arguments stay a JSON object."""
+    """A call that stays keeps its id and name, its answer all but its text, and arguments stay a JSON object."""
     calls = {call.id: call for m in trial.history if isinstance(m, Assistant) for call in m.calls}
     answers = {m.call_id: m for m in trial.history if isinstance(m, Tool)}
     remedy = "change the text of a result only, with msgspec.structs.replace; leave calls as they are"
@@ -99,7 +99,7 @@ def names_and_ids_kept(trial: Trial) -> None:
 
 
 def calls_answered(trial: Trial) -> None:
-    """Each call is answered right after the message that made it, and each answer answers one (B4, B50)."""
+    """Each call is answered right after the message that made it, and each answer answers one."""
     if found := parted(trial.shorter):
         remedy = "cut at `stages.compaction.exchange.exchanges`: a reply and the answers to its calls go together"
         raise trial.broken("a call is never parted from its result", found, remedy)

@@ -105,7 +105,7 @@ def names_no_other_call(asked: Asked) -> None:
 
 
 def answers_each_call(asked: Asked) -> None:
-    """A Block has one correction for each call, in their order, and each says something (D4, D7)."""
+    """A Block has one correction for each call, in their order, and each says something."""
     law, block = "each call of a blocked batch is answered", _block(asked)
     if isinstance(asked.verdict, Block) and [c.call_id for c in block.corrections] != [c.id for c in asked.calls]:
         found = f"{len(block.corrections)} corrections for {len(asked.calls)} calls, or in another order"
@@ -119,7 +119,7 @@ def answers_each_call(asked: Asked) -> None:
 
 
 def block_is_a_nudge_and_counts(asked: Asked) -> None:
-    """A Block's kind is a nudge, so that compaction knows it, and its counter is one of the ledger's (D2)."""
+    """A Block's kind is a nudge, so that compaction knows it, and its counter is one of the ledger's."""
     law, block = "a Block corrects and counts", _block(asked)
     if block.kind not in NUDGES:
         remedy = f"kind= is one of Kind.{', Kind.'.join(sorted(kind.name for kind in NUDGES))}"

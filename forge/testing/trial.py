@@ -110,7 +110,7 @@ def parted(history: History) -> str | None:
 
 
 def assert_answered(history: History) -> None:
-    """Every call is answered right after the message that made it, every answer answers such a call (B4, B50)."""
+    """Every call is answered right after the message that made it, every answer answers such a call."""
     if found := parted(history):
         raise BrokenLawError(
             "a call is never parted from its result", found, "keep the two together", listing("history", history)

@@ -151,7 +151,7 @@ def tool(
 
 
 def respond_tool() -> Tool[[str], str]:
-    """The synthetic tool of the seeds: an answer in words, as a call. Name it as a terminal tool (D3)."""
+    """A synthetic tool: an answer in words, as a call. Name it as a terminal tool."""
 
     def respond(message: str) -> str:
         """Answer the user in words: to chat, to ask for what is missing, or to report the result.

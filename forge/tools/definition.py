@@ -37,7 +37,7 @@ class ToolOptions(TypedDict, total=False):
     calculated: Calculations
 
 
-def ToolDef(  # noqa: N802 - the seeds' name
+def ToolDef(  # noqa: N802 - a name that users know
     *,
     name: str,
     description: str,

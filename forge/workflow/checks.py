@@ -11,7 +11,7 @@ from stages.state import Budget, Price
 from stages.tool import ToolSpec
 
 OnText = Literal["nudge", "accept", "respond"]
-"""What bare text means to a workflow (D3)."""
+"""What bare text means to a workflow."""
 
 
 def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:

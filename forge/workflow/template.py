@@ -1,4 +1,4 @@
-"""Templates: a text with `{placeholders}` in which every other brace stands for itself (B35)."""
+"""Templates: a text with `{placeholders}` in which every other brace stands for itself."""
 
 import re
 from collections.abc import Mapping

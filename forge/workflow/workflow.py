@@ -55,14 +55,14 @@ class Workflow(Generic[R_co]):
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
-    `on_text` is what bare text means (D3): `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
+    `on_text` is what bare text means: `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
     model is given one more terminal tool, `respond`, to answer in words with.
     `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
     beside the tools and the user's request, that compaction then aims at.
     `recall` gives the model one more tool, with which it reads again what compaction cut.
     `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
     `max_iterations` bounds the model calls of a run (retries too), `max_tool_calls` its tool calls, `max_tokens`,
-    `max_seconds` and `max_cost` what it takes; the latter by `price`, of a million tokens (D2).
+    `max_seconds` and `max_cost` what it takes; the latter by `price`, of a million tokens.
     `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
     `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the

@@ -17,9 +17,9 @@ class ContextBudget(Options, frozen=True, kw_only=True):
 
     `tokens` is the context for the prompt; `threshold` the fraction of it at which compaction begins. `low` is the
     part that it then aims at, of what is not taken for good: so it is rare, and the prompt's beginning stays the same
-    in between (D20; it never aims above the threshold). `overhead` are the characters that every prompt has beside
+    in between (it never aims above the threshold). `overhead` are the characters that every prompt has beside
     the history (tools, instructions); `report` is what the server said of the last prompt, `tokens_per_character`
-    the rate of what is more or less than that (D17); `reasoning` says whether earlier reasoning is shown again
+    the rate of what is more or less than that; `reasoning` says whether earlier reasoning is shown again
     (`fold`), and so takes room; `recall` whether what is cut can be asked back (`stages.view.recall`), so that the
     place where it was should say so; `record` whether what is cut is kept beside the history even so; `sizes` are what
     the messages of the history take, one by one, where that is known.
@@ -51,7 +51,7 @@ class ContextBudget(Options, frozen=True, kw_only=True):
         return min(self.trigger, fixed + int(max(0, self.tokens - fixed) * self.low))
 
     def tokens_of(self, characters: int) -> int:
-        """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts (D17)."""
+        """Tokens of a prompt whose history has so many characters, rounded up: everything that is sent counts."""
         return tokens_of(self.overhead + characters, self.tokens_per_character, self.report)
 
     def weigh(self, message: Message) -> int:
@@ -97,4 +97,4 @@ class Compacted(Struct, frozen=True, kw_only=True):
 CompactionResult = Compacted | CannotFit
 
 Compactor = Callable[[History, ContextBudget], CompactionResult]
-"""Pure, and obeys the laws of D18: `forge.testing.assert_compactor_laws` checks one of your own."""
+"""Pure, and obeys the laws of compaction: `forge.testing.assert_compactor_laws` checks one of your own."""

@@ -15,10 +15,10 @@ from stages.nudges import recall_hint
 from stages.tokens import fitting, length
 
 TRUNCATE_AT = 200
-"""Characters of a tool result that truncation leaves (seed)."""
+"""Characters of a tool result that truncation leaves."""
 
 MARK = "\n[Truncated — "
-"""How truncation is marked; the number of characters that went follows (seed)."""
+"""How truncation is marked; the number of characters that went follows."""
 
 SHORT = TRUNCATE_AT + len(f"{MARK}1000000 chars removed]")
 """Characters up to which truncation would make a result no shorter."""
@@ -27,7 +27,7 @@ FEWEST = AROUND_MESSAGE + AROUND_RESULT + TRUNCATE_AT + length(f"{MARK}{SHORT - 
 """What an answer takes at least, once it is truncated."""
 
 STUB = "[Result removed to save context]"
-"""What is left of a result that went: the call stays answered, so every server accepts the history (D19)."""
+"""What is left of a result that went: the call stays answered, so every server accepts the history."""
 
 STUB_LENGTH = length(STUB)
 SMALLEST = AROUND_MESSAGE + AROUND_RESULT + STUB_LENGTH
@@ -69,7 +69,7 @@ def _frame(result: Tool) -> int:
 
 
 def beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
-    """A result's first characters and the mark. Its name and id stay: it still answers its call (B3)."""
+    """A result's first characters and the mark. Its name and id stay: it still answers its call."""
     return replace(result, text=result.text[:characters] + _mark(result, characters, recall=recall))
 
 

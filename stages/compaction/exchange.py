@@ -1,4 +1,4 @@
-"""Exchanges: a history cut where it may be cut, so that no call is parted from its result (D18)."""
+"""Exchanges: a history cut where it may be cut, so that no call is parted from its result."""
 
 from itertools import compress
 
@@ -92,8 +92,8 @@ def failed(exchange: History) -> bool:
 def recent_from(history: History, keep_recent: int) -> int:
     """The index of the first message of the last `keep_recent` distinct turns; the messages before it are old.
 
-    With fewer turns than that it is 0: all are recent. `keep_recent` 0 protects none (B7). Turns of earlier
-    requests of the user count like any other (B8).
+    With fewer turns than that it is 0: all are recent. `keep_recent` 0 protects none. Turns of earlier
+    requests of the user count like any other.
     """
     turns = last = 0
     for index in range(len(history) - 1, -1, -1):

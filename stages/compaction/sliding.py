@@ -10,7 +10,7 @@ from stages.options.types import Count
 
 
 class SlidingWindowCompact(Options, frozen=True, kw_only=True):
-    """From the threshold on, drop every exchange before the last `keep_recent` turns, whole (seed).
+    """From the threshold on, drop every exchange before the last `keep_recent` turns, whole.
 
     Where these are too long for the context by themselves, failed attempts among them go too.
     """
@@ -26,5 +26,5 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
         kept = kept.without(failures(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
-        # Nothing left to drop, though over the threshold: no compaction took place (B9).
+        # Nothing left to drop, though over the threshold: no compaction took place.
         return Compacted(history=kept.messages, phase=1 if len(kept.messages) < len(history) else 0)

@@ -13,7 +13,7 @@ from stages.options.checked import Options
 from stages.options.types import Count
 
 LAST_RESORT = 4
-"""The phase after the seeds' three."""
+"""The phase after the three usual ones."""
 
 LIST = 6
 """The part of the context's room that a list of the calls that went may take: one in so many."""
@@ -58,7 +58,7 @@ class Aim(Struct, frozen=True, kw_only=True):
 
 
 class TieredCompact(Options, frozen=True, kw_only=True):
-    """The seeds' three phases over all but the last `keep_recent` turns, down to the budget's target (D19, D20).
+    """Three phases over all but the last `keep_recent` turns, down to the budget's target.
 
     1: failed attempts and nudges go, tool results are truncated. 2: tool results go, a stub stays.
     3: reasoning and bare text go. Of results and words, the oldest go first, and no more than the target asks for.
@@ -67,7 +67,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
     cut to fit.
 
     `phase_thresholds` are the fractions of the budget from which each phase is due, and then cuts all that it can,
-    as in the seeds; phase 4 comes only before the run would end. Without them the first is due from the budget's own
+    alone; phase 4 comes only before the run would end. Without them the first is due from the budget's own
     threshold, and the next ones as long as its target is not reached: so compaction is rare, and a server can keep
     most of what it has evaluated (benchmarks/PREFIX.md).
     """
@@ -99,7 +99,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
 
 
 def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
-    """The old part after as many of the seeds' phases as are due, and the last of them that cut anything."""
+    """The old part after as many of the phases as are due, and the last of them that cut anything."""
     first, recall = old, aim.budget.recall
     # To truncate what will be emptied is work for nothing: it is tried only where it can be enough.
     if not aim.excess(2, survey.least(old, cut.FEWEST)):
@@ -118,7 +118,7 @@ def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
 
 
 def _hopeless(old: Part, aim: Aim) -> bool:
-    """Whether more has to go even where all of the seeds' phases are done; what is quickest to ask is asked first."""
+    """Whether more has to go even where all of the phases are done; what is quickest to ask is asked first."""
     if not aim.missed(cut.SMALLEST * len(old.sizes)):
         return False
     return aim.missed(survey.least_with_calls(old, cut.SMALLEST))

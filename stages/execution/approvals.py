@@ -1,4 +1,4 @@
-"""Edits: arguments that a person approved a call with are held to what the model's own are (D15)."""
+"""Edits: arguments that a person approved a call with are held to what the model's own are."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""A batch of calls on its way: what runs next, and what goes into the history in the end (D12)."""
+"""A batch of calls on its way: what runs next, and what goes into the history in the end."""
 
 import hashlib
 from collections import Counter
@@ -18,11 +18,11 @@ from stages.state import Attempt, Batch, Success
 from stages.tool import ToolEffect, ToolSpec
 
 READS_AT_ONCE = 4
-"""So many reads run at the same time, at most (D12)."""
+"""So many reads run at the same time, at most."""
 
 
 def digest(call: ToolCall) -> str:
-    """What an approval is bound to: the tool and its arguments, however they are written (D15)."""
+    """What an approval is bound to: the tool and its arguments, however they are written."""
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
@@ -51,7 +51,7 @@ Specs = Mapping[str, ToolSpec]
 def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = READS_AT_ONCE) -> tuple[ToolCall, ...]:
     """Of the calls that are left, those to run now: neighbouring reads together, a write alone, what ends the run last.
 
-    At most `at_once` calls, and of a tool at most its own `max_parallel` (D12).
+    At most `at_once` calls, and of a tool at most its own `max_parallel`.
     """
     if len(left) == 1:
         return left

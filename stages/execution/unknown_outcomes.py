@@ -1,4 +1,4 @@
-"""Doubt: calls that were begun, and nobody knows whether they took effect; and the keys that make it harmless (D9)."""
+"""Doubt: calls that were begun, and nobody knows whether they took effect; and the keys that make it harmless."""
 
 import hashlib
 
@@ -26,7 +26,7 @@ def idempotency_key(run: str, call: ToolCall) -> str:
 
 
 def in_doubt(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
-    """The first call of the tool whose outcome is unknown: the tool is not to be used until somebody decides (D36).
+    """The first call of the tool whose outcome is unknown: the tool is not to be used until somebody decides.
 
     None for a tool that is safe to retry: it only reads, or is declared idempotent.
     """

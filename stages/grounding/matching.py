@@ -1,4 +1,4 @@
-"""Evidence: whether a value stands in a text that the model was given, by itself and not as a part of another (D31).
+"""Evidence: whether a value stands in a text that the model was given, by itself and not as a part of another.
 
 Numbers are compared as numbers: 99.5, 99.50, 1,299.00 and 1.299,00 are read; texts without regard to case, to spaces
 and to forms of Unicode. A value of an id, a date or a longer number is no value by itself: 17 is not in A-17, nor in

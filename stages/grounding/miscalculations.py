@@ -1,6 +1,6 @@
 """Miscalculated: what is wrong with the calculations of a call, going by the numbers that the model was given.
 
-A number of a calculation must have been seen, as a grounded value must (D31), or stand in what the tool's author says
+A number of a calculation must have been seen, as a grounded value must, or stand in what the tool's author says
 of the tool and the argument. `19%` may be written as 0.19 or as the factor 1.19. A factor or divisor may also be one
 of the constants of the world, or count numbers of the calculation: the 3 of an average of three.
 """

@@ -1,4 +1,4 @@
-"""Given: what the model was given, by its user and its tools, and which values of a call are not in it (D31)."""
+"""Given: what the model was given, by its user and its tools, and which values of a call are not in it."""
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal

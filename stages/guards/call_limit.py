@@ -8,7 +8,7 @@ from stages.verdict import Allow, Guard, Stop, Verdict
 
 
 def tool_calls(rules: Rules) -> Guard:
-    """Stop a run whose reply has more calls than `Budget.tool_calls` leaves: none of them is run (D2)."""
+    """Stop a run whose reply has more calls than `Budget.tool_calls` leaves: none of them is run."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger

@@ -1,4 +1,4 @@
-"""Order: no call that the workflow's rules of order forbid now (D16)."""
+"""Order: no call that the workflow's rules of order forbid now."""
 
 from stages import nudges
 from stages.message import Kind, ToolCall

@@ -1,4 +1,4 @@
-"""Grounding: no call with a value that nobody gave (D31). A required step proves that a tool ran, not that it was used.
+"""Grounding: no call with a value that nobody gave. A required step proves that a tool ran, not that it was used.
 
 What counts as given is what the user said and what tools answered, errors too. An answer is no evidence for what it
 repeats of its own call. What a value shows is in `stages.grounding.matching`.

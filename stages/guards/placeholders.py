@@ -1,4 +1,4 @@
-"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, `{{result}}` (D8, D32)."""
+"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, `{{result}}`."""
 
 from stages import nudges
 from stages.message import Kind, ToolCall

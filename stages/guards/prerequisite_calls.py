@@ -11,7 +11,7 @@ from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 
 
 def prerequisites(rules: Rules) -> Guard:
-    """Block a batch with a call whose prerequisites are unmet, judged before the batch (D7), then stop."""
+    """Block a batch with a call whose prerequisites are unmet, judged before the batch, then stop."""
     dependent = {tool.name: tool for tool in rules.tools if tool.prerequisites}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:

@@ -1,4 +1,4 @@
-"""Repetition: no call a third time that was answered the same twice, with nothing new in between (D6)."""
+"""Repetition: no call a third time that was answered the same twice, with nothing new in between."""
 
 from stages import nudges
 from stages.message import Kind, ToolCall

@@ -1,7 +1,7 @@
-"""The ladder: what the next reply may be, the longer nothing new has come (D25).
+"""The ladder: what the next reply may be, the longer nothing new has come.
 
 It never forbids what the rules allow: it only decides what a constraint offers, and what a correction proposes. So a
-step that was refused is not asked for in the same way again, and no workflow ends because of a narrower offer (D32).
+step that was refused is not asked for in the same way again, and no workflow ends because of a narrower offer.
 """
 
 from typing import assert_never
@@ -20,7 +20,7 @@ PATIENCE = 2
 def rung(rules: Rules, ledger: Ledger) -> Rung:
     """Where the run stands: `open` while it goes on, or fails in new ways.
 
-    Two replies in a row without a call that could be read are one way (D6).
+    Two replies in a row without a call that could be read are one way.
     """
     if ledger.progress >= ledger.turn and ledger.retries <= 1:
         return "open"  # the last reply brought something new: nothing else has to be looked at
@@ -80,7 +80,7 @@ def changed_mode(rules: Rules, state: State) -> TextMode | None:
     """The mode that the ladder has changed to, None: it has not.
 
     It stays for the rest of the run: what did not work before would not work again, and each change of the mode has
-    the server read the whole prompt anew (D20).
+    the server read the whole prompt anew.
     """
     now, modes = rung(rules, state.ledger), rules.ladder.modes
     at = now if now in modes else state.sent.mode

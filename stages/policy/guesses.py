@@ -1,4 +1,4 @@
-"""Guesses: arguments that only stand for a value, and calls that should wait for what others will find (D32)."""
+"""Guesses: arguments that only stand for a value, and calls that should wait for what others will find."""
 
 import re
 from collections.abc import Mapping
@@ -96,7 +96,7 @@ def _properties(tool: ToolSpec) -> dict[str, Raw]:
 
 
 def policy_of(rules: Rules, state: State) -> BatchPolicy:
-    """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt (measured: D32)."""
+    """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt."""
     if rules.batch != "auto":
         return rules.batch
     return "first" if state.sent.mode == "prompted" else "all"

@@ -1,4 +1,4 @@
-"""Order: in which order and how often tools may be used, beyond required steps and prerequisites (D16).
+"""Order: in which order and how often tools may be used, beyond required steps and prerequisites.
 
 Only successful calls count. What is legal is asked here by `stages.policy.rules.legal`, by the guard and by
 corrections. The rules hold among the calls of one reply as they do from one reply to the next.

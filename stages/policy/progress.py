@@ -1,4 +1,4 @@
-"""Progress: whether a reply brought anything new, and which calls go round in circles (D6).
+"""Progress: whether a reply brought anything new, and which calls go round in circles.
 
 New is a success that the model has not seen yet: of this tool, with these arguments, answered like this. What is seen
 of earlier answers ends with a compaction, which may have cut them. Repeats, alternating pairs, monologues and the same

@@ -1,4 +1,4 @@
-"""When to try a request again: a pure policy over transport faults (D24)."""
+"""When to try a request again: a pure policy over transport faults."""
 
 import re
 from collections.abc import Callable

@@ -24,11 +24,11 @@ idempotent: their calls are made again.
 """
 
 OnText = Literal["nudge", "accept"]
-"""What bare text means while tools are there (D3): a mistake to correct, or the answer."""
+"""What bare text means while tools are there: a mistake to correct, or the answer."""
 
 
 class RepairLimits(Struct, frozen=True, kw_only=True):
-    """How much may be guessed in mending a damaged call, by what the tool does to the world (D9).
+    """How much may be guessed in mending a damaged call, by what the tool does to the world.
 
     0: only mends that have one meaning. 1 adds what may have been cut off (a closer that is missing at the end).
     From 2 on the bounds of a value are guessed too.
@@ -66,17 +66,17 @@ legal, and calls are asked for in that mode from then on. What a backend cannot 
 
 
 OnViolation = Literal["block_all", "block_call"]
-"""What one refused call does to the others of its reply (D7): none of them runs, or those that are legal do."""
+"""What one refused call does to the others of its reply: none of them runs, or those that are legal do."""
 
 BatchPolicy = Literal["auto", "all", "first", "independent"]
-"""Which calls of one reply are run (D32): all; the first; those that need not wait for what others will find.
+"""Which calls of one reply are run: all; the first; those that need not wait for what others will find.
 
 `auto`: the first in the mode prompted, all in the others.
 """
 
 
 class Ladder(Struct, frozen=True, kw_only=True):
-    """What each reply in a row that brought nothing new leads to; after the last it begins again (D25).
+    """What each reply in a row that brought nothing new leads to; after the last it begins again.
 
     Without any rung, every reply may be any legal call. `stages.policy.escalation` reads it.
 
@@ -96,7 +96,7 @@ class Ladder(Struct, frozen=True, kw_only=True):
 class Rules(Options, frozen=True, kw_only=True):
     """What a workflow demands of the model, and how much patience it has.
 
-    The maxima count mistakes in a row: one more ends the run with the Halt of that name (seed).
+    The maxima count mistakes in a row: one more ends the run with the Halt of that name.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -109,13 +109,13 @@ class Rules(Options, frozen=True, kw_only=True):
     max_premature: int = 3
     max_prerequisite_violations: int = 2
     max_repeats: int | None = 2
-    """So often a call may be answered the same, with nothing new in between; None: any number of times (D6)."""
+    """So often a call may be answered the same, with nothing new in between; None: any number of times."""
     ladder: Ladder = Ladder()
     order: tuple[Use, ...] = ()
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4
-    """So many reads run at the same time, at most (D12)."""
+    """So many reads run at the same time, at most."""
     max_calls: int = 32
     """So many calls of one reply are run, at most; the others are answered unrun."""
     in_doubt: InDoubtPolicy = "report"

@@ -1,4 +1,4 @@
-"""Rungs: which rungs of a ladder a backend can climb; the others are skipped (D25)."""
+"""Rungs: which rungs of a ladder a backend can climb; the others are skipped."""
 
 from collections.abc import Mapping
 

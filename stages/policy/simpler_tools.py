@@ -1,4 +1,4 @@
-"""Simpler: a tool with nothing but what it must be given, for a model that gets the rest wrong (D25)."""
+"""Simpler: a tool with nothing but what it must be given, for a model that gets the rest wrong."""
 
 import msgspec
 from msgspec import Raw

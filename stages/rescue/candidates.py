@@ -1,4 +1,4 @@
-"""Several readings of one text: the cheapest counts, and a tie between different calls is nobody's (D9)."""
+"""Several readings of one text: the cheapest counts, and a tie between different calls is nobody's."""
 
 import msgspec
 

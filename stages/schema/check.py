@@ -48,7 +48,7 @@ class Check(Protocol):
 
 
 def checker(parameters: bytes | Raw) -> Check:
-    """The check of arguments against this JSON Schema (D8), compiled once for a tool.
+    """The check of arguments against this JSON Schema, compiled once for a tool.
 
     Values are coerced only where they don't fit and their coercion does (`stages.schema.coercion`). Formats
     that the validator doesn't know are no constraint. Raises SchemaError for what is no JSON Schema of an
@@ -123,7 +123,7 @@ def _deep(text: str) -> Problem:
 
 
 def _unquoted(text: str) -> Json:
-    """The object that the text is, where a model quoted its arguments once more (B12); else the text."""
+    """The object that the text is, where a model quoted its arguments once more; else the text."""
     value = _decoded(text)
     return value if isinstance(value, dict) else text
 

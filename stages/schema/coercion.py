@@ -1,4 +1,4 @@
-"""Coercions that lose and invent nothing, led by the schema (D8).
+"""Coercions that lose and invent nothing, led by the schema.
 
 A string becomes the JSON value that it spells, a number only where it prints the same; a number becomes the text
 of a decimal; a boolean or a number becomes the option of an enum of strings that spells it; a whole float becomes an

@@ -1,4 +1,4 @@
-"""The projection of a schema to what a backend's grammar can bear; the rest is checked after decoding (D25).
+"""The projection of a schema to what a backend's grammar can bear; the rest is checked after decoding.
 
 What OpenAI's strict mode takes is in `strict`; all that follows is about llama.cpp. The rules are those of its
 converter (common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON

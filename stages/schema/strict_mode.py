@@ -1,4 +1,4 @@
-"""The projection to the subset that OpenAI's strict mode takes: closed objects, every member required (D25).
+"""The projection to the subset that OpenAI's strict mode takes: closed objects, every member required.
 
 https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. A member that may be left out becomes
 one that may be null: `coerce` leaves such a null out again. It begins where the projection to llama.cpp ends.

@@ -1,4 +1,4 @@
-"""Collapse: a history without the attempts that became worthless, for a prompt or for the next run (D5)."""
+"""Collapse: a history without the attempts that became worthless, for a prompt or for the next run."""
 
 from itertools import chain
 

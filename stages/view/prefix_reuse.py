@@ -1,4 +1,4 @@
-"""Prefix: how much of the last prompt the next one begins with, and which stage is to blame for the rest (D20).
+"""Prefix: how much of the last prompt the next one begins with, and which stage is to blame for the rest.
 
 A server keeps what it has evaluated of a prompt for as long as the next prompt begins the same. What counts is the
 prompt as the model's chat template renders it: the tools first, then the messages; call ids, escapes and the

@@ -1,4 +1,4 @@
-"""The last tier of compaction: the model is asked for a summary, as an effect like any other (D21).
+"""The last tier of compaction: the model is asked for a summary, as an effect like any other.
 
 The request is the conversation as it was sent, and one message more, so the server's cache of it serves again.
 """

@@ -1,7 +1,7 @@
 """Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps to do.
 
 A warning stands beside the view, so neither the record nor the next prompt has it; at the end, so the prompt's prefix
-stays (D20).
+stays.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ ContextWarning = str | Callable[[ContextUse], str | None]
 
 
 def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
-    """Warn in a Folded state when its prompt has crossed one of the thresholds; of several, of the highest (seed).
+    """Warn in a Folded state when its prompt has crossed one of the thresholds; of several, of the highest.
 
     Each warns once, and again only after the prompt has become shorter than it: by compaction, as a rule.
     """

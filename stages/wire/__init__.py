@@ -2,5 +2,5 @@
 
 `openai` is the chat completions protocol, `ollama` and `anthropic` are those servers' own. `prompted` writes tools
 and calls as text, in a form of JSON or of XML, for models or servers without tool calls of their own; `constrained`
-adds the JSON Schema of the calls that are legal now (D30). `valid` makes any history one that strict servers take.
+adds the JSON Schema of the calls that are legal now. `valid` makes any history one that strict servers take.
 """

@@ -1,4 +1,4 @@
-"""Tool choice: the field of a request that demands a call, in each protocol (D25)."""
+"""Tool choice: the field of a request that demands a call, in each protocol."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the calls that may be made now, for servers that can constrain decoding (D25, D30)."""
+"""The JSON Schema of the calls that may be made now, for servers that can constrain decoding."""
 
 from typing import Literal, assert_never
 
@@ -89,7 +89,7 @@ class _Summary(msgspec.Struct, forbid_unknown_fields=True):
 
 
 SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False}))
-"""The schema of a reply that is a summary (D21): a small model that only ever made calls would make one more."""
+"""The schema of a reply that is a summary: a small model that only ever made calls would make one more."""
 
 
 _summary = msgspec.json.Decoder(_Summary)

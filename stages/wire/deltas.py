@@ -1,4 +1,4 @@
-"""Deltas: what a streamed reply grows by, for whoever watches; the state sees the whole reply only (D26)."""
+"""Deltas: what a streamed reply grows by, for whoever watches; the state sees the whole reply only."""
 
 from collections.abc import Iterable
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""Histories that strict servers and templates take: no damaged call (D11), no call without answer, roles in turn.
+"""Histories that strict servers and templates take: no damaged call, no call without answer, roles in turn.
 
 Both functions look at an exchange alone (a reply, its answers, what is said after them), so that what they make
 of a part that begins with a reply is the end of what they make of the whole.
@@ -33,7 +33,7 @@ def is_object(text: str) -> bool:
 
 
 def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
-    """The history with only such calls as a server takes back, each answered at once and in order (D11).
+    """The history with only such calls as a server takes back, each answered at once and in order.
 
     Damaged arguments are mended. An exchange that cannot be mended (arguments that are no JSON object, a name
     that is none, a call without answer) is told as text, with its answers; so is an answer to no call.
@@ -110,7 +110,7 @@ def alternating(history: History) -> History:
     """The history repaired and with neighbours of one role joined, for templates that want roles to take turns.
 
     What the user says right after a tool's result is joined to that result: such templates refuse it there too.
-    No word is lost, and nothing is moved up: the prompt's prefix stays what it was (D20). A part that begins
+    No word is lost, and nothing is moved up: the prompt's prefix stays what it was. A part that begins
     with a reply is joined by itself, so the whole must not have a reply before it.
     """
     turns: list[Message] = []

@@ -110,7 +110,7 @@ def test_an_interrupted_run_leaves_no_call_without_an_answer(state: State) -> No
 @settings(max_examples=50)
 @given(data=st.data())
 def test_a_run_terminates(data: st.DataObject) -> None:
-    """D2: each model call is paid for, so the steps are bounded whatever the model says."""
+    """Each model call is paid for, so the steps are bounded whatever the model says."""
     state = data.draw(reachable())
     calls = state.ledger.budget.calls
     for _ in range(40 * (calls + 1)):

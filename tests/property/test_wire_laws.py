@@ -108,14 +108,14 @@ def test_strict_servers_take_what_a_run_sends(wire: Wire, history: History) -> N
 @each
 @given(history=imported())
 def test_strict_servers_take_what_was_damaged_elsewhere(wire: Wire, history: History) -> None:
-    """D11: no server ever refuses a conversation for good."""
+    """No server ever refuses a conversation for good."""
     wire.check(parsed(wire.messages(history)))
 
 
 @each
 @given(history=compacted() | imported(), data=st.data())
 def test_what_is_new_is_the_end_of_the_whole(wire: Wire, history: History, data: st.DataObject) -> None:
-    """D20: what was sent stays, byte for byte, and what is added from a reply on is written by itself."""
+    """What was sent stays, byte for byte, and what is added from a reply on is written by itself."""
     cuts = [
         n
         for n in range(1, len(history))
@@ -129,7 +129,7 @@ def test_what_is_new_is_the_end_of_the_whole(wire: Wire, history: History, data:
 @each
 @given(history=compacted())
 def test_equal_histories_give_equal_bytes(wire: Wire, history: History) -> None:
-    """D22: and no state is kept from one history to the next."""
+    """And no state is kept from one history to the next."""
     copy = msgspec.json.decode(msgspec.json.encode(history), type=type_of_history)
     assert wire.messages(copy) == wire.messages(history)
 

@@ -55,7 +55,7 @@ def test_the_happy_path_ends_with_what_the_terminal_tool_returned() -> None:
 
 
 def test_a_terminal_tool_that_returns_none_ends_the_run_too() -> None:
-    """B1: it used to go on until its iterations were spent."""
+    """It used to go on until its iterations were spent."""
     run = finished(Desk(), [LOOK, call("finish")])
     assert isinstance(run.outcome, Completed)
     assert run.value is None
@@ -109,7 +109,7 @@ def test_a_damaged_call_of_a_reading_tool_is_mended_and_says_how(damaged: Line) 
 
 
 def test_a_call_that_changes_something_is_never_guessed() -> None:
-    """D9: what could be read in one way only is run; a guess is asked for again."""
+    """What could be read in one way only is run; a guess is asked for again."""
     desk = Desk()
     guess = '{"tool": "fail", "args": {"how": "for good"}'
     run = finished(desk, [guess, LOOK, FINISH])
@@ -220,7 +220,7 @@ def test_a_name_that_can_only_mean_one_tool_is_understood_and_the_repair_noted(n
 
 
 def test_in_a_mixed_batch_each_call_hears_its_own_reason() -> None:
-    """B41: every call of the batch used to be told that its tool does not exist."""
+    """Every call of the batch used to be told that its tool does not exist."""
     desk = Desk()
     run = finished(desk, [calls(("look", {"what": "a"}), ("nope", {})), LOOK, FINISH])
     first, second = (text for _, text in nudges(run))
@@ -238,7 +238,7 @@ def test_arguments_that_do_not_fit_are_refused_with_path_and_expectation() -> No
 
 
 def test_damaged_arguments_go_back_to_the_server_as_text_so_that_it_never_refuses_the_history() -> None:
-    """B24: a server answers 500 for good to a history with arguments that are no JSON."""
+    """A server answers 500 for good to a history with arguments that are no JSON."""
     run = finished(Desk(), [Reply(calls=(RawCall(name="look", arguments="{"),), finish="length"), LOOK, FINISH])
     said, nudge = run.state.history[2:4]
     assert isinstance(said, Assistant)
@@ -380,7 +380,7 @@ def test_a_reply_that_was_cut_off_leaves_room_for_the_next_in_a_small_context() 
 
 
 def test_a_transport_fault_halts_with_status_and_body_and_never_reaches_the_model() -> None:
-    """B46: the body of an error used to become what the model had said."""
+    """The body of an error used to become what the model had said."""
     fault = Fault(kind="status", status=400, body="context exceeded", detail="400: context exceeded")
     run = halted(Desk(), [LOOK, fault])
     assert run.halt == halts.BackendFailed(fault=fault, attempts=1)
@@ -397,7 +397,7 @@ def test_a_context_too_small_for_the_system_prompt_is_said_before_anything_is_se
 
 
 def test_text_is_the_answer_where_text_is_welcome_and_costs_one_call() -> None:
-    """B23: a plain answer used to cost four calls."""
+    """A plain answer used to cost four calls."""
     run = finished(Desk(on_text="accept"), [LOOK, "It is 7."])
     assert run.outcome == Said(text="It is 7.")
     assert run.value == "It is 7."

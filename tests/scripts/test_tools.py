@@ -62,7 +62,7 @@ def shown(value: object) -> tuple[str, object]:
     ],
 )
 def test_a_result_of_any_type_is_shown_safely(value: object, text: str, returned: object) -> None:
-    """B2: a datetime used to end the run with a bare TypeError."""
+    """A datetime used to end the run with a bare TypeError."""
     assert shown(value) == (text, returned)
 
 
@@ -106,7 +106,7 @@ async def add(a: int, b: int = 1) -> int:
 
 @pytest.mark.parametrize("function", [Adder(), add, functools.partial(add, b=1)], ids=["object", "async", "partial"])
 def test_every_kind_of_async_function_is_awaited(function: Callable[..., object]) -> None:
-    """B34: an object with an async __call__ used to return its coroutine."""
+    """An object with an async __call__ used to return its coroutine."""
     made = tool(name="add", description="Add one.")(function)
     workflow = Workflow("add", tools=[made], terminal_tool="add")
     assert run_sync(workflow, "Go.", backend=Scripted([call("add", a=1)])).unwrap().value == 2
@@ -268,7 +268,7 @@ def count_and_return(to: int) -> Generator[object, None, str]:
 def test_what_a_generator_yields_is_progress_and_its_last_value_the_result(
     function: Callable[..., object], result: str
 ) -> None:
-    """D14: progress is for observers, the model sees the result alone."""
+    """Progress is for observers, the model sees the result alone."""
     made = tool(name="count", description="Count.")(function)
     assert run_once(made, script=[call("count", to=2)]) == ([result], ['{"n":0}', '{"n":1}'])
 

@@ -164,7 +164,7 @@ def test_a_run_that_is_cancelled_before_it_begins_sends_nothing() -> None:
 
 
 def test_sync_tools_do_not_block_the_event_loop() -> None:
-    """B51: a sync tool used to stop everything else."""
+    """A sync tool used to stop everything else."""
 
     async def go() -> None:
         entered, release = threading.Event(), threading.Event()

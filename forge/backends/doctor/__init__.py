@@ -1,4 +1,4 @@
-"""The doctor: what a server can and cannot do, found by asking it, and the profile that follows from it (D29)."""
+"""The doctor: what a server can and cannot do, found by asking it, and the profile that follows from it."""
 
 import asyncio
 

@@ -10,7 +10,7 @@ from stages.wire.constrained import Constrain
 
 
 def choose(facts: Facts, known: Profile) -> Profile:
-    """The profile of the server: `known` is that of its kind, and what was found goes before it (D29, D30).
+    """The profile of the server: `known` is that of its kind, and what was found goes before it.
 
     Constrained where a schema is obeyed; else native where a right call came as a call; else prompted. What was not
     asked stays as it is known. Pure.

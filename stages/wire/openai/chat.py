@@ -1,7 +1,7 @@
 """The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 
 A request is `head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes for
-the same values (D22). `decode_reply` reads a whole answer, and says as a Fault what is wrong with one that
+the same values. `decode_reply` reads a whole answer, and says as a Fault what is wrong with one that
 cannot be read.
 """
 
@@ -100,7 +100,7 @@ _encode = msgspec.json.Encoder().encode
 def head(
     model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
 ) -> Raw:
-    """The fields of a request before its messages: what never changes from turn to turn comes first (D20).
+    """The fields of a request before its messages: what never changes from turn to turn comes first.
 
     `body` are fields that the backend wants in each, `names` its own for the options. ValueError: `options`.
     """

@@ -1,7 +1,7 @@
 """Tools and calls as text, for models and servers without tool calls of their own.
 
 A form says how: `JSON`, the default, or `XML`. In both, `decode_calls(encode_calls(x)) == x`. The tools' text
-stands at the end of the system prompt and never changes from turn to turn (D30).
+stands at the end of the system prompt and never changes from turn to turn.
 """
 
 from collections.abc import Callable
@@ -81,6 +81,6 @@ def _as_text(message: Message, form: Form) -> tuple[str, str]:
 
 
 def _call_as_text(call: ToolCall, form: Form) -> str:
-    """The call in the form; one with damaged arguments is no example to follow: mended, or told as it was (D11)."""
+    """The call in the form; one with damaged arguments is no example to follow: mended, or told as it was."""
     sound = mended(call)
     return call_as_text(call) if sound is None else form.encode_calls((sound,))
