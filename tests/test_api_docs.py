@@ -12,7 +12,7 @@ NAMED = re.compile(r"`((?:forge|stages)(?:\.\w+)+)(?:\(.*?\))?`")
 def test_every_module_has_a_page() -> None:
     files = {path for package in ("forge", "stages") for path in (ROOT / package).rglob("*.py")}
     assert len(API["modules"]()) == len([path for path in files if path.name != "__main__.py"])
-    assert {"forge", "forge.run", "forge.backends.server", "stages.wire.openai.chat"} <= {*API["modules"]()}
+    assert {"forge", "forge.runtime.runs", "forge.backends.server", "stages.wire.openai.chat"} <= {*API["modules"]()}
 
 
 def test_every_dotted_name_in_a_docstring_is_there() -> None:
@@ -41,4 +41,4 @@ def test_what_leads_nowhere_is_found(tmp_path: Path) -> None:
 
 def test_pages_are_made_without_a_warning(tmp_path: Path) -> None:
     assert API["write"](tmp_path, ["forge.runtime.conversation", "forge.workflow.suggestions"]) == []
-    assert "nearest" in (tmp_path / "forge" / "suggest.html").read_text(encoding="utf-8")
+    assert "nearest" in (tmp_path / "forge" / "workflow" / "suggestions.html").read_text(encoding="utf-8")

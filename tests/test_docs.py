@@ -53,4 +53,4 @@ def test_links_lead_somewhere() -> None:
 def test_the_map_is_up_to_date_and_every_file_says_what_it_is() -> None:
     listing = runpy.run_path(str(ROOT / "docs/map.py"))["listing"]()
     assert (ROOT / "docs/MAP.md").read_text() == listing, "run: make docs"
-    assert not re.findall(r"`: $", listing, re.MULTILINE)
+    assert not re.findall(r"` +(\*|$)", listing, re.MULTILINE)
