@@ -1,7 +1,6 @@
 """The stage `compact`: before a turn, make the history fit its budget."""
 
 from msgspec.structs import replace
-from returns.result import Failure, Result, Success
 
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit, Halt
@@ -21,9 +20,9 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
     trigger = budget.trigger
 
     @on(Ready)
-    def stage(state: State, phase: Ready) -> Result[State, Halt]:
+    def stage(state: State, phase: Ready) -> State | Halt:
         if phase.summary:
-            return Success(state.note(context_tokens=budget.tokens))
+            return state.note(context_tokens=budget.tokens)
         ledger = state.ledger
         characters, sizes = state.measured(reasoning=budget.reasoning)
         rate = ledger.tokens_per_character
@@ -31,15 +30,15 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
         if ledger.context_tokens != budget.tokens:
             known = known.note(context_tokens=budget.tokens)
         if tokens_of(budget.overhead + characters, rate, ledger.report) < trigger:
-            return Success(known)
+            return known
         now = replace(budget, tokens_per_character=rate, report=ledger.report)
         match compactor(state.history, replace(now, sizes=state.sizes(reasoning=budget.reasoning))):
             case CannotFit() as halt:
-                return Failure(halt)
+                return halt
             case Compacted(phase=0):
-                return Success(known)
+                return known
             case Compacted() as compacted:
-                return Success(_noted(known, compacted, now, now.tokens_of(characters)))
+                return _noted(known, compacted, now, now.tokens_of(characters))
             case other:
                 raise TypeError(f"a compactor returned {type(other).__name__}; it must be Compacted(…) or CannotFit(…)")
 

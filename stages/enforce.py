@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from msgspec.structs import replace
-from returns.result import Failure, Result, Success
 
 from stages.effect import Refused
 from stages.execution.approvals import accepted, judged, objection, refused, told
@@ -36,7 +35,7 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
         raise OptionError(wrong)
 
     @on(Vetted)
-    def stage(state: State, phase: Vetted) -> Result[State, Halt]:
+    def stage(state: State, phase: Vetted) -> State | Halt:
         if keep is not None and len(phase.calls) > 1:
             phase = _kept(phase, *keep(state, phase.calls))
         calls, refused = phase.calls, phase.refused
@@ -45,7 +44,7 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
                 case Allow():
                     continue
                 case Stop(halt=halt):
-                    return Failure(halt)
+                    return halt
                 case Block() as block:
                     whole = on_violation == "block_all" and not _came_back(state, block, calls)
                     more = _refusals(block, calls, whole=whole)
@@ -58,22 +57,22 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
             if not calls:
                 break
         vetted = replace(phase, refused=refused, allowed=True)
-        return Success(state.to(vetted) if calls else _refused(state, vetted))
+        return state.to(vetted) if calls else _refused(state, vetted)
 
     @on(Edited)
-    def edited(state: State, phase: Edited) -> Result[State, Halt]:
+    def edited(state: State, phase: Edited) -> State | Halt:
         if not phase.fit:
-            return Success(state)
+            return state
         calls, as_told = judged(phase), told(state, phase)
         for guard in guards:
             match guard(as_told, calls):
                 case Stop(halt=halt):
-                    return Failure(halt)
+                    return halt
                 case Block() as block if problem := objection(block, phase):
-                    return Success(state.to(refused(phase, problem)))
+                    return state.to(refused(phase, problem))
                 case _:
                     pass
-        return Success(state.to(accepted(phase)))
+        return state.to(accepted(phase))
 
     return pipeline(stage, edited)
 

@@ -1,7 +1,6 @@
 """The stage `execute`: have the calls run, group by group, then write down what came of them."""
 
 from msgspec.structs import replace
-from returns.result import Failure, Result, Success
 
 from stages import nudges
 from stages.effect import Ask, Execute, Failed, NotRun
@@ -30,9 +29,9 @@ def execute(rules: Rules) -> Stage:
     repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
 
     @on(Vetted)
-    def begin(state: State, phase: Vetted) -> Result[State, Halt]:
+    def begin(state: State, phase: Vetted) -> State | Halt:
         if not phase.allowed:
-            return Success(state)
+            return state
         batch = Batch(
             calls=phase.calls,
             text=phase.text,
@@ -44,14 +43,14 @@ def execute(rules: Rules) -> Stage:
         return go_on(state, capped(batch, rules.max_calls))
 
     @on(Executed)
-    def resume(state: State, phase: Executed) -> Result[State, Halt]:
+    def resume(state: State, phase: Executed) -> State | Halt:
         return go_on(state, to_be_asked(phase.batch, _open(rules, state)) if state.ledger.in_doubt else phase.batch)
 
-    def go_on(state: State, batch: Batch) -> Result[State, Halt]:
+    def go_on(state: State, batch: Batch) -> State | Halt:
         batch = _without_rejected(recalled(state, batch) if recalls else batch, state, specs)
         batch = without_terminal(batch, specs)
         if left := waiting(batch):
-            return Success(state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs)))
+            return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
         turn = state.ledger.turn
         new = written(batch, turn)
         ledger = advanced(state.ledger, new.successes, new.attempts, repeatable)
@@ -95,7 +94,7 @@ def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
     return () if needed is None else (needed,)
 
 
-def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Result[State, Halt]:
+def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> State | Halt:
     """Count what went wrong, and end the run if a terminal tool succeeded."""
     wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
     errors = state.ledger.tool_errors + 1 if wrong else 0
@@ -105,9 +104,9 @@ def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> Resul
         state = state.note(tool_errors=0, premature=0, prerequisite_violations=0)
     if ended := finished(batch, specs):
         tool, result = ended
-        return Success(state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value))))
+        return state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value)))
     if errors > max_errors:
         last = wrong[-1]
         name = next(call.name for call in batch.calls if call.id == last.call_id)
-        return Failure(ToolsFailing(tool=name, attempts=errors, error=f"{last.error}: {last.message}"))
-    return Success(state.to(Ready()))
+        return ToolsFailing(tool=name, attempts=errors, error=f"{last.error}: {last.message}")
+    return state.to(Ready())

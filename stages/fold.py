@@ -3,7 +3,6 @@
 from typing import Literal
 
 from msgspec.structs import replace
-from returns.result import Result, Success
 
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, User
@@ -24,14 +23,14 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
     """Put the view of a Ready state's history into the phase; a summary that is asked for, at its end."""
 
     @on(Ready)
-    def stage(state: State, phase: Ready) -> Result[State, Halt]:
+    def stage(state: State, phase: Ready) -> State | Halt:
         history = state.history
         view = collapsed(history) if failed_attempts == "collapse" else history
         shown = view if reasoning == "none" else _thinking(view, reasoning)
         if order := phase.summary:
             shown = (*shown, User(text=order.text, kind=Kind.SUMMARY, turn=state.ledger.turn))
         sizes = phase.sizes if shown is history or shown == history else ()
-        return Success(replace(state, phase=Folded(view=shown, summary=phase.summary, sizes=sizes)))
+        return replace(state, phase=Folded(view=shown, summary=phase.summary, sizes=sizes))
 
     return stage
 

@@ -15,9 +15,6 @@ from stages.state import Answered, Edited, Executed, Folded, Phase, Prepared, Re
 Stage = Callable[[State], Result[State, Halt]]
 """A pure function from state to state, or to the typed reason for which the run ends."""
 
-Moved = State | Halt | Result[State, Halt]
-"""What a function under `@on` may return: the next state, the reason for which the run ends, or a Result of them."""
-
 P = TypeVar("P", bound=Phase)
 
 _PHASES: tuple[type[Phase], ...] = get_args(Phase)
@@ -43,7 +40,7 @@ class Acting(Struct, Generic[P], frozen=True, repr_omit_defaults=True):
         return f"<stage {name_of(self)} on {self.phase.__name__}>"
 
 
-def on(phase: type[P]) -> Callable[[Callable[[State, P], Moved]], Stage]:
+def on(phase: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage]:
     """Make a stage that acts in one phase out of a function of the state and that phase.
 
     The function returns the next State, or the Halt that ends the run. The stage raises StageError for anything else.
@@ -53,7 +50,7 @@ def on(phase: type[P]) -> Callable[[Callable[[State, P], Moved]], Stage]:
         known = ", ".join(kind.__name__ for kind in _PHASES)
         raise StageError(f"@on takes the phase in which the stage acts, as in @on(Answered); the phases are {known}")
 
-    def made(act: Callable[[State, P], Moved]) -> Stage:
+    def made(act: Callable[[State, P], State | Halt]) -> Stage:
         if inspect.iscoroutinefunction(act):
             raise StageError(_is_async(name_of(act)))
         return Acting(phase, _lifted(act))
@@ -61,7 +58,7 @@ def on(phase: type[P]) -> Callable[[Callable[[State, P], Moved]], Stage]:
     return made
 
 
-def _lifted(act: Callable[[State, P], Moved]) -> Callable[[State, P], Result[State, Halt]]:
+def _lifted(act: Callable[[State, P], State | Halt]) -> Callable[[State, P], Result[State, Halt]]:
     @wraps(act)
     def moved(state: State, phase: P) -> Result[State, Halt]:
         return as_result(act(state, phase), act)
@@ -69,8 +66,8 @@ def _lifted(act: Callable[[State, P], Moved]) -> Callable[[State, P], Result[Sta
     return moved
 
 
-def as_result(made: Moved, by: Callable[..., object]) -> Result[State, Halt]:
-    """What a stage returned, as a Result. StageError, naming the stage, for anything else."""
+def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object]) -> Result[State, Halt]:
+    """What a stage returned, as a Result; one already is handed on. StageError, naming the stage, for anything else."""
     match made:
         case Success(State()):
             return made

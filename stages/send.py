@@ -1,7 +1,6 @@
 """The stage `send`: pay for the model call and ask for it."""
 
 from msgspec.structs import replace
-from returns.result import Failure, Result, Success
 
 from stages.effect import Ask, Send
 from stages.execution.batch import digest
@@ -23,37 +22,37 @@ def send(rules: Rules) -> Stage:
     """
 
     @on(Prepared)
-    def stage(state: State, phase: Prepared) -> Result[State, Halt]:
+    def stage(state: State, phase: Prepared) -> State | Halt:
         ledger = state.ledger
         if ledger.in_doubt and (asking := _decision(rules, state)):
             return asking
         if spent := _spent(ledger.budget):
             left = pending(rules, ledger)
-            return Failure(BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left))
+            return BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left)
         if rules.order and not legal(rules, ledger):
-            return Failure(DeadEnd(completed=completed(ledger), pending=pending(rules, ledger)))
+            return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
         paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
         asked = Awaiting(effect=Send(request=phase.request, turn=turn), summary=phase.summary)
-        return Success(replace(state, ledger=paid, phase=asked))
+        return replace(state, ledger=paid, phase=asked)
 
     return stage
 
 
-def _decision(rules: Rules, state: State) -> Result[State, Halt] | None:
+def _decision(rules: Rules, state: State) -> State | Halt | None:
     """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
     ledger = state.ledger
     needed = undecided(rules, ledger)
     left_open = {call.id for call in ledger.in_doubt if digest(call) in ledger.rejected}
     if needed is not None and needed.id in left_open:
-        return Failure(OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id))
+        return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id)
     asked = ledger.in_doubt if rules.in_doubt == "ask" else filter(None, (needed,))
     unsure = next((call for call in asked if call.id not in left_open), None)
     if unsure is None:
         return None
     again = replace(unsure, id=call_id(ledger.ids + 1))
     ask = Ask(call=again, digest=digest(again), in_doubt=unsure)
-    return Success(state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(calls=(again,)))))
+    return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(calls=(again,))))
 
 
 def _spent(budget: Budget) -> Spent | None:

@@ -6,7 +6,6 @@ from typing import Literal
 
 from msgspec import Raw
 from msgspec.structs import replace
-from returns.result import Result, Success
 
 from stages.effect import Request
 from stages.grounding.calculated_arguments import MOST, constraint_of
@@ -60,7 +59,7 @@ def serialize(
         return before.request.messages + wire.messages(show((*added, *phase.notes)))
 
     @on(Folded)
-    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+    def stage(state: State, phase: Folded) -> State | Halt:
         view, history, before = phase.view, state.history, state.sent
         extends = before.mode == mode and before.wire == spoken and _extends(view, before.view)
         if not extends:
@@ -88,7 +87,7 @@ def serialize(
         ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
         asked = replace(request, messages=noted(before, phase)) if phase.notes else request
         prepared = Prepared(request=asked, summary=phase.summary)
-        return Success(replace(state, sent=sent, ledger=ledger, phase=prepared))
+        return replace(state, sent=sent, ledger=ledger, phase=prepared)
 
     return stage
 

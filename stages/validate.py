@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from msgspec.structs import replace
-from returns.result import Failure, Result, Success
 
 from stages import nudges, rescue
 from stages.effect import Reply
@@ -49,7 +48,7 @@ def validate(
     sift = sieve(rules.tools, compiled, names, known)
 
     @on(Answered)
-    def stage(state: State, phase: Answered) -> Result[State, Halt]:
+    def stage(state: State, phase: Answered) -> State | Halt:
         sifted = sift(state, read(phase.reply))
         state, reading = sifted.state, sifted.reading
         if sifted.repeated and not reading.calls:
@@ -68,17 +67,17 @@ def validate(
             sealed=reading.sealed,
             notice=_notice(state, reading, sifted.repeated),
         )
-        return Success(replace(state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted))
+        return replace(state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     @on(Edited)
-    def edited(state: State, phase: Edited) -> Result[State, Halt]:
+    def edited(state: State, phase: Edited) -> State | Halt:
         if phase.fit:
-            return Success(state)
+            return state
         match compiled[phase.ask.call.name](phase.arguments):
             case Fits(arguments=arguments):
-                return Success(state.to(replace(phase, arguments=arguments, fit=True)))
+                return state.to(replace(phase, arguments=arguments, fit=True))
             case Misfit(problems=problems):
-                return Success(state.to(refused(phase, "; ".join(map(in_a_sentence, problems)))))
+                return state.to(refused(phase, "; ".join(map(in_a_sentence, problems))))
             case other:
                 assert_never(other)
 
@@ -91,9 +90,9 @@ def _notice(state: State, reading: Reading, repeated: tuple[Repeated, ...]) -> s
     return "\n".join(filter(None, (reading.notice, beside)))
 
 
-def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Result[State, Halt]:
+def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> State | Halt:
     if reading.damage is None and reading.text.strip() and _is_welcome(state, rules):
-        return Success(_said(state, reading, reading.text))
+        return _said(state, reading, reading.text)
     text = _correction(reply, reading, [tool.name for tool in legal(rules, state.ledger)])
     nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)
     return _nudged(state, reply, _spoken(state, reading, reading.text), nudge, rules)
@@ -101,10 +100,10 @@ def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> Resu
 
 def _only_repeats(
     state: State, reply: Reply, reading: Reading, repeated: tuple[Repeated, ...], rules: Rules
-) -> Result[State, Halt]:
+) -> State | Halt:
     """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
     if not reading.alone and _is_welcome(state, rules):
-        return Success(_said(state, reading, reading.whole))
+        return _said(state, reading, reading.whole)
     text = nudges.repeats(told(repeated, state), [tool.name for tool in legal(rules, state.ledger)])
     nudge = User(text=text, kind=Kind.PROVENANCE_NUDGE, turn=state.ledger.turn)
     return _nudged(state, reply, _spoken(state, reading, reading.whole), nudge, rules)
@@ -123,15 +122,15 @@ def _spoken(state: State, reading: Reading, text: str) -> Assistant:
     return Assistant(text=text, reasoning=reading.reasoning, sealed=reading.sealed, turn=state.ledger.turn)
 
 
-def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: Rules) -> Result[State, Halt]:
+def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: Rules) -> State | Halt:
     """The next turn, after a reply without a call that can be used."""
     retries = state.ledger.retries + 1
     if retries > rules.max_retries:
         cut = reply.finish == "length"
-        return Failure(BadReplies(attempts=retries, problem=nudge.text, raw=reply.text, cut=cut))
+        return BadReplies(attempts=retries, problem=nudge.text, raw=reply.text, cut=cut)
     # An empty assistant message is refused by some servers and tells nobody anything.
     new = (spoken, nudge) if spoken.text.strip() else (nudge,)
-    return Success(state.say(*new).note(retries=retries).to(Ready()))
+    return state.say(*new).note(retries=retries).to(Ready())
 
 
 def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
@@ -152,21 +151,19 @@ def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
     )
 
 
-def _bad_calls(
-    state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules, *, cut: bool
-) -> Result[State, Halt]:
+def _bad_calls(state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules, *, cut: bool) -> State | Halt:
     """Refuse the batch. Arguments that don't fit drain the tool errors, unknown names the retries."""
     misfit = next((judged for judged in reading.calls if judged.fault == "bad_arguments"), None)
     errors = state.ledger.tool_errors + bool(misfit)
     retries = state.ledger.retries + (misfit is None)
     if misfit and errors > rules.max_tool_errors:
-        return Failure(ToolsFailing(tool=misfit.name, attempts=errors, error=misfit.correction, cut=cut))
+        return ToolsFailing(tool=misfit.name, attempts=errors, error=misfit.correction, cut=cut)
     if retries > rules.max_retries:
         raw = "\n".join(f"{judged.name}({judged.arguments})" for judged in reading.calls)
         wrong = next(judged for judged in reading.calls if judged.fault)
-        return Failure(BadReplies(attempts=retries, problem=wrong.correction, raw=raw, cut=cut))
+        return BadReplies(attempts=retries, problem=wrong.correction, raw=raw, cut=cut)
     corrected = state.say(*_answers(reading, calls, state.ledger.turn))
-    return Success(corrected.note(tool_errors=errors, retries=retries).to(Ready()))
+    return corrected.note(tool_errors=errors, retries=retries).to(Ready())
 
 
 def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[Message, ...]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from returns.result import Result, Success
+from returns.result import Success
 
 from forge.errors import ForgeError, PipelineError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
@@ -17,7 +17,6 @@ from stages import Stage, on, pipeline
 from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
 from stages.execution.batch import waiting
-from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.pipeline import stuck
 from stages.repair.decoding import sound
@@ -43,9 +42,9 @@ Step = tuple[Checkpoint, Action]
 
 
 @on(Ready)
-def _written(state: State, _: Ready) -> Result[State, Halt]:
+def _written(state: State, _: Ready) -> State:
     """The request is the caller's own: nothing has to be written."""
-    return Success(state.to(Prepared(request=Request())))
+    return state.to(Prepared(request=Request()))
 
 
 def judge_of(workflow: Workflow) -> Stage:

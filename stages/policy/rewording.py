@@ -6,7 +6,6 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
-from returns.result import Result, Success
 
 from stages.halt import Halt
 from stages.message import History, Message, System, Tool, User, is_nudge
@@ -78,13 +77,13 @@ def reword(rules: Rules, texts: Mapping[NudgeKind, Reword]) -> Stage:
     """
 
     @on(Ready)
-    def stage(state: State, _: Ready) -> Result[State, Halt]:
+    def stage(state: State, _: Ready) -> State | Halt:
         first = _first_of_turn(state.history, state.ledger.turn)
         new = state.history[first:]
         said = tuple(_said(state, rules, texts, new, index) for index in range(len(new)))
         if all(after is before for after, before in zip(said, new, strict=True)):
-            return Success(state)
-        return Success(replace(state, history=state.history[:first] + said))
+            return state
+        return replace(state, history=state.history[:first] + said)
 
     return stage
 

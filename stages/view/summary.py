@@ -5,7 +5,6 @@ The request is the conversation as it was sent, and one message more, so the ser
 
 from msgspec import Struct
 from msgspec.structs import replace
-from returns.result import Result, Success
 
 from stages import nudges, rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
@@ -53,21 +52,21 @@ def summarize(policy: Summarize, compactor: Compactor, budget: ContextBudget) ->
     """
 
     @on(Ready)
-    def stage(state: State, phase: Ready) -> Result[State, Halt]:
+    def stage(state: State, phase: Ready) -> State | Halt:
         if phase.summary is not None or not _may_ask(state.ledger):
-            return Success(state)
+            return state
         characters = state.measure(reasoning=budget.reasoning)
         rate, report = state.ledger.tokens_per_character, state.ledger.report
         now = replace(budget, tokens_per_character=rate, report=report)
         text = nudges.summarize(policy.words)
         if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + length(text)) > now.tokens:
-            return Success(state)
+            return state
         old = recent_from(state.history, policy.keep_recent)
         room = now.count(_taken(state.history[:old])) * now.tokens_per_character
         if room < policy.smallest * now.tokens or _enough(compactor, state.history, now):
-            return Success(state)
+            return state
         order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now)
-        return Success(state.note(summary_turn=state.ledger.turn + 1).to(Ready(summary=order)))
+        return state.note(summary_turn=state.ledger.turn + 1).to(Ready(summary=order))
 
     return stage
 

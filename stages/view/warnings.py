@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
-from returns.result import Result, Success
 
 from stages import nudges
 from stages.compaction.budget import ContextBudget
@@ -39,19 +38,19 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
     rising = tuple(sorted(thresholds))
 
     @on(Folded)
-    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+    def stage(state: State, phase: Folded) -> State | Halt:
         if budget.tokens <= 0 or phase.summary:
-            return Success(state)
+            return state
         tokens = _tokens(state, budget)
         crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
         before = state.ledger.context_warned
         if crossed == before:
-            return Success(state)
+            return state
         noted = state.note(context_warned=crossed)
         if crossed < before:
-            return Success(noted)
+            return noted
         said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
-        return Success(_warned(noted, phase, said, Kind.CONTEXT_WARNING))
+        return _warned(noted, phase, said, Kind.CONTEXT_WARNING)
 
     return stage
 
@@ -60,12 +59,12 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
     """Tell the model in a Folded state how many model calls are left, when that is `calls` or fewer."""
 
     @on(Folded)
-    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+    def stage(state: State, phase: Folded) -> State | Halt:
         left = state.ledger.budget.calls
         if not 0 < left <= calls or phase.summary:
-            return Success(state)
+            return state
         said = nudges.few_calls(left, pending(rules, state.ledger), _ends(rules))
-        return Success(_warned(state, phase, said, Kind.ITERATION_WARNING))
+        return _warned(state, phase, said, Kind.ITERATION_WARNING)
 
     return stage
 
@@ -77,13 +76,13 @@ def note_progress(rules: Rules) -> Stage:
     """
 
     @on(Folded)
-    def stage(state: State, phase: Folded) -> Result[State, Halt]:
+    def stage(state: State, phase: Folded) -> State | Halt:
         if phase.summary or not _went_well(state):
-            return Success(state)
+            return state
         left = pending(rules, state.ledger)
         done = [step for step in steps(rules) if step not in left]
         said = nudges.progress(done, [_counted(step, rules, state) for step in left], _ends(rules))
-        return Success(_warned(state, phase, said, Kind.PROGRESS_NOTE))
+        return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
     return stage
 
