@@ -17,14 +17,14 @@ class Price(Options, frozen=True, kw_only=True):
 
     def of(self, usage: Usage) -> float:
         """The cost of one reply."""
-        if self == FREE:
+        if self == _FREE:
             return 0.0
         kept = min(usage.cached, usage.prompt)
         cached = self.prompt if self.cached is None else self.cached
         return ((usage.prompt - kept) * self.prompt + kept * cached + usage.completion * self.completion) / 1e6
 
 
-FREE = Price()
+_FREE = Price()
 
 
 class Budget(Options, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Budget(Options, frozen=True, kw_only=True):
     tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
-    price: Price = FREE
+    price: Price = _FREE
 
 
 class Success(Struct, frozen=True, kw_only=True):

@@ -135,7 +135,7 @@ History = tuple[Message, ...]
 AROUND_MESSAGE = 24
 """What a chat template adds to a message (`<|im_start|>role\\n…<|im_end|>\\n`), by `tokens.length`: five tokens."""
 
-AROUND_CALL = 40
+_AROUND_CALL = 40
 """What it adds to a call: `<tool_call>\\n{"name": "…", "arguments": …}\\n</tool_call>`."""
 
 AROUND_RESULT = 20
@@ -150,7 +150,7 @@ def size(message: Message) -> int:
     if isinstance(message, Assistant) and message.calls:
         # Joined, for to count a long text takes hardly longer than to count a short one.
         said = [part for call in message.calls for part in (call.name, call.arguments)]
-        return AROUND_MESSAGE + AROUND_CALL * len(message.calls) + length("".join((message.text, *said)))
+        return AROUND_MESSAGE + _AROUND_CALL * len(message.calls) + length("".join((message.text, *said)))
     return AROUND_MESSAGE + length(message.text)
 
 

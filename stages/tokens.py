@@ -13,19 +13,19 @@ from msgspec import Struct
 START = 0.25
 """Tokens a character before anything is known. Most texts take 0.15 to 0.2, of any kind; the rest is for safety."""
 
-LOWEST, HIGHEST = 0.05, 1.0
+_LOWEST, _HIGHEST = 0.05, 1.0
 """The rates that are believed: a third of what a text takes, and six times. A report that implies others is none."""
 
-PREAMBLE = 2000
+_PREAMBLE = 2000
 """Tokens that a server may add to a prompt without our knowing, and be believed."""
 
-FALL = 0.3
+_FALL = 0.3
 """How far the rate follows a lower one: it rises at once and falls slowly, to the safe side."""
 
-STEADY = 200
+_STEADY = 200
 """Characters that make half of a step: what is added by a few tells little of a rate."""
 
-REMOVED = 0.75
+_REMOVED = 0.75
 """What is taken out of a prompt counts as so much of its size, until a report says more: to the safe side again."""
 
 # How many tokens a byte of UTF-8 makes, in characters of prose: fitted to Qwen2.5, SmolLM2, DeepSeek, cl100k, Tekken,
@@ -90,14 +90,14 @@ class Report(Struct, frozen=True, kw_only=True):
 def tokens_of(characters: int, rate: float, report: Report) -> int:
     """Tokens of a prompt of this size, rounded up: the last report's, and at `rate` what is more or less."""
     more = characters - report.characters
-    exact = report.tokens + more * (rate if more >= 0 or not report.tokens else rate * REMOVED)
+    exact = report.tokens + more * (rate if more >= 0 or not report.tokens else rate * _REMOVED)
     return max(0, int(exact)) + 1
 
 
 def characters_of(tokens: int, rate: float, report: Report) -> int:
     """The size of the longest prompt that is estimated to take no more than so many tokens; may be negative."""
     more = tokens - 1 - report.tokens
-    found = report.characters + int(more / (rate if more >= 0 or not report.tokens else rate * REMOVED))
+    found = report.characters + int(more / (rate if more >= 0 or not report.tokens else rate * _REMOVED))
     # A division rounds; the estimate is what decides.
     while tokens_of(found, rate, report) > tokens and found > 0:
         found -= 1
@@ -111,7 +111,7 @@ def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[fl
     that says too little for these, or less than the last one of a prompt that has grown, is none: some servers
     count only what they had not cached.
     """
-    if not history * LOWEST <= new.tokens <= new.characters * HIGHEST + PREAMBLE or new.tokens <= 0:
+    if not history * _LOWEST <= new.tokens <= new.characters * _HIGHEST + _PREAMBLE or new.tokens <= 0:
         return rate, last
     more = new.characters - last.characters
     if not last.tokens or more < 0:
@@ -125,13 +125,13 @@ def _followed(rate: float, characters: int, tokens: int) -> float:
     """The rate after so many characters took so many tokens: weighed by how many, and sooner up than down."""
     if not characters:
         return rate
-    seen = min(HIGHEST, max(LOWEST, tokens / characters))
-    return rate + (1 if seen > rate else FALL) * (seen - rate) * characters / (characters + STEADY)
+    seen = min(_HIGHEST, max(_LOWEST, tokens / characters))
+    return rate + (1 if seen > rate else _FALL) * (seen - rate) * characters / (characters + _STEADY)
 
 
 def rate_of(tokens: int, characters: int) -> float:
     """The rate to begin with, by what a tokenizer makes of a sample: a quarter more, for there are other texts."""
-    return min(HIGHEST, max(LOWEST, 1.25 * tokens / characters)) if characters else START
+    return min(_HIGHEST, max(_LOWEST, 1.25 * tokens / characters)) if characters else START
 
 
 def whole_rate(rate: float, report: Report) -> float:

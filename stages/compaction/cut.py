@@ -14,23 +14,23 @@ from stages.message import AROUND_MESSAGE, AROUND_RESULT, Assistant, History, Ki
 from stages.nudges import recall_hint
 from stages.tokens import fitting, length
 
-TRUNCATE_AT = 200
+_TRUNCATE_AT = 200
 """Characters of a tool result that truncation leaves."""
 
-MARK = "\n[Truncated — "
+_MARK = "\n[Truncated — "
 """How truncation is marked; the number of characters that went follows."""
 
-SHORT = TRUNCATE_AT + len(f"{MARK}1000000 chars removed]")
+_SHORT = _TRUNCATE_AT + len(f"{_MARK}1000000 chars removed]")
 """Characters up to which truncation would make a result no shorter."""
 
-FEWEST = AROUND_MESSAGE + AROUND_RESULT + TRUNCATE_AT + length(f"{MARK}{SHORT - TRUNCATE_AT} chars removed]")
+FEWEST = AROUND_MESSAGE + AROUND_RESULT + _TRUNCATE_AT + length(f"{_MARK}{_SHORT - _TRUNCATE_AT} chars removed]")
 """What an answer takes at least, once it is truncated."""
 
-STUB = "[Result removed to save context]"
+_STUB = "[Result removed to save context]"
 """What is left of a result that went: the call stays answered, so every server accepts the history."""
 
-STUB_LENGTH = length(STUB)
-SMALLEST = AROUND_MESSAGE + AROUND_RESULT + STUB_LENGTH
+_STUB_LENGTH = length(_STUB)
+SMALLEST = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
 """What an answer takes at least, once it is a stub."""
 
 
@@ -43,9 +43,9 @@ def truncated(old: Part, excess: int, *, recall: bool) -> Part:
             break
         text = result.text
         # What has been cut there before has only its mark to lose.
-        if text.startswith(MARK, TRUNCATE_AT):
+        if text.startswith(_MARK, _TRUNCATE_AT):
             continue
-        kept, mark = text[:TRUNCATE_AT], _mark(result, TRUNCATE_AT, recall=recall)
+        kept, mark = text[:_TRUNCATE_AT], _mark(result, _TRUNCATE_AT, recall=recall)
         frame = frames.get(result.name) or frames.setdefault(result.name, _frame(result))
         # Lengths add up, so the new text is not counted as a whole.
         taken = frame + length(kept) + (marks.get(mark) or marks.setdefault(mark, length(mark)))
@@ -59,7 +59,7 @@ def _long(messages: History) -> Iterator[tuple[int, Tool]]:
     """The results that truncation may make shorter."""
     results = Kind.TOOL_RESULT
     for index, message in enumerate(messages):
-        if type(message) is Tool and len(message.text) > SHORT and message.kind is results and not message.pinned:
+        if type(message) is Tool and len(message.text) > _SHORT and message.kind is results and not message.pinned:
             yield index, message
 
 
@@ -68,7 +68,7 @@ def _frame(result: Tool) -> int:
     return AROUND_MESSAGE + AROUND_RESULT + length(result.name)
 
 
-def beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
+def _beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
     """A result's first characters and the mark. Its name and id stay: it still answers its call."""
     return replace(result, text=result.text[:characters] + _mark(result, characters, recall=recall))
 
@@ -76,17 +76,17 @@ def beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
 def _mark(result: Tool, characters: int, *, recall: bool) -> str:
     """What stands behind the first characters of a result whose rest went."""
     hint = recall_hint(result.call_id) if recall else ""
-    return f"{MARK}{len(result.text) - characters} chars removed{hint}]"
+    return f"{_MARK}{len(result.text) - characters} chars removed{hint}]"
 
 
 def emptied(old: Part, excess: int, *, recall: bool) -> Part:
     """A stub for each answer that is longer than that."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
-    text, taken = STUB, STUB_LENGTH
+    text, taken = _STUB, _STUB_LENGTH
     for index, message in enumerate(old.messages):
-        if type(message) is Tool and len(message.text) > STUB_LENGTH and not message.pinned:
+        if type(message) is Tool and len(message.text) > _STUB_LENGTH and not message.pinned:
             if recall:
-                text = f"{STUB[:-1]}{recall_hint(message.call_id)}]"
+                text = f"{_STUB[:-1]}{recall_hint(message.call_id)}]"
                 taken = length(text)
             frame = frames.get(message.name) or frames.setdefault(message.name, _frame(message))
             saved = sizes[index] - frame - taken
@@ -150,8 +150,8 @@ def fitted(recent: Part, excess: int, *, recall: bool) -> Part:
         if excess <= 0:
             break
         # The mark takes room too: a result of nothing but the mark says how much.
-        most = sizes[index] - excess - size(beginning(result, 0, recall=recall))
-        shorter = beginning(result, max(TRUNCATE_AT, fitting(result.text, most)), recall=recall)
+        most = sizes[index] - excess - size(_beginning(result, 0, recall=recall))
+        shorter = _beginning(result, max(_TRUNCATE_AT, fitting(result.text, most)), recall=recall)
         taken = size(shorter)
         if taken < sizes[index]:
             excess -= sizes[index] - taken

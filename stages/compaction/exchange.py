@@ -7,7 +7,7 @@ from stages.message import Assistant, History, Kind, Message, System, Tool, User
 Span = tuple[int, int]
 """From one index of a history up to another: messages that stay or go together."""
 
-KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
+_KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
 """What stands in the user's name and is never cut."""
 
 
@@ -17,7 +17,7 @@ _TO_TEXT = frozenset({Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
 
 def exchanges(history: History) -> list[Span]:
     """The whole history as exchanges: a reply and the answers to its calls, or one message alone."""
-    starts = [0, *(i for i in range(1, len(history)) if not belongs(history[i], history[i - 1]))]
+    starts = [0, *(i for i in range(1, len(history)) if not _belongs(history[i], history[i - 1]))]
     return list(zip(starts, [*starts[1:], len(history)], strict=True)) if history else []
 
 
@@ -63,14 +63,14 @@ def unprotected(history: History, marks: list[int]) -> list[Span]:
 def exchange_around(history: History, index: int) -> Span:
     """The exchange that this message is part of."""
     start, end = index, index + 1
-    while start > 0 and belongs(history[start], history[start - 1]):
+    while start > 0 and _belongs(history[start], history[start - 1]):
         start -= 1
-    while end < len(history) and belongs(history[end], history[end - 1]):
+    while end < len(history) and _belongs(history[end], history[end - 1]):
         end += 1
     return start, end
 
 
-def belongs(message: Message, before: Message) -> bool:
+def _belongs(message: Message, before: Message) -> bool:
     """Whether the message answers what stands before it: a tool message, or the nudge after a bare text."""
     if type(message) is Tool:
         return True
@@ -80,7 +80,7 @@ def belongs(message: Message, before: Message) -> bool:
 
 def protected(message: Message) -> bool:
     """Whether the message stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
-    return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in KEPT)
+    return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in _KEPT)
 
 
 def failed(exchange: History) -> bool:

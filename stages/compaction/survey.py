@@ -6,7 +6,7 @@ from stages.compaction.exchange import Span, exchange_around, failed, protected
 from stages.compaction.part import Part
 from stages.message import CUT_PHASE, Assistant, History, Message, System
 
-WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
+_WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
 """Kinds of messages that say nothing any more once the model did right: corrections and warnings."""
 
 
@@ -35,7 +35,7 @@ def attempts(messages: History, marks: list[int]) -> list[Span]:
 
 
 def _worthless(message: Message) -> bool:
-    return not isinstance(message, System) and message.kind in WORTHLESS
+    return not isinstance(message, System) and message.kind in _WORTHLESS
 
 
 def least(old: Part, each: int) -> int:

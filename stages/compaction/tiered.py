@@ -12,14 +12,14 @@ from stages.message import History
 from stages.options.checked import Options
 from stages.options.types import Count
 
-LAST_RESORT = 4
+_LAST_RESORT = 4
 """The phase after the three usual ones."""
 
-LIST = 6
+_LIST = 6
 """The part of the context's room that a list of the calls that went may take: one in so many."""
 
 
-class Aim(Struct, frozen=True, kw_only=True):
+class _Aim(Struct, frozen=True, kw_only=True):
     """How far each tier has to go: `rest` are the characters of what stays as it is, `opening` those of the beginning.
 
     With `thresholds` a tier that is due cuts all that it can, and what is left is good if it fits.
@@ -50,7 +50,7 @@ class Aim(Struct, frozen=True, kw_only=True):
     @property
     def limit(self) -> int:
         """Characters that the list of calls may have."""
-        return max(0, min(LONGEST, (self.budget.room(self.budget.tokens) - self.opening) // LIST))
+        return max(0, min(LONGEST, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
 
     def drop(self, size: int) -> int:
         """Characters of exchanges that have to go from an old part of this size, and to make room for the list."""
@@ -80,7 +80,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         if budget.tokens_of(whole.size) < self._trigger(budget):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
-        aim = Aim(budget=budget, opening=survey.opening(old), rest=recent.size, thresholds=self.phase_thresholds)
+        aim = _Aim(budget=budget, opening=survey.opening(old), rest=recent.size, thresholds=self.phase_thresholds)
         marks = marked(old.messages)
         first = old.without(survey.attempts(old.messages, marks))
         now, phase = (first, 0) if _hopeless(first, aim) else _tiers(first, aim)
@@ -98,7 +98,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         return budget.trigger if self.phase_thresholds is None else int(budget.tokens * self.phase_thresholds[0])
 
 
-def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
+def _tiers(old: Part, aim: _Aim) -> tuple[Part, int]:
     """The old part after as many of the phases as are due, and the last of them that cut anything."""
     first, recall = old, aim.budget.recall
     # To truncate what will be emptied is work for nothing: it is tried only where it can be enough.
@@ -117,14 +117,14 @@ def _tiers(old: Part, aim: Aim) -> tuple[Part, int]:
     return third, 3 if third.size < second.size else phase
 
 
-def _hopeless(old: Part, aim: Aim) -> bool:
+def _hopeless(old: Part, aim: _Aim) -> bool:
     """Whether more has to go even where all of the phases are done; what is quickest to ask is asked first."""
     if not aim.missed(cut.SMALLEST * len(old.sizes)):
         return False
     return aim.missed(survey.least_with_calls(old, cut.SMALLEST))
 
 
-def _last_resort(old: Part, spans: list[Span], recent: Part, aim: Aim, phase: int) -> tuple[Part, Part, int]:
+def _last_resort(old: Part, spans: list[Span], recent: Part, aim: _Aim, phase: int) -> tuple[Part, Part, int]:
     """Both parts without the exchanges in these spans; where that is not enough, with less of what is recent."""
     budget = aim.budget
     kept = listed(old, spans, aim.limit, recall=budget.recall)
@@ -133,4 +133,4 @@ def _last_resort(old: Part, spans: list[Span], recent: Part, aim: Aim, phase: in
     left = cut.fitted(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
     bare = unlisted(now) if budget.excess(now.size + left.size, budget.tokens) else now
     dropped = kept.size < old.size or left.size < recent.size or bare.size < now.size
-    return bare, left, LAST_RESORT if dropped else max(phase, reached)
+    return bare, left, _LAST_RESORT if dropped else max(phase, reached)

@@ -17,7 +17,7 @@ from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Batch, Success
 from stages.tool import ToolEffect, ToolSpec
 
-READS_AT_ONCE = 4
+_READS_AT_ONCE = 4
 """So many reads run at the same time, at most."""
 
 
@@ -36,7 +36,7 @@ def waiting(batch: Batch) -> tuple[ToolCall, ...]:
     return tuple(call for call in batch.calls if call.id not in answered)
 
 
-def answers(batch: Batch) -> Sequence[tuple[ToolCall, CallResult]]:
+def _answers(batch: Batch) -> Sequence[tuple[ToolCall, CallResult]]:
     """Each call that has a result, with it, in the order in which the model made them."""
     if len(batch.calls) == 1 == len(batch.results):
         return ((batch.calls[0], batch.results[0]),)
@@ -48,7 +48,7 @@ Specs = Mapping[str, ToolSpec]
 """The tools by their names."""
 
 
-def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = READS_AT_ONCE) -> tuple[ToolCall, ...]:
+def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = _READS_AT_ONCE) -> tuple[ToolCall, ...]:
     """Of the calls that are left, those to run now: neighbouring reads together, a write alone, what ends the run last.
 
     At most `at_once` calls, and of a tool at most its own `max_parallel`.
@@ -102,13 +102,13 @@ def without_terminal(batch: Batch, specs: Specs) -> Batch:
 
 def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
     """The terminal tool of the batch that succeeded, and its result."""
-    for call, result in answers(batch):
+    for call, result in _answers(batch):
         if isinstance(result, Succeeded) and _is(call, "terminal", specs):
             return call.name, result
     return None
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class _Written(Struct, frozen=True, kw_only=True):
     """What is written down of a batch: the reply with its answers, the calls that succeeded, those in vain."""
 
     messages: tuple[Message, ...]
@@ -116,14 +116,14 @@ class Written(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
 
 
-def written(batch: Batch, turn: int) -> Written:
+def written(batch: Batch, turn: int) -> _Written:
     """The batch of that model call, each call answered, in the order of the calls whatever finished first."""
     said: list[Message] = [
         Assistant(text=batch.text, reasoning=batch.reasoning, sealed=batch.sealed, calls=batch.calls, turn=turn)
     ]
     done: list[Success] = []
     vain: list[Attempt] = []
-    for call, result in answers(batch):
+    for call, result in _answers(batch):
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
             answer = answered(call.name, call.arguments, result.text)
@@ -132,7 +132,7 @@ def written(batch: Batch, turn: int) -> Written:
             vain.append(_attempt(call, result, turn))
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
-    return Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
+    return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
 def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:

@@ -42,7 +42,7 @@ CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 MOST = 64
 """Numbers that a grammar is limited to; where more were given, any may be written."""
 
-LONGEST_NUMBER = 15
+_LONGEST_NUMBER = 15
 """Digits of a number that a grammar spells out."""
 
 _ANY = "[0-9]{1,9}([.][0-9]{1,4})?"
@@ -69,7 +69,7 @@ def _limited(kind: Json, tool: ToolSpec, bound: Calculated, given: Collection[De
 
 def pattern(numbers: Collection[Decimal]) -> str:
     """Two to ten of these numbers, of any without one, and operators; constants and counts may multiply or divide."""
-    spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < LONGEST_NUMBER]
+    spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < _LONGEST_NUMBER]
     own = [_spelt(n) for n in spelt] or [_ANY]
     constants = (str(c) for c in sorted(CONSTANTS.union(range(3, 11))))
     factors = [*own, *(c for c in constants if c not in own)] if spelt else own

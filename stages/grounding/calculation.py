@@ -13,10 +13,10 @@ from msgspec import Struct
 LONGEST = 200
 """Characters of a calculation."""
 
-DEEPEST = 20
+_DEEPEST = 20
 """Parentheses within one another."""
 
-LARGEST = 10**15
+_LARGEST = 10**15
 """What no result may reach; below it a float has every cent."""
 
 
@@ -118,7 +118,7 @@ class _Reader:
             raise _UnreadableError(
                 'there is a ")" too many' if self._next == ")" else f'no operator stands before "{self._next}"'
             )
-        if abs(result) >= LARGEST:
+        if abs(result) >= _LARGEST:
             raise _UnreadableError("its result is too large")
         return Calculation(result=result, operands=tuple(self._operands), operations=self._operations)
 
@@ -162,8 +162,8 @@ class _Reader:
 
     def _group(self) -> Fraction:
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise _UnreadableError(f"it has more than {DEEPEST} parentheses within one another")
+        if self._depth > _DEEPEST:
+            raise _UnreadableError(f"it has more than {_DEEPEST} parentheses within one another")
         value = self._sum()
         if not self._take(")"):
             raise _UnreadableError(

@@ -16,7 +16,7 @@ from msgspec import Struct
 from stages.repair.decoding import decode
 from stages.schema.value import DEEPEST, Json
 
-LONGEST = 100
+_LONGEST = 100
 """Digits and signs of what may be a number."""
 
 
@@ -149,7 +149,7 @@ def _numbers(text: str) -> Iterator[Decimal]:
     """Every number of a text, in each way in which it may be read; the parts of ids and of dates are none."""
     for found in _CHUNK.finditer(text):
         chunk = found[0].strip(".,!?*`'/").rstrip("-")
-        if len(chunk) <= LONGEST:
+        if len(chunk) <= _LONGEST:
             yield from _readings(chunk) or _listed(chunk)
 
 

@@ -15,7 +15,7 @@ from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
 
-RATE = 2
+_RATE = 2
 """Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
 
 
@@ -69,7 +69,7 @@ def _written_otherwise(operand: Operand) -> Iterator[Json]:
     """What may have been seen in its place: a number below zero, and the percentage that it is or adds."""
     value = operand.value
     yield number(-value)
-    if 0 < value < RATE and (operand.factor or operand.nested):
+    if 0 < value < _RATE and (operand.factor or operand.nested):
         yield number(100 * value)
-    if 0 < value < RATE and operand.factor:
+    if 0 < value < _RATE and operand.factor:
         yield number(abs(100 * (value - 1)))

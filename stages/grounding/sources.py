@@ -68,7 +68,7 @@ def numbers_given(state: State, most: int) -> frozenset[Decimal]:
         return found
     for given in _likeliest(state):
         for one in given:
-            found |= evidence((one.text,)).numbers - echoed(one).numbers
+            found |= evidence((one.text,)).numbers - _echoed(one).numbers
         if len(found) > most:
             return frozenset()
     return found
@@ -85,11 +85,11 @@ def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
     # Read once, not once a leaf: both are as long as a model and a tool please.
     answers = [one for one in given if one.echo and left]
     somewhere = evidence(one.text for one in answers)
-    told = [(evidence((one.text,)), echoed(one)) for one in answers if any(map(somewhere.shows, left))]
+    told = [(evidence((one.text,)), _echoed(one)) for one in answers if any(map(somewhere.shows, left))]
     return [leaf for leaf in left if not any(_beyond_echo(leaf, *answer) for answer in told)]
 
 
-def echoed(given: Given) -> Evidence:
+def _echoed(given: Given) -> Evidence:
     """What the call that was answered had brought in: each value by itself, and all of them as words."""
     together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
     return evidence((*map(_encoded, given.echo), f"· {together}"))
@@ -97,7 +97,7 @@ def echoed(given: Given) -> Evidence:
 
 def found_in(given: Given) -> Iterator[tuple[str, Json]]:
     """The values in it that its own call had not brought in, each with the name that it stands under."""
-    echo = echoed(given)
+    echo = _echoed(given)
     return ((name, leaf) for name, leaf in fields(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf))
 
 
@@ -111,10 +111,10 @@ def given_in(state: State) -> tuple[Given, ...]:
     return (*_cleared(state), *_given(state.history))
 
 
-FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
+_FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
 """What a call was answered by forge itself: no tool has said anything."""
 
-LATEST = 4
+_LATEST = 4
 """Messages at the end of the history that are read first."""
 
 
@@ -123,7 +123,7 @@ def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
     history = state.history
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
     yield tuple(_given(history[:opening]))
-    end, most = len(history), LATEST
+    end, most = len(history), _LATEST
     while end > opening:
         start = max(opening, end - most)
         while start > opening and isinstance(history[start], Tool):
@@ -137,7 +137,7 @@ def _cleared(state: State) -> tuple[Given, ...]:
     return tuple(
         Given(tool=entry.name, text=entry.text, echo=tuple(leaves(entry.arguments)))
         for entry in state.cleared
-        if entry.status not in FORGES_WORDS
+        if entry.status not in _FORGES_WORDS
     )
 
 
@@ -151,7 +151,7 @@ def _given(history: History) -> Iterator[Given]:
                 arguments.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
                 # What recall gives back is in the record, with the call that it answered.
-                if status not in FORGES_WORDS and name != RECALL.name:
+                if status not in _FORGES_WORDS and name != RECALL.name:
                     yield Given(tool=name, text=text, echo=tuple(leaves(arguments.get(call_id, "{}"))))
             case _:
                 pass

@@ -11,8 +11,8 @@ from msgspec.structs import astuple
 
 from stages.options.types import Hint, foreign, plain
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class OptionError(ValueError):
@@ -50,10 +50,10 @@ def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
     return tuple(plain(hints[name]) for name in kind.__struct_fields__)
 
 
-def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A decorator: the function, whose arguments are held to its annotations first, else that error is raised."""
 
-    def checked(function: Callable[P, R]) -> Callable[P, R]:
+    def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
             names, rest, hints = _parameters(function)
             given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -65,14 +65,14 @@ def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callabl
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
-            async def awaited(*args: P.args, **kwargs: P.kwargs) -> object:
+            async def awaited(*args: _P.args, **kwargs: _P.kwargs) -> object:
                 check(args, kwargs)
                 return await function(*args, **kwargs)
 
-            return awaited  # type: ignore[return-value]  # mypy cannot see that R is a coroutine here
+            return awaited  # type: ignore[return-value]  # mypy cannot see that _R is a coroutine here
 
         @wraps(function)
-        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             check(args, kwargs)
             return function(*args, **kwargs)
 

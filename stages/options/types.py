@@ -19,15 +19,15 @@ Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 Fraction: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
-WORDS: Mapping[Hint, str] = {
+_WORDS: Mapping[Hint, str] = {
     bool: "True or False",
     int: "a whole number",
     float: "a number",
     str: "a string",
     NoneType: "None",
 }
-BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
-SHOWN = 200
+_BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
+_SHOWN = 200
 """Characters of a wrong value that are shown."""
 
 
@@ -46,7 +46,7 @@ def foreign(
     return {name: sentences for name, sentences in found.items() if sentences}
 
 
-def fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
+def _fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
     """Whether the value is of that kind. No bool is a number, and nan is none."""
     return any(_is(value, kind, deep=deep) for kind in _kinds(hint))
 
@@ -59,7 +59,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
         name = kind.__forward_arg__
         return not name.isidentifier() or any(base.__name__ == name for base in type(value).__mro__)
     if origin is Annotated:
-        return fits(value, inside[0], deep=deep) and all(_within(value, meta) for meta in inside[1:])
+        return _fits(value, inside[0], deep=deep) and all(_within(value, meta) for meta in inside[1:])
     if origin is Literal:
         return any(value == one and type(value) is type(one) for one in inside)
     if origin is Callable:
@@ -67,7 +67,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
         return callable(value) and (inside[0] is ... or not isinstance(value, type))
     if origin is tuple and inside[1:] != (...,):
         several = _is_list(value) and len(value) == len(inside) and zip(value, inside, strict=True)
-        return bool(several) and all(fits(one, hint, deep=deep) for one, hint in several or ())
+        return bool(several) and all(_fits(one, hint, deep=deep) for one, hint in several or ())
     if origin in (Sequence, tuple):
         return _is_list(value) and _all_fit(value, inside[0], deep=deep)
     if origin is Mapping:
@@ -80,13 +80,13 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
     if not isinstance(wanted, type) or not isinstance(value, wanted):
         return False
     if deep and isinstance(value, Struct):
-        return all(fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
+        return all(_fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
     return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
 
 
 def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
     alike = not deep and {*map(type, values)} <= plain(hint)
-    return alike or all(fits(value, hint, deep=deep) for value in values)
+    return alike or all(_fits(value, hint, deep=deep) for value in values)
 
 
 def _within(value: object, meta: object) -> bool:
@@ -99,7 +99,7 @@ def _within(value: object, meta: object) -> bool:
 
 def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]:
     """What is wrong, at the smallest places: a list may hold one thing that does not belong there."""
-    if fits(value, hint, deep=deep):
+    if _fits(value, hint, deep=deep):
         return
     inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
     if Sequence in inner and _is_list(value):
@@ -114,9 +114,9 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
     elif isinstance(value, type) and any(_makes(value, kind) for kind in _kinds(hint)):
         yield f"{name} is the class {value.__name__}; write {value.__name__}()"
     elif isinstance(value, str) and not is_sound(value):
-        yield f"{name} is {ascii(value)[:SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
+        yield f"{name} is {ascii(value)[:_SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
     else:
-        yield f"{name} is {repr(value)[:SHOWN]}; it must be {_words(hint)}"
+        yield f"{name} is {repr(value)[:_SHOWN]}; it must be {_words(hint)}"
 
 
 def _makes(made: type, kind: Hint) -> bool:
@@ -167,7 +167,7 @@ def _word(kind: Hint) -> str:
         bounds = [
             words.format(f"{most:g}")
             for meta in inside[1:]
-            for name, words in BOUNDS.items()
+            for name, words in _BOUNDS.items()
             if (most := getattr(meta, name, None)) is not None
         ]
         said = next((meta.description for meta in inside[1:] if isinstance(meta, Meta) and meta.description), None)
@@ -182,7 +182,7 @@ def _word(kind: Hint) -> str:
         return f"a dict, each value {_words(inside[1])}"
     if isinstance(kind, ForwardRef):
         return _one(kind.__forward_arg__)
-    return WORDS.get(kind) or _one(getattr(origin or kind, "__name__", str(kind)))
+    return _WORDS.get(kind) or _one(getattr(origin or kind, "__name__", str(kind)))
 
 
 def _one(name: str) -> str:

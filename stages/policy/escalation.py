@@ -13,7 +13,7 @@ from stages.policy.untried_values import fresh, limited, one_text
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
 
-PATIENCE = 2
+_PATIENCE = 2
 """So many replies in a row may fail, each in a way of its own, before that counts as going round in circles."""
 
 
@@ -24,7 +24,7 @@ def rung(rules: Rules, ledger: Ledger) -> Rung:
     """
     if ledger.progress >= ledger.turn and ledger.retries <= 1:
         return "open"  # the last reply brought something new: nothing else has to be looked at
-    count = circles(ledger) or max(stalled(ledger) - PATIENCE, ledger.retries - 1)
+    count = circles(ledger) or max(stalled(ledger) - _PATIENCE, ledger.retries - 1)
     rungs = rules.ladder.rungs
     return rungs[(count - 1) % len(rungs)] if count > 0 and rungs else "open"
 

@@ -95,7 +95,7 @@ def _properties(tool: ToolSpec) -> dict[str, Raw]:
     return msgspec.json.decode(tool.parameters, type=_Schema).properties
 
 
-def policy_of(rules: Rules, state: State) -> BatchPolicy:
+def _policy_of(rules: Rules, state: State) -> BatchPolicy:
     """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt."""
     if rules.batch != "auto":
         return rules.batch
@@ -106,7 +106,7 @@ def kept(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple
     """The calls that need not wait for others of the same reply, each once, and what the model is told of the rest."""
     if len(calls) == 1:
         return calls, ""
-    policy = policy_of(rules, state)
+    policy = _policy_of(rules, state)
     if policy == "first":
         return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
     once, again = (calls, ()) if rules.max_repeats is None else _once(rules, calls)

@@ -24,7 +24,7 @@ class Tries(Struct, frozen=True, kw_only=True):
 RetryPolicy = Callable[[Tries], float | None]
 """From what came of a request so far to the seconds to wait before it is sent again, None to give up."""
 
-TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may be different next time."""
 
 _LOADING = re.compile(r"loading model", re.IGNORECASE)
@@ -49,12 +49,12 @@ class Backoff(Struct, frozen=True, kw_only=True):
 
     def __call__(self, tries: Tries) -> float | None:
         fault = tries.faults[-1]
-        loads = sum(map(is_loading, tries.faults))
+        loads = sum(map(_is_loading, tries.faults))
         failed = len(tries.faults) - loads
-        if not is_loading(fault) and failed >= min(self.attempts, _worth(tries.faults)):
+        if not _is_loading(fault) and failed >= min(self.attempts, _worth(tries.faults)):
             return None
         if fault.retry_after is None:
-            step = self.first * 2.0 ** min(loads if is_loading(fault) else failed - 1, 30)
+            step = self.first * 2.0 ** min(loads if _is_loading(fault) else failed - 1, 30)
             wait = min(step, self.longest) * (0.5 + tries.chance / 2)
         elif fault.retry_after > self.patience:
             return None
@@ -64,7 +64,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
         return wait if tries.waited + wait <= self.total + (self.loading if loads else 0.0) else None
 
 
-def is_loading(fault: Fault) -> bool:
+def _is_loading(fault: Fault) -> bool:
     """Whether a llama.cpp server says that it is there, but its model is not yet."""
     return fault.status == 503 and _LOADING.search(fault.body) is not None
 
@@ -78,7 +78,7 @@ def _worth(faults: tuple[Fault, ...]) -> float:
         case "status" if fault.retriable is not None:
             return float("inf") if fault.retriable else 1
         case "status" | "reported" if fault.status is not None:
-            if fault.status not in TRANSIENT or _repeats(faults):
+            if fault.status not in _TRANSIENT or _repeats(faults):
                 return 1
             return float("inf")
         case "malformed" | "reported" | "status":

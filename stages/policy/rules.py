@@ -54,7 +54,7 @@ class RepairLimits(Struct, frozen=True, kw_only=True):
 TextMode = Literal["constrained", "prompted"]
 """The modes that a ladder may change to."""
 
-TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
+_TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
 
 Rung = Literal["open", "narrow", "pin", "call", "simple", "constrained", "prompted"]
 """`open`: every tool that is legal. `narrow`: other steps, or other ways. `pin`: the pending steps, or the end.
@@ -90,7 +90,7 @@ class Ladder(Struct, frozen=True, kw_only=True):
     @property
     def modes(self) -> tuple[TextMode, ...]:
         """The modes that it may change to, in their order."""
-        return tuple(mode for rung in self.rungs for mode in TEXT_MODES if mode == rung)
+        return tuple(mode for rung in self.rungs for mode in _TEXT_MODES if mode == rung)
 
 
 class Rules(Options, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ from stages.grounding.sources import given_in
 from stages.state import State
 from stages.tool import ToolSpec
 
-LONGEST = 80
+_LONGEST = 80
 """Characters of a value that is proposed."""
 
-MOST = 32
+_MOST = 32
 """Values that are proposed, the latest ones."""
 
 _VALUE = re.compile(
@@ -44,7 +44,7 @@ def fresh(tool: ToolSpec, state: State) -> tuple[str, ...]:
     good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
     looks = {_look(value) for value in good if isinstance(value, str)}
     seen = (value for given in reversed(given_in(state)) for value in _values(given.text))
-    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or _look(v) in looks)))[:MOST]
+    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or _look(v) in looks)))[:_MOST]
 
 
 def _look(value: str) -> str:
@@ -85,5 +85,5 @@ def _values(text: str) -> Iterator[str]:
             continue
         if leaf is text:  # no JSON, but words
             yield from (next(group for group in found.groups() if group) for found in _VALUE.finditer(leaf))
-        elif leaf.strip() and len(leaf) <= LONGEST:
+        elif leaf.strip() and len(leaf) <= _LONGEST:
             yield leaf

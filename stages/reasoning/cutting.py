@@ -39,7 +39,7 @@ class Split(Struct, frozen=True, kw_only=True):
 _Kind = Literal["text", "reasoning", "tag", "open", "to_reasoning", "to_text"]
 
 
-class Piece(Struct, frozen=True):
+class _Piece(Struct, frozen=True):
     """A piece of the buffer; of the moves, how many characters before `end` change sides."""
 
     kind: _Kind
@@ -47,7 +47,7 @@ class Piece(Struct, frozen=True):
     end: int
 
 
-def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tuple[Split, Piece]]:
+def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tuple[Split, _Piece]]:
     """The pieces of the buffer from `start` on, as far as they are certain, each with the split after it."""
     limit = len(buffer) if final else undecided(buffer, start)
     position = start
@@ -63,11 +63,11 @@ def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tu
     if position < limit:
         yield (split := _grown(split, buffer[position:limit])), _piece(split, position, limit)
     if final and split.drafted > 0:
-        yield split, Piece("to_text", len(buffer) - split.drafted, len(buffer))
+        yield split, _Piece("to_text", len(buffer) - split.drafted, len(buffer))
 
 
-def _piece(split: Split, start: int, end: int) -> Piece:
-    return Piece("text" if split.inside == "text" else "reasoning", start, end)
+def _piece(split: Split, start: int, end: int) -> _Piece:
+    return _Piece("text" if split.inside == "text" else "reasoning", start, end)
 
 
 def _grown(split: Split, piece: str) -> Split:
@@ -84,28 +84,28 @@ def _grown(split: Split, piece: str) -> Split:
     )
 
 
-def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iterator[tuple[Split, Piece]]:
+def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iterator[tuple[Split, _Piece]]:
     """What a tag does where it stands: open or close a block, or be a word like any other."""
     if split.inside == "text" and not _is_text(split, buffer, start, end, group):
         opened = "analysis" if group == "analysis" else "block"
         if group == "close" and split.reasoned and split.called:
             # One closing tag too many: what it follows was said after the reasoning.
-            yield replace(split, loose=0), Piece("tag", start, end)
+            yield replace(split, loose=0), _Piece("tag", start, end)
         elif group == "close":
             if split.reasoned:
-                yield split, Piece("open", start, start)
-            yield split, Piece("to_reasoning", start - split.loose, start)
-            yield replace(split, loose=0, reasoned=True, lead="", quotes=0), Piece("tag", start, end)
+                yield split, _Piece("open", start, start)
+            yield split, _Piece("to_reasoning", start - split.loose, start)
+            yield replace(split, loose=0, reasoned=True, lead="", quotes=0), _Piece("tag", start, end)
         else:
             if split.reasoned:
-                yield split, Piece("open", start, start)
+                yield split, _Piece("open", start, start)
             yield (
                 replace(split, inside=opened, loose=0, drafted=-1, reasoned=True, called=False),
-                Piece("tag", start, end),
+                _Piece("tag", start, end),
             )
     elif _closes(split, buffer, start, end, group):
         closed = replace(split, inside="text", drafted=-1, loose=0)
-        yield closed, Piece("text" if group == "turn" else "tag", start, end)
+        yield closed, _Piece("text" if group == "turn" else "tag", start, end)
     else:
         if split.inside == "text":
             depth = max(0, split.calls + (group == "call") - (group == "called"))

@@ -34,7 +34,7 @@ TAG = re.compile(
 )
 """Every tag that splitting knows, in a group named after what it does."""
 
-TAGGED = re.compile(
+_TAGGED = re.compile(
     rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>"
 )
 """A text without any of these holds no reasoning."""
@@ -42,7 +42,7 @@ TAGGED = re.compile(
 
 def may_hold_reasoning(text: str) -> bool:
     """Whether any tag of reasoning is in the text."""
-    return ("<" in text or "[" in text or "\u25c1" in text) and TAGGED.search(text) is not None
+    return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
 
 
 ADDRESSED = re.compile(r"\bto=[\w.:-]{1,80}\s*$")

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from stages.repair.loose_json import BrokenError, Reader
 
-COST = {
+_COST = {
     "missing_closer": 1,
     "lone_surrogate": 1,
     "mixed_backslash": 2,
@@ -48,4 +48,4 @@ def mend(text: str, start: int, *, opened: bool = False) -> Mended | Torn:
 
 
 def _cost(repair: str) -> int:
-    return COST.get(repair, 0)
+    return _COST.get(repair, 0)

@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-T = TypeVar("T")
-S = TypeVar("S", bound=Struct)
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound=Struct)
 
 NESTING = 128
 """Levels of arrays and objects in one another that are decoded at all.
@@ -18,7 +18,7 @@ NESTING = 128
 The limits of JSON libraries differ with the version of Python, from less than 1,000 levels to 10,000 and more.
 """
 
-HALF = "\ufffd"
+_HALF = "\ufffd"
 """What half of a surrogate pair becomes wherever a text comes in: alone it is no character, and has no UTF-8."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -32,7 +32,7 @@ _ESCAPE = re.compile(
 )
 
 
-def decode(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
+def decode(decoder: msgspec.json.Decoder[_T], data: bytes | str) -> _T:
     """The value that the JSON holds. msgspec.DecodeError, and nothing else, for what is wrong with it."""
     if len(data) > NESTING and nested(data):
         raise msgspec.DecodeError(f"it is nested deeper than {NESTING} levels")
@@ -46,7 +46,7 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes | str) -> T:
 
 def sound(text: str) -> str:
     """The text with U+FFFD for each half of a surrogate pair, as JSON's escapes and names of files may hold them."""
-    return text if is_sound(text) else _HALVES.sub(HALF, text)
+    return text if is_sound(text) else _HALVES.sub(_HALF, text)
 
 
 def is_sound(text: str) -> bool:
@@ -54,7 +54,7 @@ def is_sound(text: str) -> bool:
     return text.isascii() or _HALVES.search(text) is None
 
 
-def sound_struct(value: S) -> S:
+def sound_struct(value: _S) -> _S:
     """The value with every text in it sound; itself, where all are."""
     try:
         _encoder.encode(value)  # quicker than to look at each text, and nearly all are
@@ -66,7 +66,7 @@ def sound_struct(value: S) -> S:
 _encoder = msgspec.json.Encoder()
 
 
-def _made_sound(value: S) -> S:
+def _made_sound(value: _S) -> _S:
     changed: dict[str, object] = {}
     for name in value.__struct_fields__:
         before = getattr(value, name)

@@ -7,9 +7,9 @@ import msgspec
 from stages.repair.literals import literal
 from stages.repair.strings import OPENING, quoted_string
 
-DEEPEST = 40
+_DEEPEST = 40
 """Levels of nesting; no tool takes more, and deeper text is an attack."""
-MOST = 3000
+_MOST = 3000
 """Values in one that is damaged; valid JSON may have as many as it likes."""
 
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+")
@@ -76,7 +76,7 @@ class Reader:
 
     def value(self) -> None:
         self.values += 1
-        if self.values > MOST:
+        if self.values > _MOST:
             raise BrokenError(len(self.text), cut=False)
         first = self.blank()
         if first in ("{", "["):
@@ -90,7 +90,7 @@ class Reader:
 
     def opened(self) -> None:
         """An object whose opening brace is missing: its first key stands here."""
-        if len(self.open) >= DEEPEST:
+        if len(self.open) >= _DEEPEST:
             raise self.broken()
         self.repairs.append("missing_opener")
         self.out.append("{")
@@ -98,7 +98,7 @@ class Reader:
         self.member()
 
     def push(self, opener: str) -> None:
-        if len(self.open) >= DEEPEST:
+        if len(self.open) >= _DEEPEST:
             raise self.broken()
         self.out.append(opener)
         self.position += 1

@@ -34,7 +34,7 @@ _FIX = re.compile(
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
-class Quoted(Struct, frozen=True):
+class _Quoted(Struct, frozen=True):
     """A string as JSON, where it ended, and what was mended."""
 
     json: str
@@ -42,12 +42,12 @@ class Quoted(Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def quoted_string(text: str, start: int, *, key: bool) -> Quoted | None:
+def quoted_string(text: str, start: int, *, key: bool) -> _Quoted | None:
     """The string that begins at `start`; None if it never ends."""
     after = _AFTER_KEY if key else _AFTER_VALUE
     clean = _CLEAN.match(text, start)
     if clean and (after.match(text, clean.end()) or not _more_quotes(text, clean.end())):
-        return Quoted(clean[0], clean.end())
+        return _Quoted(clean[0], clean.end())
     opening = OPENING.match(text, start)
     if opening is None:
         return None
@@ -62,7 +62,7 @@ def _more_quotes(text: str, end: int) -> bool:
     return text.find('"', end, line_end if line_end >= 0 else end + 2000) >= 0
 
 
-def _delimited(text: str, body: int, delimiter: str) -> Quoted | None:
+def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
     """A string between delimiters that cannot occur in it: triple quotes, quote tokens."""
     end = text.find(delimiter, body)
     if end < 0:
@@ -70,10 +70,10 @@ def _delimited(text: str, body: int, delimiter: str) -> Quoted | None:
     fixer = _Fixer(raw=delimiter.startswith("<"))
     json = fixer.json(text[body:end])
     repairs = fixer.repairs if delimiter.startswith("<") else ["triple_quotes", *fixer.repairs]
-    return Quoted(json, end + len(delimiter), tuple(repairs))
+    return _Quoted(json, end + len(delimiter), tuple(repairs))
 
 
-def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Quoted | None:
+def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
     """A string that ends at the first of its quotes that something follows which cannot be in a string."""
     inner, position = False, start + 1
     while found := _CLOSING[quote].search(text, position):
@@ -91,7 +91,7 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Quot
     fixer = _Fixer(raw=False)
     json = fixer.json(text[start + 1 : position - 1])
     style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])
-    return Quoted(json, position, tuple(style + (["inner_quotes"] if inner else []) + fixer.repairs))
+    return _Quoted(json, position, tuple(style + (["inner_quotes"] if inner else []) + fixer.repairs))
 
 
 class _Fixer:

@@ -17,7 +17,7 @@ from stages.rescue.shape import DATA, shape_of
 NAME, KEY, VALUE, TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
 """What the synthetic call and the synthetic text are made of."""
 
-SHORTEST = 3
+_SHORTEST = 3
 """Characters; a shorter marker would be found everywhere."""
 
 
@@ -44,7 +44,7 @@ def derive(with_call: str, with_text: str) -> Markers | None:
     else:
         opening, between = said[:name], said[name + len(NAME) : brace]
     opening = opening.strip()
-    return Markers(opening=opening, between=between) if len(opening) >= SHORTEST else None
+    return Markers(opening=opening, between=between) if len(opening) >= _SHORTEST else None
 
 
 def template_family(markers: Markers) -> Family:

@@ -52,7 +52,7 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
     # What begins its line stands in no sentence, and behind no mark of a quotation or a log.
     if text[start - 1] != "\n" and _in_line(text, start, end, floor, torn=torn):
         return True
-    lead = lead_in(text, start, floor).lower()
+    lead = _lead_in(text, start, floor).lower()
     if SHOWN.in_(lead) and not FETCHING.in_(lead):
         return True
     if lead and text[start - 1] in " \t" and _in_code_block(text, start) and not INTENT.in_(lead):
@@ -105,7 +105,7 @@ def is_joined(text: str, start: int, end: int) -> bool:
 _JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*(?:and|or|then)?\s*")
 
 
-def lead_in(text: str, start: int, floor: int) -> str:
+def _lead_in(text: str, start: int, floor: int) -> str:
     """The sentence that leads up to `start`; a heading or a label stands for itself."""
     window = text[max(floor, start - WINDOW) : start]
     window = _without_fences(window)

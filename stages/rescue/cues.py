@@ -11,7 +11,7 @@ from stages.rescue import retractions, tongues
 from stages.rescue.patterns import alternatives, factored
 
 
-class Cues(Struct, frozen=True):
+class _Cues(Struct, frozen=True):
     """Words and signs, any of which gives a sentence away. A word that begins with a letter beyond ASCII is a sign."""
 
     words: re.Pattern[str]
@@ -25,13 +25,13 @@ class Cues(Struct, frozen=True):
         )
 
 
-def _any_of(*words: str, foreign: tuple[str, ...] = (), signs: tuple[str, ...] = (r"(?!)",)) -> Cues:
+def _any_of(*words: str, foreign: tuple[str, ...] = (), signs: tuple[str, ...] = (r"(?!)",)) -> _Cues:
     """`words` at the beginning of a word, `foreign` ones as whole words, `signs` anywhere."""
     whole = (rf"{part}(?!\w)" for word in foreign for part in alternatives(word))
     parts = [*(part for word in words for part in alternatives(word)), *whole]
     others = (rf"\b{part}" for part in parts if not part[0].isascii())
     plain = "|".join(part for part in parts if part[0].isascii())
-    return Cues(re.compile(rf"\b(?:{factored(plain)})"), re.compile("|".join((*signs, *others))))
+    return _Cues(re.compile(rf"\b(?:{factored(plain)})"), re.compile("|".join((*signs, *others))))
 
 
 SHOWN = _any_of(

@@ -35,17 +35,17 @@ _WRAPPERS = 3
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class _Shape(Struct, frozen=True, kw_only=True):
     """What a JSON value is: calls, a call that cannot be used (`damage`), or, with neither, mere data."""
 
     claims: tuple[Claim, ...] = ()
     damage: str | None = None
 
 
-DATA = Shape()
+DATA = _Shape()
 
 
-def shape_of(found: Json, names: Names, *, marked: bool) -> Shape:
+def shape_of(found: Json, names: Names, *, marked: bool) -> _Shape:
     """The calls that a JSON value stands for. `marked`: markup around it says that it is a call."""
     many = elements(found.text) if found.text.startswith("[") else None
     shape = _object(found.text, names, marked=marked) if many is None else _several(many, names, marked=marked)
@@ -53,21 +53,21 @@ def shape_of(found: Json, names: Names, *, marked: bool) -> Shape:
         return shape
     if "missing_closer" in found.repairs and any(claim.repairs for claim in shape.claims):
         # Where the end is missing, the arguments may be.
-        return Shape(damage="it ends before its arguments.")
+        return _Shape(damage="it ends before its arguments.")
     claims = (
         Claim(name=c.name, arguments=c.arguments, repairs=found.repairs + c.repairs, cost=found.cost + c.cost)
         for c in shape.claims
     )
-    return Shape(claims=tuple(claims), damage=shape.damage)
+    return _Shape(claims=tuple(claims), damage=shape.damage)
 
 
-def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> Shape:
+def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> _Shape:
     """An array is calls only if all of it is."""
     shapes = [_object(source(value), names, marked=marked) for value in values if not _is_words(value)]
     if not shapes or not all(shape.claims or shape.damage for shape in shapes):
         return DATA
     claims = tuple(claim for shape in shapes for claim in shape.claims)
-    return Shape(claims=claims, damage=next((shape.damage for shape in shapes if shape.damage), None))
+    return _Shape(claims=claims, damage=next((shape.damage for shape in shapes if shape.damage), None))
 
 
 def _is_words(value: Raw) -> bool:
@@ -76,12 +76,12 @@ def _is_words(value: Raw) -> bool:
     return string(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(NAME_KEYS)
 
 
-def _object(text: str, names: Names, *, marked: bool) -> Shape:
+def _object(text: str, names: Names, *, marked: bool) -> _Shape:
     value = members(text)
     if value is None:
         return DATA
     if len(value) == len(("name", "arguments")) and (claim := _plain_call(value, names)):
-        return Shape(claims=(claim,))
+        return _Shape(claims=(claim,))
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
     if plain(string(value.get("name")) or string(value.get("recipient_name")) or "") == _PARALLEL:
@@ -125,13 +125,13 @@ def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
     return None if described else Claim(name=name, arguments=arguments.decode())
 
 
-def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
+def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if is_record(value) or is_definition(value):
         return DATA
     written = [name for key in NAME_KEYS if (name := string(value.get(key))) is not None]
     known = {found for name in written for found in names.find(name)}
     if len(known) > 1:
-        return Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
+        return _Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
     if not known and not _is_strange_call(value, written, marked=marked):
         return _keyed(value, names, marked=marked)
     name = next((name for name in written if names.find(name)), written[0] if written else "")
@@ -139,42 +139,42 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
     return shape if known or marked or shape.claims else DATA
 
 
-def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
+def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     given = {source(value[key]): key for key in ARGUMENT_KEYS if key in value}
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
     if len(full) > 1:
-        return Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
+        return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full and not (full == ["[]"] and names.takes_nothing(name)):
         return _arguments(name, full[0])
     flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
-        return Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA
+        return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA
     repair = "flat_arguments" if flat else "no_arguments"
-    return Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
+    return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
 
 
-def _arguments(name: str, text: str) -> Shape:
+def _arguments(name: str, text: str) -> _Shape:
     """A call with these arguments: an object, JSON text of one, or nothing at all for a call without any."""
     if text.startswith("{"):
-        return Shape(claims=(Claim(name=name, arguments=text),))
+        return _Shape(claims=(Claim(name=name, arguments=text),))
     if text in ("null", '""'):
-        return Shape(claims=(Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1),))
+        return _Shape(claims=(Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1),))
     only = elements(text) if text.startswith("[") else None
     if only and len(only) == 1 and bytes(only[0]).startswith(b"{"):
         claim = Claim(name=name, arguments=source(only[0]), repairs=("arguments_in_a_list",), cost=1)
-        return Shape(claims=(claim,))
+        return _Shape(claims=(claim,))
     inner = string(Raw(text.encode()))
     if inner is not None and inner.lstrip().startswith("{"):
         found = json_at(inner, inner.index("{"))
         if isinstance(found, Json) and not inner[found.end :].strip():
             repairs = ("arguments_as_text", *found.repairs)
-            return Shape(claims=(Claim(name=name, arguments=found.text, repairs=repairs, cost=found.cost),))
-    return Shape(damage=f"the arguments of the call of {name[:60]} are not a JSON object.")
+            return _Shape(claims=(Claim(name=name, arguments=found.text, repairs=repairs, cost=found.cost),))
+    return _Shape(damage=f"the arguments of the call of {name[:60]} are not a JSON object.")
 
 
-def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> Shape:
+def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     if len(value) != 1:
         return DATA

@@ -67,10 +67,10 @@ class Standing(Struct, frozen=True):
     loose: bool = False
 
 
-Attempts = Iterator[Standing | None]
+_Attempts = Iterator[Standing | None]
 
 
-def attempts(text: str, sought: Sought) -> Attempts:
+def attempts(text: str, sought: Sought) -> _Attempts:
     """What stands in the text with the name, an item for each place that was read: None for nothing."""
     text = spelt_out(text)
     if sought.word not in text:
@@ -83,7 +83,7 @@ def attempts(text: str, sought: Sought) -> Attempts:
                 yield from _in_layer(plain, spelt, sought)
 
 
-def _in_layer(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+def _in_layer(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
     yield from _verbatim(layer, sought)
     yield from _objects(layer, spelt, sought)
     yield from _behind_name(layer, spelt, sought)
@@ -103,12 +103,12 @@ def _parts(text: str, spelt: re.Pattern[str], sought: Sought) -> Iterator[str]:
         yield text[start:end]
 
 
-def _verbatim(layer: str, sought: Sought) -> Attempts:
+def _verbatim(layer: str, sought: Sought) -> _Attempts:
     written = " ".join(spelt_out(sought.written).split())
     yield Standing(None) if written and written in " ".join(layer.split()) else None
 
 
-def _objects(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+def _objects(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
     """JSON objects, those within others too; damaged ones where the name is near."""
     position = 0
     while (start := layer.find("{", position)) >= 0:
@@ -136,7 +136,7 @@ def _members(value: Value) -> Iterator[dict[str, Value]]:
             stack.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
 
 
-def _in_object(value: dict[str, Value], sought: Sought) -> Attempts:
+def _in_object(value: dict[str, Value], sought: Sought) -> _Attempts:
     """The name as a value or as a key, and the arguments beside it, or in it, or as the members of the same object."""
     named = [key for key, name in value.items() if isinstance(name, str) and sought.name in sought.names.find(name)]
     if named:
@@ -152,7 +152,7 @@ def _in_object(value: dict[str, Value], sought: Sought) -> Attempts:
             yield from _arguments(inner, loose=True)
 
 
-def _arguments(value: Value, *, loose: bool) -> Attempts:
+def _arguments(value: Value, *, loose: bool) -> _Attempts:
     """The arguments that a value may be: an object, a list of one, or a text that holds one."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -163,7 +163,7 @@ def _arguments(value: Value, *, loose: bool) -> Attempts:
         yield Standing(found.text, loose) if isinstance(found, Json) else None
 
 
-def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
     """The name, and behind it arguments as Python has them, or as one object."""
     for found in spelt.finditer(layer):
         near = layer[found.start() : found.start() + sought.reach]
@@ -176,7 +176,7 @@ def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts
             yield Standing(read.text, loose) if isinstance(read, Json) else None
 
 
-def _python(near: str, position: int, sought: Sought) -> Attempts:
+def _python(near: str, position: int, sought: Sought) -> _Attempts:
     """A call as Python has it, up to each of the first parentheses: what follows may change what a quote means."""
     for _ in range(_CLOSERS):
         position = near.find(")", position) + 1
@@ -188,7 +188,7 @@ def _python(near: str, position: int, sought: Sought) -> Attempts:
         yield Standing(given, loose=given == "{}") if given else None
 
 
-def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> Attempts:
+def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
     """What the families read wherever one may begin before the name."""
     for family in sought.families:
         if family.name in _OTHERWISE:

@@ -7,9 +7,9 @@ Part = dict[str, Json]
 Borne = tuple[Part, list[str]]
 """The rules that are borne, and the keywords of those that are not."""
 
-FORMATS = frozenset({"date", "time", "date-time", "uuid"})
+_FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 
-EXACT = 2**53
+_EXACT = 2**53
 """Beyond this the converter's arithmetic on bounds is not to be trusted."""
 
 
@@ -19,7 +19,7 @@ def of_string(schema: Part, *, typed: bool) -> Borne:
     asked: Part = {}
     if isinstance(pattern, str) and (plainly := plain(pattern)) is not None:
         asked = {"pattern": plainly}
-    elif isinstance(name, str) and name in FORMATS:
+    elif isinstance(name, str) and name in _FORMATS:
         asked = {"format": name}
     elif typed:
         asked, _ = of_length(schema, "minLength", "maxLength")
@@ -37,19 +37,19 @@ def of_length(schema: Part, low: str, high: str) -> Borne:
 
 def of_number(schema: Part, *, integers: bool) -> Borne:
     """The bounds of a number. Only an integer's become grammar; they must be integers, and leave a value."""
-    given = {name: schema[name] for name in LOWER + UPPER if name in schema}
+    given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:
         numbers: Part = {name: bound for name, bound in given.items() if not isinstance(bound, bool)}
         return numbers, [name for name in given if name not in numbers]
-    whole = {name: n for name, bound in given.items() if (n := _whole(bound)) is not None and abs(n) <= EXACT}
-    lowest = max((whole[name] + n for n, name in enumerate(LOWER) if name in whole), default=-EXACT)
-    highest = min((whole[name] - n for n, name in enumerate(UPPER) if name in whole), default=EXACT)
+    whole = {name: n for name, bound in given.items() if (n := _whole(bound)) is not None and abs(n) <= _EXACT}
+    lowest = max((whole[name] + n for n, name in enumerate(_LOWER) if name in whole), default=-_EXACT)
+    highest = min((whole[name] - n for n, name in enumerate(_UPPER) if name in whole), default=_EXACT)
     asked: Part = {**whole} if lowest <= highest else {}
     return asked, [name for name in given if name not in asked]
 
 
-LOWER = ("minimum", "exclusiveMinimum")
-UPPER = ("maximum", "exclusiveMaximum")
+_LOWER = ("minimum", "exclusiveMinimum")
+_UPPER = ("maximum", "exclusiveMaximum")
 
 
 def _whole(limit: Json) -> int | None:

@@ -13,13 +13,13 @@ from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
 from stages.schema.value import DEEPEST, Json, cut, pairs_lost, shallow, too_deep
 
-LONGEST = 1_000_000
+_LONGEST = 1_000_000
 """Characters of arguments that are read at all."""
 
-REPAIRS = 20
+_REPAIRS = 20
 """Repairs that are named one by one; provenance stays in the history as long as the call does."""
 
-BETTER = re.compile(r'\d[.eE]|"(?:null|None)"')
+_BETTER = re.compile(r'\d[.eE]|"(?:null|None)"')
 """What may fit as it is and yet be better written in another way."""
 
 
@@ -68,7 +68,7 @@ def checker(parameters: bytes | Raw) -> Check:
             return Misfit(problems=(not_an_object(value),))
         fits = schema.whole.is_valid(value)
         # What fits has no coercion, but for 2.0 that is better written 2, and "null".
-        if not fits or (improves and BETTER.search(text)):
+        if not fits or (improves and _BETTER.search(text)):
             value, coerced = _numbers(value, schema, len(text)) if untyped else coerce(value, schema, len(text))
             repairs += coerced
             if not schema.whole.is_valid(value):
@@ -102,9 +102,9 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _decoded(text: str) -> Json | Problem:
-    if len(text) > LONGEST:
+    if len(text) > _LONGEST:
         found = f"{len(text)} characters"
-        return Problem(path="", rule="size", expected=f"at most {LONGEST} characters of arguments", found=found)
+        return Problem(path="", rule="size", expected=f"at most {_LONGEST} characters of arguments", found=found)
     if nested(text):
         return _deep(text)
     try:
@@ -129,5 +129,5 @@ def _unquoted(text: str) -> Json:
 
 
 def _few(repairs: tuple[str, ...]) -> tuple[str, ...]:
-    more = len(repairs) - REPAIRS
-    return repairs if more <= 0 else (*repairs[:REPAIRS], f"and {more} more")
+    more = len(repairs) - _REPAIRS
+    return repairs if more <= 0 else (*repairs[:_REPAIRS], f"and {more} more")

@@ -16,13 +16,13 @@ from stages.repair.json_text import json_at
 from stages.schema.compilation import Compiled, Place, start
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 
-EXACT = 2**53
+_EXACT = 2**53
 """Up to here a float holds every whole number, so that 2.0 is 2 and nothing else."""
 
-PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
+_PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """How models that learned from Python write JSON's booleans; their XML formats hold nothing but strings."""
 
-Mended = tuple[Json, list[str]]
+_Mended = tuple[Json, list[str]]
 """A value, and the coercions that it took."""
 
 
@@ -35,7 +35,7 @@ def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, .
     return mended, tuple(repairs)
 
 
-def _mend(value: Json, at: Place) -> Mended:
+def _mend(value: Json, at: Place) -> _Mended:
     if at.exhausted:
         return value, []
     repairs: list[str] = []
@@ -49,7 +49,7 @@ def _mend(value: Json, at: Place) -> Mended:
     return value, repairs + more
 
 
-def _alternative(value: Json, branches: list[Place]) -> Mended:
+def _alternative(value: Json, branches: list[Place]) -> _Mended:
     """The value as the alternative that it fits has it; else as all those have it that coercions lead to.
 
     Two alternatives with two different results are ambiguous, and the value stays.
@@ -62,11 +62,11 @@ def _alternative(value: Json, branches: list[Place]) -> Mended:
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, at: Place) -> Mended:
+def _here(value: Json, at: Place) -> _Mended:
     """The value in the type that the part itself asks for, and what is in it likewise."""
     retyped, repair = _retyped(value, at.part)
     within, repairs = _children(retyped, at)
-    if repair == LIST_OF_ONE and not at.fits(within):
+    if repair == _LIST_OF_ONE and not at.fits(within):
         return value, []
     return within, [_noted(repair, at), *repairs] if repair else repairs
 
@@ -75,7 +75,7 @@ def _noted(repair: str, at: Place) -> str:
     return f'{repair} at "{dotted(at.path)}"' if at.path else repair
 
 
-LIST_OF_ONE = "string to array of one"
+_LIST_OF_ONE = "string to array of one"
 _XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
 _XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as models write it whose calls are XML."""
@@ -104,7 +104,7 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
     if "array" in _types(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
     if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
-        return [value], LIST_OF_ONE
+        return [value], _LIST_OF_ONE
     return value, ""
 
 
@@ -140,7 +140,7 @@ def _asked_for(value: Json, part: dict[str, Json]) -> bool:
 def _whole(value: Json, part: dict[str, Json]) -> Json:
     """The integer for a float like 2.0 where integers are asked for and other numbers are not; else the value."""
     types = _types(part)
-    whole = isinstance(value, float) and value.is_integer() and abs(value) <= EXACT
+    whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
     return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
 
 
@@ -149,8 +149,8 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 def _spelt(text: str) -> Json:
     """The JSON value that the text spells: a scalar only as it is printed, so that 007 stays text."""
-    if text in PYTHON:
-        return PYTHON[text]
+    if text in _PYTHON:
+        return _PYTHON[text]
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
@@ -177,7 +177,7 @@ def _kind(value: Json) -> str:
     return "integer" if "integer" in kinds(value) and isinstance(value, int) else min(kinds(value) - {"integer"})
 
 
-def _children(value: Json, at: Place) -> Mended:
+def _children(value: Json, at: Place) -> _Mended:
     match value:
         case dict():
             return _members(value, at)
@@ -187,7 +187,7 @@ def _children(value: Json, at: Place) -> Mended:
             return value, []
 
 
-def _members(value: dict[str, Json], at: Place) -> Mended:
+def _members(value: dict[str, Json], at: Place) -> _Mended:
     part = at.part
     declared, required = part.get("properties"), part.get("required")
     optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
@@ -207,7 +207,7 @@ def _names(required: Json) -> frozenset[str]:
     return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
 
 
-def _items(value: list[Json], at: Place) -> Mended:
+def _items(value: list[Json], at: Place) -> _Mended:
     mended: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):

@@ -9,7 +9,7 @@ from stages.schema.value import Json
 Inner = Callable[[Json, str], Part]
 """Projects a part within, given the step to it (`.name`, `[]`)."""
 
-CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
+_CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
 """Rules that can speak of further members of an object."""
 
 
@@ -49,7 +49,7 @@ def _rest(schema: Part, inner: Inner) -> Json:
         return True
     if isinstance(given, dict):
         return inner(given, ".*")
-    further = any(_speaks_of_members(schema[rule]) for rule in CONDITIONAL if rule in schema)
+    further = any(_speaks_of_members(schema[rule]) for rule in _CONDITIONAL if rule in schema)
     return True if given is None and further else given
 
 

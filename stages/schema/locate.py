@@ -11,37 +11,37 @@ from stages.schema.compilation import BACKTRACKING, Compiled, Place, start
 from stages.schema.problems import Problem, in_words, keeping
 from stages.schema.value import Json, cut, dotted, kinds, shown
 
-MOST = 5
+_MOST = 5
 """Problems that are named: a model mends few at a time, and the first cause the others."""
 
-LOOKED_AT = 50
+_LOOKED_AT = 50
 """Problems that are looked at to choose those."""
 
-LOCAL = frozenset(
+_LOCAL = frozenset(
     {"type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "required", "dependentRequired"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"minItems", "maxItems", "minProperties", "maxProperties"}
 )
 """Rules about a value by itself, whatever is in it."""
 
-FOLLOWED = frozenset(
+_FOLLOWED = frozenset(
     {"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"}
     | {"additionalItems", "$defs", "definitions", "$schema", "title", "description", "default", "examples"}
 )
 """Rules that lead to other parts, and are followed there, and those that are none."""
 
-Found = tuple[int, Problem]
+_Found = tuple[int, Problem]
 """A problem, and how deep in the value it is."""
 
 
 def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
     """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
-    found = sorted(islice(_in(value, start(schema, size)), LOOKED_AT), key=lambda each: -each[0])
-    named = tuple(dict.fromkeys(problem for _, problem in found))[:MOST]
+    found = sorted(islice(_in(value, start(schema, size)), _LOOKED_AT), key=lambda each: -each[0])
+    named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
     return named or (Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown(value)),)
 
 
-def _in(value: Json, at: Place) -> Iterator[Found]:
+def _in(value: Json, at: Place) -> Iterator[_Found]:
     # A member that may not be there at all is its object's problem.
     if (at.path and not at.part) or not at.known or at.fits(value) or at.exhausted:
         return
@@ -53,11 +53,11 @@ def _in(value: Json, at: Place) -> Iterator[Found]:
         led = True
         yield len(at.path), problem
     if not led:
-        rule = next((keyword for keyword in at.part if keyword not in LOCAL | FOLLOWED), "schema")
+        rule = next((keyword for keyword in at.part if keyword not in _LOCAL | _FOLLOWED), "schema")
         yield len(at.path), Problem(path=dotted(at.path), rule=rule, expected=keeping(rule), found=shown(value))
 
 
-def _elsewhere(value: Json, at: Place) -> Iterator[Found]:
+def _elsewhere(value: Json, at: Place) -> Iterator[_Found]:
     """The problems in the parts that the part leads to."""
     for place in at.conjuncts():
         yield from _in(value, place)
@@ -74,7 +74,7 @@ def _elsewhere(value: Json, at: Place) -> Iterator[Found]:
             pass
 
 
-def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[Found]:
+def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[_Found]:
     """The problems in the one alternative that was meant, where that is clear; else that none was met."""
     if any(branch.fits(value) for branch in branches):
         return
@@ -130,7 +130,7 @@ def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
     from jsonschema_rs import FancyRegexOptions, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
 
-    rules = {keyword: rule for keyword, rule in at.part.items() if keyword in LOCAL}
+    rules = {keyword: rule for keyword, rule in at.part.items() if keyword in _LOCAL}
     if at.part.get("additionalProperties") is False:
         declared, patterns = at.part.get("properties"), at.part.get("patternProperties")
         rules["additionalProperties"] = False

@@ -3,21 +3,21 @@
 from stages.schema.compilation import pointed
 from stages.schema.value import Json
 
-Part = dict[str, Json]
+_Part = dict[str, Json]
 
-NESTED = 8
+_NESTED = 8
 """References and `allOf`s within one another that are followed; what is deeper is left out."""
 
 NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
 """Keywords that ask for nothing."""
 
 
-def merged(part: Part, root: Json, nested: int = 0) -> tuple[Part, list[str]]:
+def merged(part: _Part, root: Json, nested: int = 0) -> tuple[_Part, list[str]]:
     """The part with its `allOf` taken into it, and the keywords that were left out, being there already.
 
     Each member that is left out only makes the part accept more. References are to parts of `root`.
     """
-    found: Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
+    found: _Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
     left_out: list[str] = []
     conjuncts = part.get("allOf")
     for conjunct in conjuncts if isinstance(conjuncts, list) else []:
@@ -27,10 +27,10 @@ def merged(part: Part, root: Json, nested: int = 0) -> tuple[Part, list[str]]:
     return found, left_out
 
 
-def _resolved(part: Json, root: Json, nested: int) -> tuple[Part, list[str]]:
+def _resolved(part: Json, root: Json, nested: int) -> tuple[_Part, list[str]]:
     if not isinstance(part, dict):
         return {}, [] if part is True else ["allOf"]
-    if nested >= NESTED:
+    if nested >= _NESTED:
         return {}, ["allOf"]
     target = part.get("$ref")
     if isinstance(target, str):
@@ -38,7 +38,7 @@ def _resolved(part: Json, root: Json, nested: int) -> tuple[Part, list[str]]:
     return merged(part, root, nested + 1) if "allOf" in part else (part, [])
 
 
-def _both(one: Part, other: Part) -> tuple[Part, list[str]]:
+def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:
     """One part for two, and the keywords of the second that had no place beside those of the first."""
     found, left_out = dict(one), []
     for keyword, rule in other.items():
@@ -54,8 +54,8 @@ def _both(one: Part, other: Part) -> tuple[Part, list[str]]:
     return found, left_out
 
 
-def _members(one: Part, other: Part) -> Part:
-    shared: Part = {
+def _members(one: _Part, other: _Part) -> _Part:
+    shared: _Part = {
         name: one[name] if one[name] == part else {"allOf": [one[name], part]}
         for name, part in other.items()
         if name in one

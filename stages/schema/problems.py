@@ -72,7 +72,7 @@ def _expected(error: "ValidationError") -> str:
         case ValidationErrorKind.Format(format=name):
             return f"text in the format {name}"
         case _:
-            words = LIMITS.get(error.kind.name)
+            words = _LIMITS.get(error.kind.name)
             return words.format(error.kind.value) if words else keeping(error.kind.name)
 
 
@@ -81,7 +81,7 @@ def keeping(rule: str) -> str:
     return f"a value that keeps the rule {rule}"
 
 
-LIMITS = {
+_LIMITS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
     "exclusiveMinimum": "more than {}",

@@ -25,15 +25,15 @@ from stages.schema.value import Json
 Target = Literal["llama.cpp", "openai-strict"]
 """The grammars that are known: llama.cpp's, and so llama-server's, llamafile's and Ollama's; OpenAI's strict mode."""
 
-KEPT = ("description", "default")
-UNKNOWN = frozenset(
+_KEPT = ("description", "default")
+_UNKNOWN = frozenset(
     {"not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames"}
     | {"uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties", "multipleOf"}
     | {"unevaluatedItems", "unevaluatedProperties", "patternProperties", "$dynamicRef"}
 )
 """Rules that the converter passes over."""
 
-MOST_NAMES = 200
+_MOST_NAMES = 200
 """Definitions that are made; `allOf` around itself could go on making larger ones."""
 
 
@@ -100,9 +100,9 @@ def _part(schema: Json, path: str, work: _Work) -> Part:
         if schema is False:
             work.drop("false", path)
         return anything()
-    for rule in sorted(schema.keys() & UNKNOWN):
+    for rule in sorted(schema.keys() & _UNKNOWN):
         work.drop(rule, path)
-    notes: Part = {note: schema[note] for note in KEPT if note in schema}
+    notes: Part = {note: schema[note] for note in _KEPT if note in schema}
     return {**notes, **_rules(schema, path, work)}
 
 
@@ -120,7 +120,7 @@ def _rules(schema: Part, path: str, work: _Work) -> Part:
 
 def _listed(schema: Part, path: str, work: _Work) -> Part:
     keyword = "const" if "const" in schema else "enum"
-    for rule in sorted(schema.keys() - NOTES - UNKNOWN - {keyword, "type"}):
+    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {keyword, "type"}):
         work.drop(rule, path)
     return {keyword: schema[keyword]}
 
@@ -130,7 +130,7 @@ def _reference(schema: Part, path: str, work: _Work) -> Part:
     if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
         work.drop("$ref", path)
         return anything()
-    for rule in sorted(schema.keys() - NOTES - UNKNOWN - {"$ref"}):
+    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"$ref"}):
         work.drop(rule, path)
     if pointer not in work.names:
         # Whatever a converter may not read in a reference is left out of the name.
@@ -142,10 +142,10 @@ def _reference(schema: Part, path: str, work: _Work) -> Part:
 def _conjunction(schema: Part, path: str, work: _Work) -> Part:
     """`allOf` as one part; as a definition if it refers to others, for it may be within what it refers to."""
     text, conjuncts = msgspec.json.encode(schema).decode(), schema["allOf"]
-    if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - UNKNOWN - {"allOf"}:
+    if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - _UNKNOWN - {"allOf"}:
         return _part(conjuncts[0], path, work)
     if text not in work.names:
-        if len(work.names) >= MOST_NAMES:
+        if len(work.names) >= _MOST_NAMES:
             work.drop("allOf", path)
             return anything()
         one, left_out = merged(schema, work.root)
@@ -169,7 +169,7 @@ def _alternatives(schema: Part, path: str, work: _Work) -> Part:
     keyword = "anyOf" if "anyOf" in schema else "oneOf"
     branches = schema[keyword]
     # Beside alternatives no other rule counts; the type is told to those that have none.
-    for rule in sorted(schema.keys() - NOTES - UNKNOWN - {"type", keyword}):
+    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"type", keyword}):
         work.drop(rule, path)
     given: Part = {"type": schema["type"]} if "type" in schema else {}
     untyped = {"type", "$ref", "const", "enum", "allOf", "anyOf", "oneOf"}

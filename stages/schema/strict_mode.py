@@ -11,15 +11,15 @@ from msgspec import Struct
 from stages.schema.bounds import Part
 from stages.schema.value import Json, kinds
 
-DEEPEST = 8
+_DEEPEST = 8
 """Objects within objects; the limit is 10, and two are around the arguments."""
 
-MOST_MEMBERS = 5000
-MOST_VALUES = 1000
-MOST_TEXT = 120_000
+_MOST_MEMBERS = 5000
+_MOST_VALUES = 1000
+_MOST_TEXT = 120_000
 """Characters of names and listed values."""
 
-FORBIDDEN = ("default", "minLength", "maxLength")
+_FORBIDDEN = ("default", "minLength", "maxLength")
 """What llama.cpp bears and the strict subset has not; `default` counts for nothing anyway."""
 
 
@@ -49,7 +49,7 @@ def strict(schema: Part, before: tuple[str, ...]) -> tuple[Part, tuple[str, ...]
     defined: Part = {name: _part(part, f".{name}", 0, count, dropped) for name, part in named}
     if whole.get("type") != "object":
         raise NotStrict("the whole is no object with declared members")
-    if count.members > MOST_MEMBERS or count.values > MOST_VALUES or count.text > MOST_TEXT:
+    if count.members > _MOST_MEMBERS or count.values > _MOST_VALUES or count.text > _MOST_TEXT:
         raise NotStrict(f"it has {count.members} members and {count.values} listed values, {count.text} characters")
     return ({**whole, "$defs": defined} if defined else whole), tuple(dict.fromkeys(dropped))
 
@@ -57,9 +57,9 @@ def strict(schema: Part, before: tuple[str, ...]) -> tuple[Part, tuple[str, ...]
 def _part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
     if not isinstance(schema, dict):
         raise NotStrict(f"anything may stand at {_named(path)}")
-    if depth > DEEPEST:
-        raise NotStrict(f"it is nested deeper than {DEEPEST} objects at {_named(path)}")
-    dropped += [f"{rule} at {_named(path)}" for rule in FORBIDDEN[1:] if rule in schema]
+    if depth > _DEEPEST:
+        raise NotStrict(f"it is nested deeper than {_DEEPEST} objects at {_named(path)}")
+    dropped += [f"{rule} at {_named(path)}" for rule in _FORBIDDEN[1:] if rule in schema]
     notes: Part = {"description": schema["description"]} if "description" in schema else {}
     if "$ref" in schema:
         # The subset takes nothing beside a reference.
@@ -95,7 +95,7 @@ def _typed(schema: Part, path: str, depth: int, count: _Count, dropped: list[str
     types = types or set(_told(schema))
     if not types:
         raise NotStrict(f"anything may stand at {_named(path)}")
-    left: Part = {key: schema[key] for key in schema if key not in (*FORBIDDEN, "description", "type")}
+    left: Part = {key: schema[key] for key in schema if key not in (*_FORBIDDEN, "description", "type")}
     named: list[Json] = [*sorted(types)]
     left["type"] = named[0] if len(named) == 1 else named
     if "object" in types:

@@ -7,7 +7,7 @@ import msgspec
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 """What a JSON text stands for. Numbers are ints and floats, never Decimals."""
 
-SHOWN = 80
+_SHOWN = 80
 """Characters of a value, or of one name in a path, that a text quotes."""
 
 DEEPEST = 64
@@ -33,7 +33,7 @@ def kinds(value: Json) -> frozenset[str]:
             return frozenset({"object"})
 
 
-def cut(text: str, limit: int = SHOWN) -> str:
+def cut(text: str, limit: int = _SHOWN) -> str:
     """The text, at most `limit` characters of it."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

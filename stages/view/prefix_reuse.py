@@ -36,10 +36,10 @@ class Loss(Struct, frozen=True, kw_only=True):
     cause: Cause
 
 
-S = TypeVar("S", str, bytes, History)
+_S = TypeVar("_S", str, bytes, History)
 
 
-def shared(before: S, after: S) -> int:
+def shared(before: _S, after: _S) -> int:
     """The length of the common prefix of two texts or histories: linear, in slices that are compared at C speed."""
     low, high = 0, min(len(before), len(after))
     if before[:high] == after[:high]:

@@ -24,10 +24,10 @@ RECALL = ToolSpec(
 )
 """A workflow has recall when this very tool is among its rules' tools."""
 
-LIMIT = 20_000
+_LIMIT = 20_000
 """Characters that one recall gives back, where the size of the context is not known."""
 
-SMALLEST = 200
+_SMALLEST = 200
 """Characters; with less room than that nothing is given back."""
 
 
@@ -79,7 +79,7 @@ def _room(state: State, batch: Batch) -> int:
     """Characters that the next prompt may have beside the last one and the reply to it."""
     ledger = state.ledger
     if not ledger.context_tokens:
-        return 2 * LIMIT
+        return 2 * _LIMIT
     said: Message = Assistant(text=batch.text, calls=batch.calls)
     whole = characters_of(ledger.context_tokens, ledger.tokens_per_character, ledger.report)
     return max(0, whole - ledger.prompt_size - size(said))
@@ -92,7 +92,7 @@ def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
         still = any(isinstance(m, Tool) and m.call_id == asked.call_id for m in state.history)
         known = [f"{e.call_id} ({e.name} {nudges.quote(e.arguments, 60)})" for e in state.cleared[-10:]]
         return Unresolved(call_id=call.id, message=nudges.not_cleared(asked.call_id, known, still=still))
-    if limit < SMALLEST:
+    if limit < _SMALLEST:
         return Unresolved(call_id=call.id, message=nudges.no_room(asked.call_id))
     text = _part(entry, asked.offset, limit)
     return Succeeded(call_id=call.id, text=text, value=Raw(msgspec.json.encode(text)))

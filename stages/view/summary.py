@@ -21,11 +21,11 @@ from stages.wire import constrained
 PHASE = 5
 """Of a compaction by summary; those of `TieredCompact` end with 4."""
 
-FAILURES = 2
+_FAILURES = 2
 """So many summaries in a row that could not be used, and the run asks for no more."""
 
 
-ECHO = 80
+_ECHO = 80
 """So many characters of the request in it, and the reply is an echo, as the smallest models give."""
 
 
@@ -73,7 +73,7 @@ def summarize(policy: Summarize, compactor: Compactor, budget: ContextBudget) ->
 
 def _may_ask(ledger: Ledger) -> bool:
     """With the last call a run should try to finish; a summary per turn is the most that could be of use."""
-    return ledger.budget.calls > 1 and ledger.turn > ledger.summary_turn and len(ledger.summary_failures) < FAILURES
+    return ledger.budget.calls > 1 and ledger.turn > ledger.summary_turn and len(ledger.summary_failures) < _FAILURES
 
 
 def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
@@ -126,7 +126,7 @@ def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str
     found = rescue.rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
     if reply.calls or found.calls or found.unknown or found.damage:
         return "the model called a tool instead"
-    if any(order.text[at : at + ECHO] in text for at in range(0, len(order.text) - ECHO, ECHO // 2)):
+    if any(order.text[at : at + _ECHO] in text for at in range(0, len(order.text) - _ECHO, _ECHO // 2)):
         return "it repeats what it was asked"
     if reply.finish == "length":
         return "it was cut off by the length limit of a reply"

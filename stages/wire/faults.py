@@ -12,7 +12,7 @@ KEPT = 2000
 CALLS_LIMIT = 256
 """Calls of one reply that are read, whole or streamed."""
 
-OBJECTS_LIMIT = 100_000
+_OBJECTS_LIMIT = 100_000
 """Opening braces and brackets in an answer, or in a line of a stream, that is decoded.
 
 `{},`, three bytes, becomes a value of a hundred. Log-probabilities of thousands of tokens stay
@@ -50,9 +50,9 @@ def cut(body: bytes) -> str:
 
 def crowded(body: bytes) -> Fault | None:
     """The fault of JSON with more objects than are decoded; None where it has few enough."""
-    if len(body) <= OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= OBJECTS_LIMIT:
+    if len(body) <= _OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= _OBJECTS_LIMIT:
         return None
-    return Fault(kind="too_large", detail=f"the server's answer has more than {OBJECTS_LIMIT} JSON objects and arrays")
+    return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
 
 
 def too_many_calls() -> Fault:

@@ -12,16 +12,16 @@ from stages.options.types import Fraction, Tokens
 LIMIT = 1024
 """Tokens of a reply where nobody says: without a limit a small model may never stop."""
 
-WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
+_WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
 """Fields of a request that forge writes itself."""
 
 
-Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
-Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
-Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
+_Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
+_Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+_Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
 """Some servers read 0, and some -1, as all of them."""
-Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
-Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
+_Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
+_Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
 
 
 class Sampling(Options, frozen=True, kw_only=True):
@@ -31,13 +31,13 @@ class Sampling(Options, frozen=True, kw_only=True):
     ValueError, in words, for one that forge writes itself, and for a value that no server takes.
     """
 
-    temperature: Temperature | UnsetType = UNSET
-    top_p: Share | UnsetType = UNSET
-    top_k: Candidates | UnsetType = UNSET
+    temperature: _Temperature | UnsetType = UNSET
+    top_p: _Share | UnsetType = UNSET
+    top_k: _Candidates | UnsetType = UNSET
     min_p: Fraction | UnsetType = UNSET
-    repeat_penalty: Factor | UnsetType = UNSET
-    presence_penalty: Penalty | UnsetType = UNSET
-    frequency_penalty: Penalty | UnsetType = UNSET
+    repeat_penalty: _Factor | UnsetType = UNSET
+    presence_penalty: _Penalty | UnsetType = UNSET
+    frequency_penalty: _Penalty | UnsetType = UNSET
     seed: int | UnsetType = UNSET
     stop: tuple[str, ...] | UnsetType = UNSET
     max_tokens: Tokens | UnsetType = UNSET
@@ -48,7 +48,7 @@ class Sampling(Options, frozen=True, kw_only=True):
         super().__post_init__()
         if self.stop is not UNSET and "" in self.stop:
             raise OptionError(("Sampling: stop holds an empty text, which stops every reply; leave it out",))
-        if taken := WRITTEN & self.extra.keys():
+        if taken := _WRITTEN & self.extra.keys():
             raise ValueError(f"sampling.extra has {min(taken)!r}, which forge writes itself; leave it out")
 
     @property

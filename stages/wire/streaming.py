@@ -28,7 +28,7 @@ LINE_LIMIT = 16 * 1024 * 1024
 """Bytes of one line of a stream: a server may give the whole reply in it."""
 
 
-class Reader(Protocol):
+class _Reader(Protocol):
     """A decoder, as far as it reads payloads one by one."""
 
     @property
@@ -41,10 +41,10 @@ class Reader(Protocol):
         ...
 
 
-R = TypeVar("R", bound=Reader)
+_R = TypeVar("_R", bound=_Reader)
 
 
-def read_all(reader: R, payloads: Iterable[bytes]) -> tuple[R, Read]:
+def read_all(reader: _R, payloads: Iterable[bytes]) -> tuple[_R, Read]:
     """The reader after these payloads, and all that they add; at the end the fault of a line that is too long."""
     pieces: list[Piece | Fault] = []
     for payload in payloads:

@@ -24,52 +24,52 @@ from stages.wire.valid import repaired
 
 __all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "system_text"]
 
-NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """Names of tools that the API takes: no dots."""
 
-BLANK = "(empty)"
+_BLANK = "(empty)"
 """The text of a message that says nothing: the API refuses one without."""
 
 
-class Cache(Struct, frozen=True, kw_only=True):
+class _Cache(Struct, frozen=True, kw_only=True):
     """A mark up to which the server keeps the prompt."""
 
     type: str = "ephemeral"
 
 
-class TextBlock(Struct, frozen=True, kw_only=True, gc=False, tag="text"):
+class _TextBlock(Struct, frozen=True, kw_only=True, gc=False, tag="text"):
     text: str
-    cache_control: Cache | UnsetType = UNSET
+    cache_control: _Cache | UnsetType = UNSET
 
 
-class ToolUse(Struct, frozen=True, kw_only=True, gc=False, tag="tool_use"):
+class _ToolUse(Struct, frozen=True, kw_only=True, gc=False, tag="tool_use"):
     id: str
     name: str
     input: Raw
 
 
-class ToolResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result"):
+class _ToolResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result"):
     tool_use_id: str
     content: str | UnsetType = UNSET
     is_error: bool | UnsetType = UNSET
 
 
-Block = TextBlock | ToolUse | ToolResult | Raw
+_Block = _TextBlock | _ToolUse | _ToolResult | Raw
 
 
-class WireMessage(Struct, frozen=True, kw_only=True, gc=False):
+class _WireMessage(Struct, frozen=True, kw_only=True, gc=False):
     role: str
-    content: tuple[Block, ...]
+    content: tuple[_Block, ...]
 
 
-class WireTool(Struct, frozen=True, kw_only=True):
+class _WireTool(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     input_schema: Raw
-    cache_control: Cache | UnsetType = UNSET
+    cache_control: _Cache | UnsetType = UNSET
 
 
-NAMES = {
+_NAMES = {
     "stop": "stop_sequences",
     **dict.fromkeys(("min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "seed"), ""),
 }
@@ -84,10 +84,10 @@ def head(
     `cache` marks the system prompt, and has the server move a mark of its own along the messages. `body` are
     further fields. ValueError for options that the API does not have: it would refuse every request.
     """
-    mark = {"cache_control": Cache()} if cache else {}
-    text = TextBlock(text=system, cache_control=Cache() if cache else UNSET)
+    mark = {"cache_control": _Cache()} if cache else {}
+    text = _TextBlock(text=system, cache_control=_Cache() if cache else UNSET)
     said = {"system": [text]} if system.strip() else {}
-    fields = {**(body or {}), **options(sampling, NAMES), **sampling.extra, "model": model, **mark, **said}
+    fields = {**(body or {}), **options(sampling, _NAMES), **sampling.extra, "model": model, **mark, **said}
     return Raw(msgspec.json.encode(fields))
 
 
@@ -100,50 +100,50 @@ def encode_tools(tools: tuple[ToolSpec, ...], *, cache: bool = False) -> Raw:
     """The `tools` of a request, in declared order; made once per workflow. `cache` marks the last."""
     last = len(tools) - 1
     specs = (
-        WireTool(
+        _WireTool(
             name=tool.name,
             description=tool.description,
             input_schema=tool.parameters,
-            cache_control=Cache() if cache and number == last else UNSET,
+            cache_control=_Cache() if cache and number == last else UNSET,
         )
         for number, tool in enumerate(tools)
     )
     return Raw(msgspec.json.encode(list(specs)))
 
 
-def encode_history(history: History) -> tuple[WireMessage, ...]:
+def encode_history(history: History) -> tuple[_WireMessage, ...]:
     """The messages of a request, without the system prompt; neighbours of one role are one message.
 
     A part that begins with a reply gives the end of what the whole gives, unless a reply stands before it.
     """
-    turns: list[tuple[str, list[Block]]] = []
-    for message in repaired(history, NAME):
+    turns: list[tuple[str, list[_Block]]] = []
+    for message in repaired(history, _NAME):
         if isinstance(message, System):
             continue
         role = "assistant" if isinstance(message, Assistant) else "user"
         if not turns or turns[-1][0] != role:
             turns.append((role, []))
         turns[-1][1].extend(_blocks(message))
-    return tuple(WireMessage(role=role, content=tuple(blocks) or (TextBlock(text=BLANK),)) for role, blocks in turns)
+    return tuple(_WireMessage(role=role, content=tuple(blocks) or (_TextBlock(text=_BLANK),)) for role, blocks in turns)
 
 
-def _blocks(message: Message) -> tuple[Block, ...]:
+def _blocks(message: Message) -> tuple[_Block, ...]:
     match message:
         case System(text=text) | User(text=text):
             return _text(text)
         case Assistant(text=text, calls=calls, sealed=sealed):
-            uses = (ToolUse(id=c.id, name=c.name, input=Raw(c.arguments.encode())) for c in calls)
+            uses = (_ToolUse(id=c.id, name=c.name, input=Raw(c.arguments.encode())) for c in calls)
             return (*_unsealed(sealed), *_text(text), *uses)
         case Tool(call_id=call_id, text=text, status=status):
             content = text if text.strip() else UNSET
             wrong = True if is_nudge(message) or status != "succeeded" else UNSET
-            return (ToolResult(tool_use_id=call_id, content=content, is_error=wrong),)
+            return (_ToolResult(tool_use_id=call_id, content=content, is_error=wrong),)
         case _:
             assert_never(message)
 
 
-def _text(text: str) -> tuple[TextBlock, ...]:
-    return (TextBlock(text=text),) if text.strip() else ()
+def _text(text: str) -> tuple[_TextBlock, ...]:
+    return (_TextBlock(text=text),) if text.strip() else ()
 
 
 _thinking = msgspec.json.Decoder(tuple[Raw, ...])
@@ -179,10 +179,10 @@ _whole = msgspec.json.Decoder(_Whole)
 
 def _sealed(body: bytes) -> str:
     blocks = decode(_whole, body).content
-    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
+    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in _THINKING)
 
 
-THINKING = frozenset({"thinking", "redacted_thinking"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
 class AnswerBlock(Struct):
@@ -246,7 +246,7 @@ def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
     return Reply(
         text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
         reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-        sealed=_sealed(body) if any(block.type in THINKING for block in answer.content) else "",
+        sealed=_sealed(body) if any(block.type in _THINKING for block in answer.content) else "",
         calls=tuple(map(_raw_call, calls)),
         finish=finish_of(answer.stop_reason),
         usage=usage_of(answer.usage),

@@ -15,7 +15,7 @@ from stages.wire.lines import Lines, grown, payloads
 from stages.wire.openai.chat import arguments_text
 from stages.wire.streaming import Read, read_all
 
-BLOCKS_LIMIT = 256
+_BLOCKS_LIMIT = 256
 """Blocks of thinking of one reply that are kept for the API."""
 
 
@@ -90,7 +90,7 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
             return self, (Fault(kind="malformed", detail=said, body=cut(payload)),)
 
 
-S = TypeVar("S", bound=AnthropicStream)
+_S = TypeVar("_S", bound=AnthropicStream)
 
 
 def _ended(stream: AnthropicStream) -> Ended:
@@ -98,7 +98,7 @@ def _ended(stream: AnthropicStream) -> Ended:
     return Ended(finish=finish, usage=usage_of(stream.usage), sealed=sealed_blocks(stream.sealed))
 
 
-def _read(stream: S, event: _Event) -> tuple[S, Read]:
+def _read(stream: _S, event: _Event) -> tuple[_S, Read]:
     """What an event adds; unknown ones are left out, as the API asks."""
     if bytes(event.error) != b"null":
         return stream, (reported(event.error),)
@@ -120,7 +120,7 @@ def _read(stream: S, event: _Event) -> tuple[S, Read]:
             return stream, ()
 
 
-def _counted(stream: S, usage: WireUsage | None) -> S:
+def _counted(stream: _S, usage: WireUsage | None) -> _S:
     """With the counts that are new; the others stay."""
     if usage is None:
         return stream
@@ -128,11 +128,11 @@ def _counted(stream: S, usage: WireUsage | None) -> S:
     return replace(stream, usage=replace(stream.usage or WireUsage(), **given))
 
 
-def _started(stream: S, index: int, given: Raw) -> tuple[S, Read]:
+def _started(stream: _S, index: int, given: Raw) -> tuple[_S, Read]:
     block = decode(_block, bytes(given))
     if block.type == "redacted_thinking":
-        if len(stream.sealed) == BLOCKS_LIMIT:
-            return stream, (Fault(kind="too_large", detail=f"the stream has over {BLOCKS_LIMIT} blocks of thinking"),)
+        if len(stream.sealed) == _BLOCKS_LIMIT:
+            return stream, (Fault(kind="too_large", detail=f"the stream has over {_BLOCKS_LIMIT} blocks of thinking"),)
         return replace(stream, sealed=(*stream.sealed, bytes(given))), ()
     if block.type != "tool_use":
         return _said(stream, index, block.text or "", block.thinking or "")
@@ -142,17 +142,17 @@ def _started(stream: S, index: int, given: Raw) -> tuple[S, Read]:
     return after, (CallStarted(index=stream.calls, name=block.name or "", id=block.id or ""),)
 
 
-def _stopped(stream: S) -> tuple[S, Read]:
+def _stopped(stream: _S) -> tuple[_S, Read]:
     if stream.input:
         return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
-    if stream.signature and len(stream.sealed) < BLOCKS_LIMIT:
+    if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
         thought = _Thought(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
         sealed = (*stream.sealed, msgspec.json.encode(thought))
         return replace(stream, sealed=sealed, thought=(), signature=""), ()
     return (replace(stream, thought=()) if stream.thought else stream), ()
 
 
-def _grown(stream: S, index: int, delta: _Delta) -> tuple[S, Read]:
+def _grown(stream: _S, index: int, delta: _Delta) -> tuple[_S, Read]:
     if delta.signature:
         return replace(stream, signature=delta.signature), ()
     if not delta.partial_json:
@@ -161,7 +161,7 @@ def _grown(stream: S, index: int, delta: _Delta) -> tuple[S, Read]:
     return after, (CallDelta(index=max(0, stream.calls - 1), arguments=delta.partial_json),)
 
 
-def _said(stream: S, index: int, text: str, thinking: str) -> tuple[S, Read]:
+def _said(stream: _S, index: int, text: str, thinking: str) -> tuple[_S, Read]:
     if thinking:
         gap = "" if stream.thought_in in (-1, index) else "\n\n"
         thought = grown(stream.thought, thinking.encode())

@@ -21,23 +21,23 @@ from stages.wire.valid import repaired
 __all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head"]
 
 
-class WireFunction(Struct, frozen=True, kw_only=True, gc=False):
+class _WireFunction(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     arguments: Raw
 
 
-class WireCall(Struct, frozen=True, kw_only=True, gc=False):
-    function: WireFunction
+class _WireCall(Struct, frozen=True, kw_only=True, gc=False):
+    function: _WireFunction
 
 
-class WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class _WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     role: str
     content: str
-    tool_calls: tuple[WireCall, ...] = ()
+    tool_calls: tuple[_WireCall, ...] = ()
     tool_name: str = ""
 
 
-NAMES = {"max_tokens": "num_predict"}
+_NAMES = {"max_tokens": "num_predict"}
 """The options that Ollama has another name for."""
 
 
@@ -49,33 +49,33 @@ def head(model: str, sampling: Sampling, num_ctx: int | None = None, body: Mappi
     context = {} if num_ctx is None else {"num_ctx": num_ctx}
     further: dict[str, object] = {**(body or {}), **sampling.extra}
     more = further.pop("options", {})
-    asked = {**context, **options(sampling, NAMES), **(more if isinstance(more, dict) else {})}
+    asked = {**context, **options(sampling, _NAMES), **(more if isinstance(more, dict) else {})}
     return Raw(msgspec.json.encode({"model": model, "stream": False, **further, "options": asked}))
 
 
-def encode_history(history: History) -> tuple[WireMessage, ...]:
+def encode_history(history: History) -> tuple[_WireMessage, ...]:
     """The messages of a request; system prompts are one message, damaged calls are mended or told as text."""
     texts = [message.text for message in history if isinstance(message, System)]
-    system = (WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
+    system = (_WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
     return system + tuple(_message(message) for message in repaired(history) if not isinstance(message, System))
 
 
-def _message(message: Message) -> WireMessage:
+def _message(message: Message) -> _WireMessage:
     match message:
         case System(text=text):
-            return WireMessage(role="system", content=text)
+            return _WireMessage(role="system", content=text)
         case User(text=text):
-            return WireMessage(role="user", content=text)
+            return _WireMessage(role="user", content=text)
         case Assistant(text=text, calls=calls):
-            return WireMessage(role="assistant", content=text, tool_calls=tuple(map(_call, calls)))
+            return _WireMessage(role="assistant", content=text, tool_calls=tuple(map(_call, calls)))
         case Tool(name=name, text=text):
-            return WireMessage(role="tool", content=text, tool_name=name)
+            return _WireMessage(role="tool", content=text, tool_name=name)
         case _:
             assert_never(message)
 
 
-def _call(call: ToolCall) -> WireCall:
-    return WireCall(function=WireFunction(name=call.name, arguments=Raw(call.arguments.encode())))
+def _call(call: ToolCall) -> _WireCall:
+    return _WireCall(function=_WireFunction(name=call.name, arguments=Raw(call.arguments.encode())))
 
 
 class _Function(Struct):

@@ -47,10 +47,10 @@ class OllamaStream(Struct, frozen=True, kw_only=True):
             return self, (Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut(payload)),)
 
 
-S = TypeVar("S", bound=OllamaStream)
+_S = TypeVar("_S", bound=OllamaStream)
 
 
-def _read(stream: S, line: _Line) -> tuple[S, Read]:
+def _read(stream: _S, line: _Line) -> tuple[_S, Read]:
     if bytes(line.error) != b"null":
         return stream, (reported(line.error),)
     message = line.message or AnswerMessage()

@@ -23,31 +23,31 @@ __all__ = [
     "WireMessage",
     "WireSpec",
     "WireTool",
+    "_encode_message",
     "arguments_text",
     "decode_reply",
     "encode_history",
-    "encode_message",
     "encode_messages",
     "encode_tools",
     "head",
 ]
 
 
-class WireFunction(Struct, frozen=True, kw_only=True):
+class _WireFunction(Struct, frozen=True, kw_only=True):
     name: str
     arguments: str
 
 
-class WireCall(Struct, frozen=True, kw_only=True):
+class _WireCall(Struct, frozen=True, kw_only=True):
     type: str = "function"
     id: str
-    function: WireFunction
+    function: _WireFunction
 
 
 class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str
     content: str
-    tool_calls: tuple[WireCall, ...] = ()
+    tool_calls: tuple[_WireCall, ...] = ()
     tool_call_id: str = ""
 
 
@@ -63,7 +63,7 @@ class WireTool(Struct, frozen=True, kw_only=True):
     function: WireSpec
 
 
-def encode_message(message: Message) -> WireMessage:
+def _encode_message(message: Message) -> WireMessage:
     """One message as the protocol has it; the kind and the turn stay here."""
     match message:
         case Tool():
@@ -79,13 +79,13 @@ def encode_message(message: Message) -> WireMessage:
             assert_never(message)
 
 
-def _wire_call(call: ToolCall) -> WireCall:
-    return WireCall(id=call.id, function=WireFunction(name=call.name, arguments=call.arguments))
+def _wire_call(call: ToolCall) -> _WireCall:
+    return _WireCall(id=call.id, function=_WireFunction(name=call.name, arguments=call.arguments))
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:
     """The messages of a request, native tool calls and all."""
-    return tuple(map(encode_message, history))
+    return tuple(map(_encode_message, history))
 
 
 def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:

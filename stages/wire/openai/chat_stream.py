@@ -52,7 +52,7 @@ class _Chunk(Struct):
 _chunk = msgspec.json.Decoder(_Chunk)
 
 
-class Open(Struct, frozen=True, kw_only=True):
+class _Open(Struct, frozen=True, kw_only=True):
     """A call that has begun; `key` is the index that the server gives it."""
 
     key: int | None
@@ -64,7 +64,7 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
     """How far a stream of a chat completion has been read."""
 
     lines: Lines = Lines()
-    calls: tuple[Open, ...] = ()
+    calls: tuple[_Open, ...] = ()
     finish_reason: str = ""
     usage: Usage | None = None
 
@@ -88,14 +88,14 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
             return self, (Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut(payload)),)
 
 
-S = TypeVar("S", bound=OpenAIStream)
+_S = TypeVar("_S", bound=OpenAIStream)
 
 
 def _ended(stream: OpenAIStream) -> Ended:
     return Ended(finish=stream.finish_reason or "stop", usage=stream.usage)
 
 
-def _read(stream: S, chunk: _Chunk, payload: bytes) -> tuple[S, Read]:
+def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, Read]:
     if bytes(chunk.error) != b"null" or chunk.object == "error":
         return stream, (reported(Raw(payload) if chunk.object == "error" else chunk.error),)
     after = replace(stream, usage=usage_of(chunk.usage)) if chunk.usage else stream
@@ -107,7 +107,7 @@ def _read(stream: S, chunk: _Chunk, payload: bytes) -> tuple[S, Read]:
     return _grown(after, choice.delta or _Delta())
 
 
-def _grown(stream: S, delta: _Delta) -> tuple[S, Read]:
+def _grown(stream: _S, delta: _Delta) -> tuple[_S, Read]:
     pieces: list[Piece | Fault] = []
     if thought := delta.reasoning_content or delta.reasoning:
         pieces.append(ReasoningDelta(text=thought))
@@ -119,7 +119,7 @@ def _grown(stream: S, delta: _Delta) -> tuple[S, Read]:
     return stream, tuple(pieces)
 
 
-def _called(stream: S, call: _Call) -> tuple[S, Read]:
+def _called(stream: _S, call: _Call) -> tuple[_S, Read]:
     function = call.function or _Function()
     at = _place(stream.calls, call)
     if at == CALLS_LIMIT:
@@ -136,7 +136,7 @@ def _called(stream: S, call: _Call) -> tuple[S, Read]:
     return replace(stream, calls=calls), (CallStarted(index=at, name=opened.name, id=opened.id), *more)
 
 
-def _place(calls: tuple[Open, ...], call: _Call) -> int:
+def _place(calls: tuple[_Open, ...], call: _Call) -> int:
     """Which call it is: the one of that index, unless its id says that it is another.
 
     Some servers give no index, and mean the last call; others give each call the index 0.
@@ -148,9 +148,9 @@ def _place(calls: tuple[Open, ...], call: _Call) -> int:
     return len(calls)
 
 
-def _opened(known: Open | None, call: _Call, name: str) -> Open:
+def _opened(known: _Open | None, call: _Call, name: str) -> _Open:
     """The call with what is new of it. A name may come in parts, or whole again with each of them."""
     if known is None:
-        return Open(key=call.index, id=call.id or "", name=name)
+        return _Open(key=call.index, id=call.id or "", name=name)
     grown = known.name if name in ("", known.name) else known.name + name
     return replace(known, id=known.id or call.id or "", name=grown)

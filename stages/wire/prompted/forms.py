@@ -60,10 +60,10 @@ def as_text(history: History, tools_text: str, form: Form = JSON) -> History:
             turns[-1][1].append(content)
         else:
             turns.append((role, [content]))
-    return tuple(ROLES[role](text="\n\n".join(contents)) for role, contents in turns)
+    return tuple(_ROLES[role](text="\n\n".join(contents)) for role, contents in turns)
 
 
-ROLES: dict[str, type[System | User | Assistant]] = {"system": System, "user": User, "assistant": Assistant}
+_ROLES: dict[str, type[System | User | Assistant]] = {"system": System, "user": User, "assistant": Assistant}
 
 
 def _as_text(message: Message, form: Form) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from stages.message import ToolCall
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 
-INSTRUCTIONS = """\
+_INSTRUCTIONS = """\
 # Tools
 
 You do this task by calling tools. To call one, reply with one JSON object and nothing else:
@@ -35,7 +35,7 @@ class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
 
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
     """The text that tells a model of its tools; made once per workflow."""
-    return INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
+    return _INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
 
 
 def described(tool: ToolSpec) -> str:

@@ -21,7 +21,7 @@ from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire.prompted.json_calls import described
 
-INSTRUCTIONS = """\
+_INSTRUCTIONS = """\
 # Tools
 
 You do this task by calling tools. To call one, reply with this and nothing else, one parameter for each argument:
@@ -53,7 +53,7 @@ _any = msgspec.json.Decoder(Raw)
 
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
     """The text that tells a model of its tools; made once per workflow."""
-    return INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
+    return _INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
 
 
 def encode_calls(calls: tuple[ToolCall, ...]) -> str:
