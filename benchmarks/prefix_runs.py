@@ -14,7 +14,7 @@ from forge.backends import Server
 from forge.backends.servers.download import ensure_model
 from forge.backends.servers.local import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted
 from stages.compaction import Compactor, NoCompact
 from stages.effect import Replied, Reply, Send, Usage
@@ -65,9 +65,7 @@ class Replay:
                     reply=replace(self._replies[effect.turn - 1], usage=Usage(prompt=answer.usage.prompt_tokens))
                 )
 
-            yield Connection(
-                send=send, mode="constrained", model="", context_tokens=CONTEXT, sampling=Sampling(max_tokens=512)
-            )
+            yield Connection(Setup(mode="constrained", context_tokens=CONTEXT, sampling=Sampling(max_tokens=512)), send)
 
 
 class _Prompt(Struct, frozen=True):

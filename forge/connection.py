@@ -1,4 +1,4 @@
-"""What a backend is to the loop: something that can be connected to, and what is known then."""
+"""Setup, all that is known of a backend as data; Connection, that and how to ask it; and what can be connected to."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -6,44 +6,54 @@ from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
+from forge.interpreters import Sender
 from forge.runtime.watcher import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
-from stages.wire.prompted.forms import JSON, Form
+from stages.wire.prompted.forms import FormName
 from stages.wire.sampling import Sampling
-from stages.wire.wires import OPENAI, Wire
+from stages.wire.wires import OPENAI, Dialect
 
 
-class Connection(Struct, frozen=True, kw_only=True):
-    """A model that can be asked. `context_tokens` is the size of its context, as the server says it.
+class Setup(Struct, frozen=True, kw_only=True):
+    """What a turn is set up for: all that is known of a backend, as data. No address, no key.
 
-    `markers` are how the model's own chat template writes calls, where the server shows the template; `alternating`
-    says that it refuses two messages of one role in a row, or the user's word right after a tool's. `wire` is the
-    protocol of requests and replies, `form` how calls are written as text, where they are. `count` asks the
-    server's own tokenizer what a request takes, `tokens_per_character` is by the same; without them a run begins with
-    a guess, and learns from replies (`stages.tokens`). `because` says how forge came to know what the server is.
+    A journal holds it, so a replay needs no backend. `context_tokens` is the size of the model's context, as the
+    server says it. `dialect` is how the backend speaks its protocol, `form` how calls are written as text, where they
+    are. `markers` are how the model's own chat template writes calls, where the server shows the template;
+    `alternating` says that it refuses two messages of one role in a row, or the user's word right after a tool's.
     `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
-    from then on. `stream` is `send` that tells a watcher of the reply while it comes; without it a watcher is told
-    when the whole is there.
+    from then on. `tokens_per_character` is by the server's own tokenizer; without it a run begins with a guess, and
+    learns from replies (`stages.tokens`). `because` says how forge came to know what the server is.
     """
 
-    send: Callable[[Send], Awaitable[Replied | Undelivered]]
-    stream: Callable[[Send, OnChunk], Awaitable[Replied | Undelivered]] | None = None
-    mode: Mode
-    model: str
-    context_tokens: int
-    sampling: Sampling
-    markers: Markers | None = None
+    mode: Mode = "native"
+    model: str = ""
+    context_tokens: int = 0
+    sampling: Sampling = Sampling()
+    dialect: Dialect = OPENAI.dialect
+    form: FormName = "json"
     alternating: bool = False
     falls_back: bool = False
-    because: str = ""
-    wire: Wire = OPENAI
-    form: Form = JSON
+    markers: Markers | None = None
     tokens_per_character: float | None = None
+    because: str = ""
+
+
+class Connection(Struct, frozen=True):
+    """A model that can be asked, and what is known of it.
+
+    `stream` is `send` that tells a watcher of the reply while it comes; without it a watcher is told when the whole is
+    there. `count` asks the server's own tokenizer what a request takes, in tokens.
+    """
+
+    setup: Setup
+    send: Sender
+    stream: Callable[[Send, OnChunk], Awaitable[Replied | Undelivered]] | None = None
     count: Callable[[bytes], Awaitable[int | None]] | None = None
 
-    def told(self, on_chunk: OnChunk | None) -> Callable[[Send], Awaitable[Replied | Undelivered]]:
+    def told(self, on_chunk: OnChunk | None) -> Sender:
         """What sends requests and tells the watcher, if there is one, of the replies."""
         if on_chunk is None:
             return self.send

@@ -63,9 +63,9 @@ def test_thinking_goes_back_over_plain_http_too(server: str) -> None:
 
 
 def test_the_context_is_what_the_api_says(server: str) -> None:
-    assert connected(Anthropic("m", api_key="the-key", base_url=server)).context_tokens == 1_000_000
-    assert connected(Anthropic("other", api_key="the-key", base_url=server)).context_tokens == 200_000
-    assert connected(Anthropic("m", api_key="the-key", base_url=server, context_tokens=5)).context_tokens == 5
+    assert connected(Anthropic("m", api_key="the-key", base_url=server)).setup.context_tokens == 1_000_000
+    assert connected(Anthropic("other", api_key="the-key", base_url=server)).setup.context_tokens == 200_000
+    assert connected(Anthropic("m", api_key="the-key", base_url=server, context_tokens=5)).setup.context_tokens == 5
 
 
 def test_the_first_prompt_is_counted_by_the_api(server: str) -> None:

@@ -55,7 +55,7 @@ def test_the_mode_is_what_the_server_enforces(
 ) -> None:
     caplog.set_level("INFO", "forge")
     connection = connected(Server(f"{ward}/{who}/v1"))
-    assert (connection.mode, connection.because[: len(because)]) == (mode, because)
+    assert (connection.setup.mode, connection.setup.because[: len(because)]) == (mode, because)
     assert because in caplog.text
 
 
@@ -64,18 +64,18 @@ def test_a_server_is_asked_once(ward: str) -> None:
     asked = count(ward, "deaf")
     assert asked <= 2 + len(IDENTIFY) + len(SHORT)
     again = connected(Server(f"{ward}/deaf/v1"))
-    assert (again.mode, "as found earlier" in again.because) == (first.mode, True)
+    assert (again.setup.mode, "as found earlier" in again.setup.because) == (first.setup.mode, True)
     assert count(ward, "deaf") == asked + 1 + 2  # the count itself, /props and /models
 
 
 def test_ollama_behind_an_address_is_spoken_to_in_its_own_protocol(ward: str) -> None:
     connection = connected(Server(f"{ward}/ollama/v1"))
-    assert (connection.wire.name, connection.context_tokens) == ("ollama", 4096)
+    assert (connection.setup.dialect.wire, connection.setup.context_tokens) == ("ollama", 4096)
 
 
 def test_who_wants_no_questions_gets_none(ward: str) -> None:
     connection = connected(Server(f"{ward}/deaf/v1", probe=False))
-    assert (connection.mode, connection.because) == ("native", "not asked")
+    assert (connection.setup.mode, connection.setup.because) == ("native", "not asked")
     connected(Server(f"{ward}/deaf/v1", mode="prompted"))
     connected(Server(f"{ward}/deaf/v1", profile="openai-compatible"))
     assert count(ward, "deaf") <= 6  # what there is to be listed, no more
@@ -88,7 +88,7 @@ def test_one_that_cannot_be_asked_is_connected_to_all_the_same(
 ) -> None:
     """The run then ends with what the server says, as typed as ever."""
     connection = connected(Server(f"{ward}/{who}/v1", model="some"))
-    assert connection.mode == "native"
+    assert connection.setup.mode == "native"
     assert "could not be asked what it can do" in caplog.text
     assert not folder().exists()
 

@@ -213,17 +213,25 @@ def connected(backend: Server) -> Connection:
 
 def test_llama_cpp_is_recognised_with_its_context(server: str) -> None:
     connection = connected(Server(f"{server}/llama"))
-    assert (connection.mode, connection.context_tokens) == ("constrained", 2048)
+    assert (connection.setup.mode, connection.setup.context_tokens) == ("constrained", 2048)
 
 
 def test_a_served_model_is_found_with_its_context(server: str) -> None:
     connection = connected(Server(f"{server}/vllm"))
-    assert (connection.mode, connection.model, connection.context_tokens) == ("constrained", "served", 32768)
+    assert (connection.setup.mode, connection.setup.model, connection.setup.context_tokens) == (
+        "constrained",
+        "served",
+        32768,
+    )
 
 
 def test_what_is_given_is_not_asked(server: str) -> None:
     connection = connected(Server(f"{server}/vllm", model="mine", mode="prompted", context_tokens=1000))
-    assert (connection.mode, connection.model, connection.context_tokens) == ("prompted", "mine", 1000)
+    assert (connection.setup.mode, connection.setup.model, connection.setup.context_tokens) == (
+        "prompted",
+        "mine",
+        1000,
+    )
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://127.0.0.1:1/v1/"])

@@ -186,7 +186,7 @@ def server() -> Iterator[str]:
 def test_what_is_asked_for_in_the_end(server: str, options: dict[str, object], sampling: Sampling) -> None:
     async def go() -> Sampling:
         async with Server(f"{server}/well", **options).connect() as connection:  # type: ignore[arg-type]  # of a table
-            return connection.sampling
+            return connection.setup.sampling
 
     assert asyncio.run(go()) == sampling
 
@@ -194,7 +194,7 @@ def test_what_is_asked_for_in_the_end(server: str, options: dict[str, object], s
 def test_more_context_than_the_server_has_is_refused(server: str) -> None:
     async def go(context_tokens: int) -> int:
         async with Server(f"{server}/well", context_tokens=context_tokens).connect() as connection:
-            return connection.context_tokens
+            return connection.setup.context_tokens
 
     assert asyncio.run(go(8192)) == 8192
     assert asyncio.run(go(512)) == 512

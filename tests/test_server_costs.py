@@ -51,7 +51,7 @@ def connected(url: str) -> Connection:
 @pytest.mark.parametrize("how", [name for name in TEMPLATES if name != "loops"])
 def test_a_hostile_template_tells_nothing_and_breaks_nothing(server: str, how: str) -> None:
     found = connected(f"{server}/{how}/v1")
-    assert (found.markers, found.alternating, found.context_tokens) == (None, False, 8192)
+    assert (found.setup.markers, found.setup.alternating, found.setup.context_tokens) == (None, False, 8192)
 
 
 def test_a_template_that_never_ends_is_ended_off_the_loop(server: str) -> None:
@@ -80,7 +80,7 @@ def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(serv
             answer = await ask(http, f"{root}/{where}", loading=0)
         assert answer.content == b""
         async with Server(f"{root}/v1", profile="llama-server").connect() as found:
-            assert found.context_tokens == (4096 if where == "props" else 8192)
+            assert found.setup.context_tokens == (4096 if where == "props" else 8192)
         return counted
 
     assert asyncio.run(go()) == (None if where in {"tokenize", "apply-template"} else 3)
@@ -136,7 +136,7 @@ def test_hundreds_of_runs_at_once_against_a_healthy_server_all_succeed(server: s
 def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were loaded for each connection, 30 ms each, whatever the address began with."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    assert connected(f"{server}/well").context_tokens == 8192
+    assert connected(f"{server}/well").setup.context_tokens == 8192
     with pytest.raises(ForgeError, match=r"certificates of SSL_CERT_FILE=.*missing\.pem cannot be loaded"):
         connected("https://127.0.0.1:1/v1")
 

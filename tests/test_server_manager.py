@@ -25,6 +25,7 @@ from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.watching import Watching
 from stages.halt import BackendFailed
 from stages.policy.retry import Tries
+from stages.wire.wires import wire
 from tests.flows import Desk
 from tests.serving import JsonHandler
 
@@ -81,7 +82,7 @@ def test_it_is_ready_inside_and_gone_outside(make: Make) -> None:
             assert alive(server.url)
             assert server.budget == ResolvedBudget(tokens=2048, source="as given")
             async with server.connect() as connection, server.connect():
-                assert (connection.model, connection.context_tokens) == ("model", 2048)
+                assert (connection.setup.model, connection.setup.context_tokens) == ("model", 2048)
             assert alive(server.url), "a connection that ends takes the server along"
             return server.url
 
@@ -93,7 +94,7 @@ def test_a_connection_alone_starts_and_stops_one(make: Make) -> None:
 
     async def go() -> str:
         async with server.connect() as connection:
-            assert connection.context_tokens == 8192
+            assert connection.setup.context_tokens == 8192
             return server.url
 
     assert not alive(asyncio.run(go()))
@@ -540,8 +541,10 @@ def test_ollama_is_attached_to_with_a_context_that_it_is_asked_for(
     async def go() -> int:
         async with backend.connect() as connection:
             await backend.stop()
-            assert f'"num_ctx":{tokens}'.encode() in bytes(connection.wire.head("m", connection.sampling, ()))
-            return connection.context_tokens
+            assert f'"num_ctx":{tokens}'.encode() in bytes(
+                wire(connection.setup.dialect).head("m", connection.setup.sampling, ())
+            )
+            return connection.setup.context_tokens
 
     assert asyncio.run(go()) == tokens
 

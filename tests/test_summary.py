@@ -23,7 +23,7 @@ from forge import (
     run_sync,
     tool,
 )
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
@@ -38,7 +38,6 @@ from stages.message import Assistant, History, Kind, Message, System, Tool, Tool
 from stages.serialize import Mode
 from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
 from stages.view.summary import PHASE, Summarize, summarize
-from stages.wire.sampling import Sampling
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
 
@@ -204,7 +203,7 @@ class Noting:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        yield Connection(send=self, mode="native", model="m", context_tokens=ROOM, sampling=Sampling())
+        yield Connection(Setup(model="m", context_tokens=ROOM), self)
 
 
 def test_a_summary_is_itself_summed_up_later() -> None:
@@ -263,7 +262,7 @@ async def stopped_at_summary(flow: Workflow) -> State:
     """The state of a run whose process ended while the model wrote the summary."""
     model = Scripted(looks(DUE), context_tokens=ROOM)
     async with model.connect() as connection:
-        turn = turn_of(flow, connection)
+        turn = turn_of(flow, connection.setup)
     state = flow.start("Go.")
     perform = interpreter(model, flow.execute)
     while True:

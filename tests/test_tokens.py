@@ -213,7 +213,8 @@ class Counting:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         async with Scripted([call("look", what="a"), call("finish", result="7")]).connect() as scripted:
-            yield replace(scripted, model=self.model, count=self.count, tokens_per_character=0.2)
+            known = replace(scripted.setup, model=self.model, tokens_per_character=0.2)
+            yield replace(scripted, setup=known, count=self.count)
 
 
 def started(backend: Backend, state: State | None = None) -> tuple[list[int], State]:

@@ -16,7 +16,6 @@ from forge.workflow.workflow import Workflow
 from stages.events import Event, FellBack
 from stages.halt import BackendFailed
 from stages.state import State
-from stages.wire.prompted.forms import XML
 from stages.wire.sampling import Sampling
 from tests.flows import Desk
 from tests.foreign import serving
@@ -188,7 +187,7 @@ def test_ollama_is_asked_for_the_context_that_it_is_loaded_with(
     async def context() -> int:
         backend = Server(f"{server}/ollama", profile="ollama", model=model, context_tokens=given)
         async with backend.connect() as connection:
-            return connection.context_tokens
+            return connection.setup.context_tokens
 
     assert asyncio.run(context()) == tokens
 
@@ -205,7 +204,7 @@ def test_a_prompted_run_in_xml() -> None:
         f'<invoke name="{name}"><parameter name="{key}">{value}</parameter></invoke>'
         for name, key, value in (("look", "what", "a"), ("finish", "result", "7"))
     )
-    model = Scripted([look, finish], mode="prompted", form=XML)
+    model = Scripted([look, finish], mode="prompted", form="xml")
     assert run_sync(desk.workflow, "Go.", backend=model).unwrap().value == "7"
     assert b"<invoke name=" in model.requests[0]
     assert 'name="what">a</parameter>' in json.loads(model.requests[1])["messages"][2]["content"]

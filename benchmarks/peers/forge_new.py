@@ -14,7 +14,7 @@ from _aio import wait
 from replies import scripted
 
 import forge
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Send, Undelivered
 from stages.wire.openai.chat import Sampling, decode_reply
@@ -32,7 +32,7 @@ class Fixed:
 
     def __init__(self, send: Callable[[Send], Awaitable[Replied | Undelivered]], model: str) -> None:
         self._connection = Connection(
-            send=send, mode="native", model=model, context_tokens=10**9, sampling=Sampling(max_tokens=1024)
+            Setup(model=model, context_tokens=10**9, sampling=Sampling(max_tokens=1024)), send
         )
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ from forge.backends.servers.local import Local
 from forge.backends.servers.ready import Tell
 from forge.backends.servers.server_manager import ServerManager, log_loading
 from forge.backends.servers.setup import setup_backend
-from forge.connection import Backend, Connection
+from forge.connection import Backend, Connection, Setup
 from forge.errors import ForgeError
 from forge.workflow.suggestions import nearest
 
@@ -29,6 +29,7 @@ __all__ = [
     "ResolvedBudget",
     "Server",
     "ServerManager",
+    "Setup",
     "named",
     "setup_backend",
     "startable",

@@ -15,7 +15,7 @@ from forge.backends.profile import named_profile
 from forge.backends.questions import ask
 from forge.backends.sending import sender
 from forge.backends.wished import check_options
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
 from forge.journal.secret_forms import Hidden
@@ -95,16 +95,10 @@ class Anthropic:
                     return await _counted(http, base, request)
 
                 send = sender(http, f"{base}/v1", self._retry, spoken, hidden=hidden, keys=unmistakable)
-                yield Connection(
-                    send=send,
-                    stream=send,
-                    mode="native",
-                    model=self._model,
-                    context_tokens=context,
-                    sampling=self._sampling,
-                    wire=spoken,
-                    count=count,
+                known = Setup(
+                    model=self._model, context_tokens=context, sampling=self._sampling, dialect=spoken.dialect
                 )
+                yield Connection(known, send, stream=send, count=count)
         finally:
             if self._client is None:
                 await sdk.close()

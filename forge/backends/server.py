@@ -27,14 +27,14 @@ from forge.backends.wished import (
     given_profile,
     low_temperature,
 )
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
 from forge.runtime.options import checked
 from stages.options.types import Seconds, Tokens
 from stages.policy.retry import RetryPolicy
 from stages.serialize import Mode
-from stages.wire.prompted.forms import JSON, XML
+from stages.wire.prompted.forms import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 
@@ -53,7 +53,7 @@ class Options(TypedDict, total=False):
     timeout: Seconds
     total_timeout: Seconds | None
     retry: RetryPolicy | None
-    form: Literal["json", "xml"]
+    form: FormName
     proxy: str | None
     verify: Verify
     probe: bool
@@ -91,7 +91,7 @@ class Server:
         timeout: Seconds = 300.0,
         total_timeout: Seconds | None = TOTAL,
         retry: RetryPolicy | None = None,
-        form: Literal["json", "xml"] = "json",
+        form: FormName = "json",
         proxy: str | None = None,
         verify: Verify = True,
         probe: bool = True,
@@ -112,7 +112,7 @@ class Server:
         check_options(self._sampling, known)
         self._model_sampling = model_sampling
         self._context_tokens = context_tokens
-        self._form = XML if form == "xml" else JSON
+        self._form = form
         self._timeout, self._total, self._retry = timeout, total_timeout, retry
         self._proxy, self._verify = proxy, verify
         self._probe = probe
@@ -166,9 +166,7 @@ class Server:
                 total=self._total,
                 transport=straight,
             )
-            yield Connection(
-                send=send,
-                stream=send,
+            known = Setup(
                 mode=mode,
                 because=because,
                 falls_back=bool(refusals),
@@ -177,11 +175,11 @@ class Server:
                 sampling=self._options_for(model, profile),
                 markers=template.markers,
                 tokens_per_character=rate,
-                count=None if rate is None else tokenizer.count,
                 alternating=template.alternating if profile.alternating is None else profile.alternating,
-                wire=spoken,
+                dialect=spoken.dialect,
                 form=self._form,
             )
+            yield Connection(known, send, stream=send, count=None if rate is None else tokenizer.count)
 
     async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:
         """What the server is, and how that is known; one that is not recognised is asked what it can do."""

@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec import Struct
 
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.errors import ForgeError, counted
 from forge.outcome import cut
 from forge.runtime.options import checked
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
-from stages.wire.prompted.forms import JSON, Form
-from stages.wire.sampling import Sampling
+from stages.wire.prompted.forms import FormName
 
 Line = str | Reply | Fault
 
@@ -44,7 +43,7 @@ class Scripted:
 
     @checked
     def __init__(
-        self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: Form = JSON
+        self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: FormName = "json"
     ) -> None:
         self._script = _lines(script if isinstance(script, str) else tuple(script))
         self._mode = mode
@@ -88,14 +87,8 @@ class Scripted:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Itself, as a backend."""
-        yield Connection(
-            send=self,
-            mode=self._mode,
-            model="scripted",
-            context_tokens=self._context_tokens,
-            sampling=Sampling(),
-            form=self._form,
-        )
+        known = Setup(mode=self._mode, model="scripted", context_tokens=self._context_tokens, form=self._form)
+        yield Connection(known, self)
 
 
 @checked

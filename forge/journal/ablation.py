@@ -63,9 +63,8 @@ class _Variant(Struct, frozen=True, kw_only=True):
 def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
     """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `forge.states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    connection = record.header.setup.connection()
     variants = _variants(as_recorded(record, workflow))
-    turns = {name: turn_of(variant.workflow, connection) for name, variant in variants.items()}
+    turns = {name: turn_of(variant.workflow, record.header.setup) for name, variant in variants.items()}
     acted: dict[str, list[Acted]] = {name: [] for name in variants}
     # A pass for all of them: the states of a run, kept together, would take memory by its square.
     for before, after in pairwise(states(record, workflow)):

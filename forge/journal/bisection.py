@@ -74,7 +74,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
 def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
     if not isinstance(given, Workflow):
         return given
-    return stages_of(as_recorded(journal, given), journal.header.setup.connection())
+    return stages_of(as_recorded(journal, given), journal.header.setup)
 
 
 def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | None:

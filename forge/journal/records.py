@@ -11,9 +11,9 @@ from os import PathLike
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from forge.connection import Setup
 from forge.errors import JournalError
 from forge.journal.lines import VERSION, CheckedLines
-from forge.setup import Setup
 from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
 from stages.repair.decoding import decode
 from stages.state import SCHEMA_VERSION, State

@@ -64,7 +64,7 @@ def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterat
     one, JournalError for a file that cannot be read.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    made = steps(record, turn_of(as_recorded(record, workflow), record.header.setup.connection()))
+    made = steps(record, turn_of(as_recorded(record, workflow), record.header.setup))
     return _explained(made, record, workflow)
 
 

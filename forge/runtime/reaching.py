@@ -20,6 +20,7 @@ from stages.policy.rules import completed
 from stages.state import Prepared, State
 from stages.tokens import START, Report, calibrated
 from stages.wire.sampling import Sampling
+from stages.wire.wires import wire
 
 
 class Stopped(Exception):  # noqa: N818 - nothing went wrong
@@ -68,23 +69,24 @@ def with_sampling(connection: Connection, sampling: Sampling | None) -> Connecti
     """The connection with a run's own options over the backend's. ForgeError for one that the backend has not."""
     if sampling is None:
         return connection
+    setup = connection.setup
     try:
-        connection.wire.head(connection.model, sampling, ())
+        wire(setup.dialect).head(setup.model, sampling, ())
     except ValueError as error:
         raise ForgeError(f"sampling: {error}") from None
-    return replace(connection, sampling=sampling.over(connection.sampling))
+    return replace(connection, setup=replace(setup, sampling=sampling.over(setup.sampling)))
 
 
 async def counted(workflow: Workflow, state: State, connection: Connection) -> State:
     """The state with what is known of the model's tokens: what its own run has learnt, else what the server says."""
-    ledger = state.ledger
-    if ledger.model == connection.model and (ledger.model or ledger.report.tokens):
+    ledger, setup = state.ledger, connection.setup
+    if ledger.model == setup.model and (ledger.model or ledger.report.tokens):
         return state
-    rate = connection.tokens_per_character or START
-    known = state.note(model=connection.model, tokens_per_character=rate, report=Report())
+    rate = setup.tokens_per_character or START
+    known = state.note(model=setup.model, tokens_per_character=rate, report=Report())
     if connection.count is None:
         return known
-    asked = written(workflow, known, connection)
+    asked = written(workflow, known, setup)
     tokens = await connection.count(asked.phase.request.body) if isinstance(asked.phase, Prepared) else None
     report = Report(characters=asked.ledger.prompt_size, tokens=tokens or 0)
     return known.note(report=calibrated(rate, Report(), report, asked.sent.size)[1])

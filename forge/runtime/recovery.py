@@ -8,7 +8,7 @@ from typing import TypeVar, Unpack
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.connection import AnyBackend, Connection
+from forge.connection import AnyBackend, Setup
 from forge.errors import BackendError, JournalError
 from forge.interpreters import Interpreter
 from forge.journal.difference import as_lines, differences
@@ -20,7 +20,6 @@ from forge.runtime.loop import Observer, drive, halted, notify
 from forge.runtime.options import checked
 from forge.runtime.reaching import Stopped, connected, stopped
 from forge.runtime.watching import Watching, interpreting, observing
-from forge.setup import Setup
 from forge.workflow.differences import changed_since
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -67,10 +66,10 @@ async def resume_journal(
         return ended.map(workflow.typed)
     try:
         async with connected(backend, watching) as connection:
-            _refuse_another(journal, connection, path)
+            _refuse_another(journal, connection.setup, path)
             careful = _careful(interpreting(workflow, connection, watching), journal.pending)
             with continuing(careful, path, journal) as recorded:
-                turn = turn_of(workflow, connection)
+                turn = turn_of(workflow, connection.setup)
                 driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
                 return driven.map(workflow.typed)
     except BackendError as error:
@@ -99,12 +98,17 @@ def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None
     return Success(Finished(outcome=phase.outcome, state=last.state))
 
 
-def _refuse_another(journal: Journal, connection: Connection, path: str | Path) -> None:
+def _refuse_another(journal: Journal, setup: Setup, path: str | Path) -> None:
     """JournalError where the run was written for another model, mode or context: its next request would not fit."""
-    if found := differences(journal.header.setup, Setup.of(connection)):
+    if found := differences(_of_requests(journal.header.setup), _of_requests(setup)):
         raise JournalError(
             f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}"
         )
+
+
+def _of_requests(setup: Setup) -> Setup:
+    """The setup without what no request depends on: how it came to be known, and the rate that a run began with."""
+    return replace(setup, because="", tokens_per_character=None)
 
 
 def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:

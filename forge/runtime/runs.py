@@ -18,7 +18,6 @@ from forge.runtime.options import checked
 from forge.runtime.reaching import Stopped, connected, counted, stopped, unless
 from forge.runtime.saved_state import accepted
 from forge.runtime.watching import Watching, announce, interpreting, observing
-from forge.setup import Setup
 from forge.workflow.turn import reading, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
@@ -97,7 +96,7 @@ async def resume(
                 state = await counted(workflow, state, connection)
             interpret = interpreting(workflow, connection, watching)
             with _recorded(interpret, workflow, state, connection, watching) as recorded:
-                turn = turn_of(workflow, connection)
+                turn = turn_of(workflow, connection.setup)
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
                 return ended.map(workflow.typed)
     except BackendError as error:
@@ -124,11 +123,11 @@ def _recorded(
     header = Header(
         workflow=workflow.name,
         state=state,
-        setup=Setup.of(connection),
+        setup=connection.setup,
         redacted=hidden,
         definition=definition,
     )
-    redactor = Redactor(redact, reading(workflow, connection), _parameters(workflow)) if redact else None
+    redactor = Redactor(redact, reading(workflow, connection.setup), _parameters(workflow)) if redact else None
     return recording(interpret, journal, header, redactor)
 
 

@@ -6,7 +6,7 @@ from types import NoneType
 
 from msgspec.structs import replace
 
-from forge.connection import Connection
+from forge.connection import Setup
 from forge.runtime.callbacks import keeping, placed
 from forge.workflow.nudge_texts import rewords
 from forge.workflow.stage_list import StageName, arranged
@@ -29,35 +29,36 @@ from stages.view.recall import RECALL
 from stages.view.summary import Summarize, summarize
 from stages.view.warnings import note_progress, warn_of_calls, warn_of_context
 from stages.wire.openai import strict
-from stages.wire.prompted.forms import JSON, Form
+from stages.wire.prompted.forms import FORMS, JSON, Form
+from stages.wire.wires import wire
 
 
-def turn_of(workflow: Workflow, connection: Connection) -> Stage:
+def turn_of(workflow: Workflow, setup: Setup) -> Stage:
     """One turn: its stages composed."""
-    return keeping(pipeline(*stages_of(workflow, connection).values()))
+    return keeping(pipeline(*stages_of(workflow, setup).values()))
 
 
-def stages_of(workflow: Workflow, connection: Connection) -> dict[str, Stage]:
+def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
     """The stages by name, in running order, set up for the workflow on that model: forge's own, and the user's."""
-    _tell_what_is_loose(workflow.rules, connection)
-    mode = _mode(workflow.rules, connection)
-    workflow = _climbing(workflow, connection)
-    in_text = _in_text(workflow, connection)
-    budget = _context(workflow, connection, mode)
+    _tell_what_is_loose(workflow.rules, setup)
+    mode = _mode(workflow.rules, setup)
+    workflow = _climbing(workflow, setup)
+    in_text = _in_text(workflow, setup)
+    budget = _context(workflow, setup, mode)
     view = fold(workflow.reasoning_replay, workflow.failed_attempts)
     asking: dict[StageName, dict[str, Stage]] = {
         "compact": _compacting(workflow, budget),
         "fold": {"fold": view, **_warnings(workflow, budget, mode)},
-        "serialize": {"serialize": _serialize(workflow, connection)},
+        "serialize": {"serialize": _serialize(workflow, setup)},
     }
-    judging = _judging(workflow, connection.markers, connection.form, in_text=in_text)
+    judging = _judging(workflow, setup.markers, FORMS[setup.form], in_text=in_text)
     return arranged(workflow.stages, {**asking, **judging})
 
 
-def _climbing(workflow: Workflow, connection: Connection) -> Workflow:
+def _climbing(workflow: Workflow, setup: Setup) -> Workflow:
     """The workflow with those rungs of its ladder that the backend can do."""
     rules = workflow.rules
-    ladder = climbable(rules, _mode(rules, connection), connection.wire.dialect, connection.sampling)
+    ladder = climbable(rules, _mode(rules, setup), setup.dialect, setup.sampling)
     return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
 
 
@@ -72,7 +73,7 @@ def judging(workflow: Workflow) -> dict[str, Stage]:
 def _judging(
     workflow: Workflow, markers: Markers | None = None, form: Form = JSON, *, in_text: bool = False
 ) -> dict[StageName, dict[str, Stage]]:
-    """From `send` to `execute`. `markers` and `form` are the connection's; `in_text`: calls were asked for as text."""
+    """From `send` to `execute`. `markers` and `form` are the backend's; `in_text`: calls were asked for as text."""
     rules = workflow.rules
     guards = workflow.named_guards.values()
     nudged = {"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}
@@ -84,32 +85,32 @@ def _judging(
     }
 
 
-def reading(workflow: Workflow, connection: Connection) -> Read:
+def reading(workflow: Workflow, setup: Setup) -> Read:
     """The function that finds the calls in a reply, as the stage `validate` does on that model."""
     return reader(
         workflow.rules,
-        in_text=_in_text(_climbing(workflow, connection), connection),
-        families=_grammars(workflow, connection.markers),
+        in_text=_in_text(_climbing(workflow, setup), setup),
+        families=_grammars(workflow, setup.markers),
         checks=workflow.checks,
-        form=connection.form,
+        form=FORMS[setup.form],
     )
 
 
-def written(workflow: Workflow, state: State, connection: Connection) -> State:
+def written(workflow: Workflow, state: State, setup: Setup) -> State:
     """The state with the request that its history makes as it is, for a look at it: what it takes, say."""
     view = fold(workflow.reasoning_replay, workflow.failed_attempts)
-    write = _serialize(_climbing(workflow, connection), connection)
+    write = _serialize(_climbing(workflow, setup), setup)
     return pipeline(view, write)(state.to(Ready())).unwrap()
 
 
-def _context(workflow: Workflow, connection: Connection, mode: Mode) -> ContextBudget:
+def _context(workflow: Workflow, setup: Setup, mode: Mode) -> ContextBudget:
     """What the history may take of the model's context, beside a reply."""
     rules = workflow.rules
     return ContextBudget(
-        tokens=max(0, connection.context_tokens - connection.sampling.limit),
+        tokens=max(0, setup.context_tokens - setup.sampling.limit),
         threshold=workflow.compact_at,
         low=workflow.compact_to,
-        overhead=overhead(rules, mode, connection.wire, connection.form),
+        overhead=overhead(rules, mode, wire(setup.dialect), FORMS[setup.form]),
         reasoning=workflow.reasoning_replay != "none",
         recall=RECALL in rules.tools,
         record=any(spec.grounded or spec.calculated for spec in rules.tools),
@@ -141,22 +142,22 @@ def _warnings(workflow: Workflow, budget: ContextBudget, mode: Mode) -> dict[str
     }
 
 
-def _serialize(workflow: Workflow, connection: Connection) -> Stage:
+def _serialize(workflow: Workflow, setup: Setup) -> Stage:
     def write(mode: Mode) -> Stage:
         return serialize(
             workflow.rules,
             mode,
-            connection.model,
-            connection.sampling,
-            wire=connection.wire,
-            form=connection.form,
-            alternating=connection.alternating,
+            setup.model,
+            setup.sampling,
+            wire=wire(setup.dialect),
+            form=FORMS[setup.form],
+            alternating=setup.alternating,
         )
 
-    first = write(_mode(workflow.rules, connection))
+    first = write(_mode(workflow.rules, setup))
     if modes := workflow.rules.ladder.modes:
         first = changing(workflow.rules, first, {mode: write(mode) for mode in modes})
-    return falling_back(first, write("prompted")) if connection.falls_back else first
+    return falling_back(first, write("prompted")) if setup.falls_back else first
 
 
 def _validate(workflow: Workflow, markers: Markers | None, form: Form, *, in_text: bool) -> Stage:
@@ -179,21 +180,21 @@ def _grammars(workflow: Workflow, markers: Markers | None) -> tuple[Family, ...]
     return (*own, *derived, *rescue.FAMILIES)
 
 
-def _mode(rules: Rules, connection: Connection) -> Mode:
-    """The connection's mode. A constraint allows nothing but calls: where words are welcome, the prompt has to do."""
-    if connection.mode == "constrained" and rules.on_text == "accept":
+def _mode(rules: Rules, setup: Setup) -> Mode:
+    """The mode. A constraint allows nothing but calls: where words are welcome, the prompt has to do."""
+    if setup.mode == "constrained" and rules.on_text == "accept":
         logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
         return "prompted"
-    return connection.mode
+    return setup.mode
 
 
-def _in_text(workflow: Workflow, connection: Connection) -> bool:
+def _in_text(workflow: Workflow, setup: Setup) -> bool:
     """Whether calls may be asked for as text, now or later in the run."""
-    changes = connection.falls_back or bool(workflow.rules.ladder.modes)
-    return changes or _mode(workflow.rules, connection) != "native"
+    changes = setup.falls_back or bool(workflow.rules.ladder.modes)
+    return changes or _mode(workflow.rules, setup) != "native"
 
 
-def _tell_what_is_loose(rules: Rules, connection: Connection) -> None:
-    if connection.wire.dialect.constrain == "strict" and connection.mode != "prompted":
+def _tell_what_is_loose(rules: Rules, setup: Setup) -> None:
+    if setup.dialect.constrain == "strict" and setup.mode != "prompted":
         for sentence in strict.refused(rules.tools):
             logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)

@@ -9,7 +9,7 @@ import msgspec
 from returns.result import Failure
 
 from forge import resume, run
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from forge.outcome import Finished, Halted
 from forge.runtime.watcher import OnChunk
@@ -18,7 +18,6 @@ from stages.halt import BackendFailed
 from stages.policy.retry import Backoff
 from stages.state import Budget
 from stages.wire.deltas import Delta, Ended, Retry
-from stages.wire.sampling import Sampling
 from tests.faulty import MARK, faulty
 from tests.flows import Desk
 
@@ -33,9 +32,7 @@ class Faulty:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        yield Connection(
-            send=self._http, stream=self._http, mode="native", model="m", context_tokens=8192, sampling=Sampling()
-        )
+        yield Connection(Setup(model="m", context_tokens=8192), self._http, self._http)
 
 
 async def to_the_end(backend: Faulty, on_chunk: OnChunk | None) -> tuple[Desk, list[Halted], Finished]:

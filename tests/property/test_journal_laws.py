@@ -13,11 +13,11 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from forge import Workflow, run_sync, states
+from forge.connection import Setup
 from forge.errors import ForgeError, JournalError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.records import Header, Journal, read_journal
 from forge.journal.writing import continuing, recording
-from forge.setup import Setup
 from forge.testing import states as any_states
 from stages.effect import (
     Approved,
@@ -54,6 +54,8 @@ setups = st.builds(
     form=st.sampled_from(["json", "xml"]),
     alternating=st.booleans(),
     markers=st.none() | st.builds(Markers, opening=st.text(), between=st.none() | st.text()),
+    tokens_per_character=st.none() | st.floats(0, 1),
+    because=st.text(max_size=5),
 )
 EFFECTS = st.one_of(*(st.from_type(kind) for kind in get_args(Effect)))
 RESULTS = st.one_of(*(st.from_type(kind) for kind in get_args(CallResult)))

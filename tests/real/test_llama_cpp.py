@@ -48,7 +48,7 @@ def test_a_local_model_has_a_key_of_its_own(smol_path: Path) -> None:
 
     async def go(api_key: str = "") -> int:
         async with Local(str(smol_path), context_tokens=512, port=port, api_key=api_key).connect() as connection:
-            assert connection.context_tokens == 512
+            assert connection.setup.context_tokens == 512
             async with httpx.AsyncClient(headers={"authorization": "Bearer mine"}, trust_env=False) as mine:
                 return (await mine.get(f"http://127.0.0.1:{port}/props")).status_code
 
@@ -62,7 +62,7 @@ def test_a_program_that_uses_it_ends_cleanly_and_llama_cpp_prints_nothing(smol_p
         "from forge.backends import Local\n"
         "async def go():\n"
         "    async with Local(sys.argv[1], context_tokens=512).connect() as connection:\n"
-        "        print(connection.mode, connection.context_tokens)\n"
+        "        print(connection.setup.mode, connection.setup.context_tokens)\n"
         "asyncio.run(go())\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(smol_path)], capture_output=True, text=True, check=False)
@@ -117,7 +117,7 @@ def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tm
 def test_a_context_too_small_is_said_before_the_model_is_asked(smol_path: Path) -> None:
     async def context() -> int:
         async with Local(str(smol_path), context_tokens=512).connect() as connection:
-            return connection.context_tokens
+            return connection.setup.context_tokens
 
     assert asyncio.run(context()) == 512
     result = run_sync(Desk().workflow, "Go.", backend=Local(str(smol_path), context_tokens=512))

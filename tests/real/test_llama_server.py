@@ -56,7 +56,7 @@ def make(program: str, smol_path: Path, tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_conversation_has_the_context_that_was_asked_for(make: Make, launching: dict[str, object]) -> None:
     async def go() -> None:
         async with make(**launching) as server, server.connect() as connection:
-            assert server.budget.tokens == connection.context_tokens == 512
+            assert server.budget.tokens == connection.setup.context_tokens == 512
             props = asked(server.url, "/props", server.api_key)
             assert props["default_generation_settings"]["n_ctx"] == 512
             assert props["total_slots"] == launching.get("slots", 1)

@@ -101,7 +101,7 @@ class Boastful:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         async with self.server.connect() as connection:
-            yield replace(connection, context_tokens=100_000)
+            yield replace(connection, setup=replace(connection.setup, context_tokens=100_000))
 
 
 def test_a_prompt_over_the_context_is_a_typed_refusal(qwen: str) -> None:

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, states, tool
+from forge.connection import Connection
 from forge.errors import JournalError
 from forge.interpreters import Answer as Answered
 from forge.interpreters.scripted import Line, Scripted, call, calls
@@ -434,6 +436,25 @@ def test_a_run_that_a_dead_server_ended_goes_on_when_the_server_is_back(tmp_path
     assert result.unwrap().value == "ok"
     assert till.paid == [5]
     assert replay(path, till.workflow) == result
+
+
+class KnownSince(Scripted):
+    """A model of which more is known by now: what its server is, and what its tokenizer makes of a text."""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async with super().connect() as connection:
+            setup = replace(connection.setup, because="as found earlier", tokens_per_character=0.3)
+            yield replace(connection, setup=setup)
+
+
+def test_a_run_goes_on_with_the_same_model_though_it_came_to_be_known_otherwise(tmp_path: Path) -> None:
+    path, till = tmp_path / "j", Till()
+    till.crashes = False
+    gone = Fault(kind="unreachable", detail="nobody there")
+    asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY, gone]), journal=str(path)))
+    result = asyncio.run(resume_journal(till.workflow, path, backend=KnownSince([call("finish")])))
+    assert (result.unwrap().value, till.paid) == ("ok", [5])
 
 
 def test_a_run_that_had_ended_ends_the_same_and_asks_nobody(tmp_path: Path) -> None:

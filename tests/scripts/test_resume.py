@@ -33,7 +33,7 @@ class Ollama(Scripted):
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         async with super().connect() as connection:
-            yield replace(connection, wire=OLLAMA)
+            yield replace(connection, setup=replace(connection.setup, dialect=OLLAMA.dialect))
 
 
 def test_the_request_that_a_server_did_not_answer_is_written_anew_for_the_next_one() -> None:

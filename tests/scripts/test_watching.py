@@ -10,7 +10,7 @@ import pytest
 from returns.result import Result, Success
 
 from forge import Finished, Halted, Workflow, run, run_sync, tool
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
 from stages import events
@@ -19,7 +19,6 @@ from stages.events import Event
 from stages.halt import Cancelled
 from stages.message import Message, Tool
 from stages.state import Compaction
-from stages.wire.sampling import Sampling
 from tests.flows import Desk
 
 LOOK = call("look", what="a")
@@ -96,7 +95,7 @@ class Slow:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        yield Connection(send=self.send, mode="native", model="", context_tokens=4096, sampling=Sampling())
+        yield Connection(Setup(context_tokens=4096), self.send)
 
 
 def test_cancelling_stops_a_model_call_at_once() -> None:

@@ -12,7 +12,7 @@ from forge.backends.doctor.constraints import WAYS
 from forge.backends.doctor.facts import Facts, Question, constrains
 from forge.backends.doctor.identify import IDENTIFY
 from forge.backends.doctor.identity import NAMES
-from forge.backends.doctor.memory import Subject, folder, recall, remember
+from forge.backends.doctor.memory import Subject, recall, remember
 from forge.backends.doctor.toolcalls import CALLS
 from forge.backends.doctor.visit import address, examine
 from forge.backends.profile import Profile, named_profile
@@ -45,7 +45,7 @@ async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> C
     in the run. Raises nothing for what a server does.
     """
     if kept := recall(subject):
-        return Consulted(profile=kept, because=f"as found earlier (kept in {folder()})")
+        return Consulted(profile=kept, because="as found earlier")
     most = sum(probe.tokens for probe in SHORT)
     log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
     where = address(base)

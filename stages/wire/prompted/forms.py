@@ -4,8 +4,9 @@ A form says how: `JSON`, the default, or `XML`. In both, `decode_calls(encode_ca
 stands at the end of the system prompt and never changes from turn to turn.
 """
 
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, assert_never
 
 from msgspec import Struct
 
@@ -18,13 +19,27 @@ from stages.wire.prompted import xml_calls as prompted_xml
 from stages.wire.prompted.json_calls import decode_calls, encode_calls, instructions
 from stages.wire.valid import call_as_text, mended
 
-__all__ = ["JSON", "XML", "Form", "as_text", "decode_calls", "encode_calls", "encode_history", "instructions"]
+__all__ = [
+    "FORMS",
+    "JSON",
+    "XML",
+    "Form",
+    "FormName",
+    "as_text",
+    "decode_calls",
+    "encode_calls",
+    "encode_history",
+    "instructions",
+]
+
+
+FormName = Literal["json", "xml"]
 
 
 class Form(Struct, frozen=True, kw_only=True):
     """How calls are written as text: what a model is told, calls to text, and a reply's text to calls."""
 
-    name: str
+    name: FormName
     instructions: Callable[[tuple[ToolSpec, ...]], str]
     encode_calls: Callable[[tuple[ToolCall, ...]], str]
     decode_calls: Callable[[str], tuple[RawCall, ...]]
@@ -37,6 +52,7 @@ XML = Form(
     encode_calls=prompted_xml.encode_calls,
     decode_calls=prompted_xml.decode_calls,
 )
+FORMS: Mapping[FormName, Form] = MappingProxyType({"json": JSON, "xml": XML})
 
 
 def encode_history(history: History, tools_text: str, form: Form = JSON) -> tuple[WireMessage, ...]:
