@@ -156,6 +156,15 @@ class Handler(RawHandler):
         packed = gzip.compress(b" " * 1_000_000) * 1000
         self.wfile.write(answer("200 OK", packed, "Content-Encoding: gzip"))
 
+    def how_refusal(self, count: int) -> None:
+        """A refusal without end, as far as the client goes along."""
+        self._pour(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", b"x" * 65536)
+
+    def how_charge(self, count: int) -> None:
+        """A refusal of a gigabyte, packed."""
+        packed = gzip.compress(b" " * 1_000_000) * 1000
+        self.wfile.write(answer("400 Bad Request", packed, "Content-Encoding: gzip"))
+
     def how_headers(self, count: int) -> None:
         """A head without end."""
         self._pour(b"HTTP/1.1 200 OK\r\n", b"X-Filler: yes\r\n" * 100)

@@ -7,9 +7,11 @@ import asyncio
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
+from anthropic import APIRequest, AsyncAnthropic, AsyncAPIResponse, AsyncCallNext
 
 from forge import run_sync
 from forge.backends import Anthropic, Server, named
@@ -103,6 +105,35 @@ def test_faults_of_the_transport_are_forges_own(how: str, kind: str, attempts: i
         halted = run_sync(Desk().workflow, "Go.", backend=backend).failure()
     assert isinstance(halted.halt, BackendFailed)
     assert (halted.halt.fault.kind, halted.halt.attempts) == (kind, attempts)
+
+
+@pytest.mark.parametrize(("how", "kind"), [("refusal", "too_large"), ("charge", "status")])
+def test_an_error_body_without_end_is_read_to_a_bound_and_never_unpacked(how: str, kind: str) -> None:
+    """The SDK alone reads all of it: 130 MB of the one, a gigabyte of the other."""
+    tracemalloc.start()
+    with misbehaving() as strange:
+        backend = Anthropic("m", api_key="the-key", base_url=f"{strange}/{how}", context_tokens=5000, retry=ONCE)
+        halted = run_sync(Desk().workflow, "Go.", backend=backend).failure()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(halted.halt, BackendFailed)
+    assert halted.halt.fault.kind == kind
+    assert peak < 100_000_000
+
+
+def test_middleware_of_the_users_own_sees_every_response(server: str) -> None:
+    seen: list[int] = []
+
+    async def watch(request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[object]:
+        response: AsyncAPIResponse[object] = await call_next(request)
+        seen.append(response.status_code)
+        return response
+
+    for key in ("the-key", "wrong"):
+        client = AsyncAnthropic(api_key=key, base_url=server, middleware=[watch])
+        run_sync(Desk().workflow, "Go.", backend=Anthropic("m", client=client, context_tokens=5000))
+        asyncio.run(client.close())
+    assert {*seen} == {200, 401}
 
 
 def test_nobody_there_is_unreachable() -> None:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx2
-    from anthropic import APIStatusError, AsyncAnthropic
+    from anthropic import APIRequest, AsyncAnthropic, AsyncAPIResponse, AsyncCallNext, RequestOptions
 
-UNREAD = {"x-stainless-raw-response": "stream", "accept-encoding": "identity"}
+UNREAD: "RequestOptions" = {"headers": {"X-Stainless-Raw-Response": "stream", "accept-encoding": "identity"}}
 """Has the SDK hand over a response before its body has come."""
 
 
@@ -42,27 +42,41 @@ class ThroughSdk(httpx.AsyncBaseTransport):
     """Sends each request through that client, once: its own retries are off, for forge's would multiply them."""
 
     def __init__(self, sdk: "AsyncAnthropic") -> None:
-        self._sdk = sdk.with_options(max_retries=0)
+        self._sdk = sdk.with_options(max_retries=0, middleware=[_raise_unread, *sdk.middleware])
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """The response, whatever its status. Raises what httpx would for a connection that fails."""
-        import httpx2  # noqa: PLC0415 - it comes with the SDK
-        from anthropic import APIStatusError  # noqa: PLC0415
+        from anthropic import AsyncAPIResponse  # noqa: PLC0415
 
         # The client's own address stands before the path; some of its kinds put the model and more into it.
         path = request.url.path.removeprefix(self._sdk.base_url.path.rstrip("/"))
+        raw = AsyncAPIResponse[object]
         try:
             with _as_httpx(request):
                 if request.method == "GET":
-                    answer = await self._sdk.get(path, cast_to=httpx2.Response, options={"headers": UNREAD})
+                    answer = (await self._sdk.get(path, cast_to=raw, options=UNREAD)).http_response
                 else:
                     body: dict[str, object] = msgspec.json.decode(await request.aread())
-                    answer = await self._sdk.post(path, body=body, cast_to=httpx2.Response, options={"headers": UNREAD})
-        except APIStatusError as refused:
-            # The SDK has read it, and unpacked it.
-            content = httpx.ByteStream(refused.response.content)
-            return httpx.Response(refused.response.status_code, headers=_plain(refused), stream=content)
+                    answer = (await self._sdk.post(path, body=body, cast_to=raw, options=UNREAD)).http_response
+        except _ErrorStatus as refused:
+            answer = refused.response
         return httpx.Response(answer.status_code, headers=answer.headers.multi_items(), stream=_Body(answer, request))
+
+
+class _ErrorStatus(Exception):  # noqa: N818 - nothing has gone wrong yet
+    """A response with an error status, its body still to be read."""
+
+    def __init__(self, response: "httpx2.Response") -> None:
+        super().__init__(response.status_code)
+        self.response = response
+
+
+async def _raise_unread(request: "APIRequest", call_next: "AsyncCallNext") -> "AsyncAPIResponse[object]":
+    """The response, if it is a success. The SDK would read and unpack all of an error, so it never sees one."""
+    response: AsyncAPIResponse[object] = await call_next(request)
+    if not response.http_response.is_success:
+        raise _ErrorStatus(response.http_response)
+    return response
 
 
 class _Body(httpx.AsyncByteStream):
@@ -87,7 +101,7 @@ class _Body(httpx.AsyncByteStream):
 def _as_httpx(request: httpx.Request) -> "Iterator[None]":
     """What the SDK, or what it stands on, raises of a connection, as httpx would."""
     import httpx2  # noqa: PLC0415
-    from anthropic import AnthropicError, APIConnectionError, APIStatusError, APITimeoutError  # noqa: PLC0415
+    from anthropic import AnthropicError, APIConnectionError, APITimeoutError  # noqa: PLC0415
 
     try:
         yield
@@ -97,14 +111,6 @@ def _as_httpx(request: httpx.Request) -> "Iterator[None]":
         raise httpx.ConnectError(str(error.__cause__ or error), request=request) from error
     except httpx2.HTTPError as error:
         raise httpx.ReadError(str(error), request=request) from error
-    except APIStatusError:
-        raise
     except (AnthropicError, TypeError) as error:
         # Without any credential the SDK raises a TypeError that says what it looked for.
         raise ForgeError(f"the Anthropic SDK refuses to send: {error}") from None
-
-
-def _plain(refused: "APIStatusError") -> list[tuple[str, str]]:
-    """The headers of an unpacked body."""
-    headers = refused.response.headers.multi_items()
-    return [(name, value) for name, value in headers if name.lower() not in {"content-encoding", "content-length"}]
