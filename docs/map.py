@@ -29,7 +29,7 @@ def listing() -> str:
         "What a reader meets first, a line a file; then the rooms and their modules. Written by `make docs`.",
     ]
     for package in ("stages", "forge"):
-        top = sorted(path for path in (ROOT / package).glob("*.py") if path.stem != "__init__")
+        top = sorted(path for path in (ROOT / package).glob("*.py") if path.stem[0] != "_" or path.stem == "__main__")
         lines += ["", f"## {package}/", "", sentence(ROOT / package / "__init__.py"), ""]
         lines += [f"- `{path.name}` {sentence(path)}" for path in top]
         lines += ["", *rooms(ROOT / package)]

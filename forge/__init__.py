@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves signals alone
@@ -10,73 +9,64 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
 
     forge_program.end_quietly()
 
+from forge import _moved
+from forge._later import later
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
-
-# A function of the name of its module has to be there before the module is imported by others.
-from forge.journal.replaying import replay, states
 from forge.outcome import Finished, Halted
-from forge.runtime import installation as installed
-from forge.runtime.loop import drive
-from forge.runtime.runs import follow, resume, run, run_or_raise, run_sync
-from forge.tools.decorator import Tool, respond_tool, tool
-from forge.tools.parameters import IdempotencyKey
+from forge.runtime import installation
+from forge.runtime.runs import resume, run, run_or_raise, run_sync
+from forge.tools.decorator import tool
 from forge.workflow.workflow import Workflow
-from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
 
 if TYPE_CHECKING:
-    from forge.journal.redaction import Redact
+    from forge.journal.redaction import Redact as Redact
+    from forge.journal.replaying import replay as replay
+    from forge.journal.replaying import states as states
     from forge.runtime.conversation import Conversation
     from forge.runtime.event_stream import stream
-    from forge.runtime.recovery import resume_journal
+    from forge.runtime.loop import drive as drive
+    from forge.runtime.recovery import resume_journal as resume_journal
+    from forge.runtime.runs import follow as follow
+    from forge.tools.decorator import Tool as Tool
+    from forge.tools.decorator import respond_tool as respond_tool
     from forge.tools.definition import ToolDef
-    from stages.view.summary import Summarize
+    from forge.tools.parameters import IdempotencyKey as IdempotencyKey
+    from stages.compaction import NoCompact as NoCompact
+    from stages.compaction import SlidingWindowCompact as SlidingWindowCompact
+    from stages.compaction import TieredCompact as TieredCompact
+    from stages.view.summary import Summarize as Summarize
 
 __all__ = [
     "Conversation",
     "Finished",
     "ForgeError",
     "Halted",
-    "IdempotencyKey",
-    "NoCompact",
-    "Redact",
-    "SlidingWindowCompact",
-    "Summarize",
-    "TieredCompact",
-    "Tool",
     "ToolDef",
     "ToolFailed",
     "ToolResolutionError",
     "Workflow",
-    "drive",
-    "follow",
-    "replay",
-    "respond_tool",
     "resume",
-    "resume_journal",
     "run",
     "run_or_raise",
     "run_sync",
-    "states",
     "stream",
     "tool",
 ]
 
-if installed.is_merged(__path__):
-    warnings.warn(installed.MERGED, stacklevel=2)
+if installation.is_merged(__path__):
+    warnings.warn(installation.MERGED, stacklevel=2)
 
-_LATER = {
-    "Conversation": "forge.runtime.conversation",
-    "Redact": "forge.journal.redaction",
-    "Summarize": "stages.view.summary",
-    "ToolDef": "forge.tools.definition",
-    "resume_journal": "forge.runtime.recovery",
-    "stream": "forge.runtime.event_stream",
-}
+_moved.install()
 
 if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
-
-    def __getattr__(name: str) -> object:
-        """What only some programs need, when it is first asked for: the others start faster without."""
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_LATER[name]), name)
+    # Besides the public names that only some programs need: names that were here once, now exported by their rooms.
+    __getattr__ = later(
+        __name__,
+        {
+            "forge.journal": ("Redact", "replay", "resume_journal", "states"),
+            "forge.runtime": ("Conversation", "drive", "follow", "stream"),
+            "forge.tools": ("IdempotencyKey", "Tool", "ToolDef", "respond_tool"),
+            "stages.compaction": ("NoCompact", "SlidingWindowCompact", "TieredCompact"),
+            "stages.view.summary": ("Summarize",),
+        },
+    )

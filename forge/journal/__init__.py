@@ -1,1 +1,54 @@
-"""Journal: the record of a run: written, redacted, read, replayed, compared."""
+"""Journal: the record of a run: written, redacted, read, replayed, compared, gone on with."""
+
+from typing import TYPE_CHECKING
+
+from forge._later import later
+
+if TYPE_CHECKING:
+    from forge.journal.ablation import Ablated, Acted, ablate
+    from forge.journal.bisection import Parting, bisect
+    from forge.journal.decisions import Decision
+    from forge.journal.difference import Difference
+    from forge.journal.records import Header, Journal, read_journal
+    from forge.journal.redaction import Field, Redact
+    from forge.journal.replaying import DivergenceError, Step, replay, states
+    from forge.journal.summary import Glance, glance
+    from forge.runtime.recovery import resume_journal
+
+__all__ = [
+    "Ablated",
+    "Acted",
+    "Decision",
+    "Difference",
+    "DivergenceError",
+    "Field",
+    "Glance",
+    "Header",
+    "Journal",
+    "Parting",
+    "Redact",
+    "Step",
+    "ablate",
+    "bisect",
+    "glance",
+    "read_journal",
+    "replay",
+    "resume_journal",
+    "states",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = later(
+        __name__,
+        {
+            "forge.journal.ablation": ("Ablated", "Acted", "ablate"),
+            "forge.journal.bisection": ("Parting", "bisect"),
+            "forge.journal.decisions": ("Decision",),
+            "forge.journal.difference": ("Difference",),
+            "forge.journal.records": ("Header", "Journal", "read_journal"),
+            "forge.journal.redaction": ("Field", "Redact"),
+            "forge.journal.replaying": ("DivergenceError", "Step", "replay", "states"),
+            "forge.journal.summary": ("Glance", "glance"),
+            "forge.runtime.recovery": ("resume_journal",),
+        },
+    )

@@ -34,7 +34,7 @@ Where = Literal["reply", "prompt"]
 class Acted(Struct, frozen=True, kw_only=True):
     """A turn in which a guardrail made the difference: what the run did, and what it would have done without it.
 
-    `turn` is the number of the model call, `step` the state that was decided on, as `forge.states` counts. `ends`:
+    `turn` is the number of the model call, `step` the state that was decided on, as `states` counts. `ends`:
     without the guardrail the run would have been over here.
     """
 
@@ -61,7 +61,7 @@ class _Variant(Struct, frozen=True, kw_only=True):
 
 @checked
 def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
-    """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `forge.states`."""
+    """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     variants = _variants(as_recorded(record, workflow))
     turns = {name: turn_of(variant.workflow, record.header.setup) for name, variant in variants.items()}

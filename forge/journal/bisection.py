@@ -25,7 +25,7 @@ Stages = Mapping[str, Stage]
 class Parting(Struct, frozen=True, kw_only=True):
     """Where two pipelines part: the first stage after which their states differ, and what each made of `before`.
 
-    `step` counts states as `forge.states` does: that many states are the same. `turn` is the number of model calls
+    `step` counts states as `states` does: that many states are the same. `turn` is the number of model calls
     made before. A `Halt` in the place of a state is a run that ended there; then `found` is empty.
     """
 

@@ -96,7 +96,7 @@ def refuse_taken(path: Path) -> None:
         raise JournalError(f"{path} is a folder; name a file in it for the journal, such as {path / 'run.jsonl'}")
     if path.exists():
         raise JournalError(
-            f"there is a file {path} already; go on with that run by forge.resume_journal (forge resume), "
+            f"there is a file {path} already; go on with that run by forge.journal.resume_journal (forge resume), "
             "or write the journal elsewhere"
         )
 

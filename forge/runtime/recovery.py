@@ -46,7 +46,7 @@ async def resume_journal(
     told in the log of `forge`, as a warning.
 
     Raises JournalError where the file cannot be gone on with: it is damaged, another run writes to it, or it is of
-    another workflow or model. For those, `forge.states` gives the last state, and `forge.resume` takes any.
+    another workflow or model. For those, `forge.journal.states` gives the last state, and `forge.resume` takes any.
     """
     if "journal" in watching:
         raise TypeError("a resumed run is recorded in the journal that it is resumed from; leave out `journal`")

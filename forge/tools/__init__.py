@@ -1,1 +1,21 @@
 """Tools: from functions and types to what a model is told, and from its JSON to values."""
+
+from forge.tools.annotations import AnnotationError
+from forge.tools.calculated_arguments import Calculations
+from forge.tools.decorator import Grounds, Tool, respond_tool, tool
+from forge.tools.definition import ToolDef, ToolOptions
+from forge.tools.parameters import IdempotencyKey
+from forge.tools.signature import Signature
+
+__all__ = [
+    "AnnotationError",
+    "Calculations",
+    "Grounds",
+    "IdempotencyKey",
+    "Signature",
+    "Tool",
+    "ToolDef",
+    "ToolOptions",
+    "respond_tool",
+    "tool",
+]

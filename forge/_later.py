@@ -1,0 +1,16 @@
+"""Lazy exports: a module is loaded when a name of it is first asked for, so `import forge` stays quick."""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+
+
+def later(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], object]:
+    """The `__getattr__` of the package, from modules and the names that each exports. AttributeError for others."""
+    places = {name: module for module, names in modules.items() for name in names}
+
+    def attribute(name: str) -> object:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(places[name]), name)
+
+    return attribute
