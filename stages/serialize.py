@@ -144,7 +144,7 @@ def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:
     fixed = _tail_of_summary(rules, mode, wire)
     if mode != "native" or "call" not in rules.ladder.rungs or not rules.tools:
         return lambda _: fixed
-    return lambda state: demanding(fixed, wire.dialect, tools) if (tools := demanded(rules, state)) else fixed
+    return lambda state: demanding(fixed, wire, tools) if (tools := demanded(rules, state)) else fixed
 
 
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
@@ -157,8 +157,7 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
 def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
     """The request's end with the schema of the calls that are offered then, and no other."""
     wire = loosened(wire, rules.tools)
-    strict = wire.dialect.constrain == "strict"
-    target: Target = "openai-strict" if strict else "llama.cpp"
+    target: Target = "openai-strict" if wire.strict else "llama.cpp"
 
     def branch(tool: ToolSpec, numbers: frozenset[Decimal] = frozenset()) -> tuple[bytes, dict[str, object]]:
         return constrained.branch(tool, project(constraint_of(tool, numbers), target).schema)
@@ -169,6 +168,6 @@ def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
         tools = offered(rules, state) or rules.tools
         numbers = numbers_given(state, MOST) if any(tool.calculated for tool in tools) else frozenset()
         calls = [branch(t, numbers) if t.calculated or t not in rules.tools else branches[t.name] for t in tools]
-        return wire.tail(None, constrained.one_of(calls, wrapped=strict))
+        return wire.tail(None, constrained.one_of(calls, wrapped=wire.strict))
 
     return end

@@ -23,7 +23,7 @@ from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 from stages.wire.choice import ToolChoice
 from stages.wire.sampling import Sampling
-from stages.wire.wires import OLLAMA, Dialect, demanding, wire
+from stages.wire.wires import OLLAMA, WIRES, Dialect, Wire, demandable, demanding, wire
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
@@ -57,7 +57,7 @@ def workflow(*rungs: Rung, **options: object) -> Workflow:
 
 def climbed(mode: Mode, dialect: Dialect, *, on_text: OnText = "nudge", body: dict[str, object] | None = None) -> str:
     rules = replace(workflow(*EVERY).rules, on_text=on_text)
-    return " ".join(climbable(rules, mode, dialect, Sampling(extra=body or {})).rungs)
+    return " ".join(climbable(rules, mode, wire(dialect), Sampling(extra=body or {})).rungs)
 
 
 FULL = Dialect(constrain="json_schema", tool_choice="required")
@@ -85,12 +85,12 @@ def test_what_a_backend_cannot_do_is_skipped(
 
 def test_a_rung_after_a_change_of_mode_is_judged_by_that_mode() -> None:
     rules = workflow("constrained", "call", "simple").rules
-    assert climbable(rules, "native", FULL, Sampling()).rungs == ("constrained", "simple")
+    assert climbable(rules, "native", wire(FULL), Sampling()).rungs == ("constrained", "simple")
 
 
 def test_without_optional_arguments_nothing_is_simpler() -> None:
     rules = replace(RULES, ladder=Ladder(rungs=("simple", "pin")))
-    assert climbable(rules, "constrained", FULL, Sampling()).rungs == ("pin",)
+    assert climbable(rules, "constrained", wire(FULL), Sampling()).rungs == ("pin",)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ ANY, ONE = ("look", "fail"), ("look",)
 )
 def test_the_demand_in_each_protocol(dialect: Dialect, tools: tuple[str, ...], choice: object) -> None:
     spoken = wire(dialect)
-    asked = demanding(spoken.tail(spoken.tools(RULES.tools), None), dialect, tools)
+    asked = demanding(spoken.tail(spoken.tools(RULES.tools), None), spoken, tools)
     fields = msgspec.json.decode(asked)
     assert fields["tool_choice"] == choice
     assert len(fields["tools"]) == len(RULES.tools)
@@ -148,7 +148,19 @@ def test_the_demand_in_each_protocol(dialect: Dialect, tools: tuple[str, ...], c
 @pytest.mark.parametrize("dialect", [Dialect(), OLLAMA.dialect], ids=["none", "ollama"])
 def test_what_a_backend_does_not_take_is_never_sent(dialect: Dialect) -> None:
     with pytest.raises(ValueError, match="cannot be told"):
-        demanding(Raw(b'{"tools":[]}'), dialect, ONE)
+        demanding(Raw(b'{"tools":[]}'), wire(dialect), ONE)
+
+
+@pytest.mark.parametrize("spoken", WIRES.values(), ids=WIRES)
+def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
+    for way in spoken.constraints:
+        dialect = replace(spoken.dialect, constrain=way)
+        assert b'{"const":1}' in bytes(wire(dialect).tail(None, Raw(b'{"const":1}')))
+    told = wire(replace(spoken.dialect, context_tokens=4321)).head("m", Sampling(), ())
+    assert (b"4321" in bytes(told)) == spoken.sets_context
+    assert demandable(spoken, Sampling()) == (spoken.demand is not None)
+    for option in spoken.excludes_demand:
+        assert not demandable(spoken, Sampling(extra={option: {"type": "enabled"}}))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from forge.workflow.suggestions import did_you_mean
 from stages.serialize import Mode
 from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
-from stages.wire.wires import Dialect, WireName
+from stages.wire.wires import WIRES, Dialect, WireName
 
 Context = Literal["given", "props", "models", "show"]
 
@@ -72,11 +72,14 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError('mode = "native" needs native_calls = true')
         if self.mode == "constrained" and self.constrain == "none":
             raise ValueError('mode = "constrained" needs constrain = "json_schema", or another way that it has')
-        if (self.wire == "ollama") != (self.constrain == "format") and self.constrain != "none":
-            raise ValueError(f'constrain = "{self.constrain}" is not for the wire "{self.wire}"')
-        if self.wire == "anthropic" and self.constrain != "none":
-            raise ValueError('the wire "anthropic" has no way to constrain a reply; leave constrain out')
-        if self.tool_choice != "none" and (self.wire == "ollama" or not self.native_calls):
+        spoken = WIRES[self.wire]
+        ways = ("none", *spoken.constraints)
+        if self.constrain not in ways:
+            has = ", ".join(ways)
+            raise ValueError(
+                f'constrain = "{self.constrain}" is not for the wire "{self.wire}"; there it may be: {has}'
+            )
+        if self.tool_choice != "none" and (spoken.demand is None or not self.native_calls):
             raise ValueError(f'tool_choice = "{self.tool_choice}" needs tools in the request; leave it out')
 
     def refusals(self, mode: Mode) -> tuple[str, ...]:
@@ -99,7 +102,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             tools_body=self.tools_body,
             option_names=self.option_names,
             # Ollama cuts a prompt to its own default context without a word; so it is told what forge counts on.
-            context_tokens=context_tokens if self.wire == "ollama" else None,
+            context_tokens=context_tokens if WIRES[self.wire].sets_context else None,
             cache=self.prompt_cache,
         )
 

@@ -54,14 +54,14 @@ def addressed(url: str) -> Profile | None:
     return next((p for p in profiles if p.url.startswith("https://") and origin(p.url) == origin(url)), None)
 
 
-def recognised(about: About) -> Profile:
-    """The profile of a server of the chat completions protocol that said this of itself."""
+def recognised(about: About) -> Profile | None:
+    """The profile of a server of the chat completions protocol that said this of itself; None where it says little."""
     if about.props is not None:
         return named_profile("llama-server")
     first = about.first
     if first is not None and (first.owned_by == "vllm" or first.max_model_len is not None):
         return named_profile("vllm")
-    return named_profile("openai-compatible")
+    return None
 
 
 async def ask_about(

@@ -36,7 +36,7 @@ from stages.policy.retry import RetryPolicy
 from stages.serialize import Mode
 from stages.wire.prompted.forms import FormName
 from stages.wire.sampling import Sampling
-from stages.wire.wires import wire
+from stages.wire.wires import WIRES, wire
 
 log = logging.getLogger("forge")
 
@@ -98,7 +98,7 @@ class Server:
     ) -> None:
         self._base = base(url, given_profile(profile))
         self._profile = given_profile(profile) or addressed(self._base)
-        if self._profile and self._profile.wire != "openai" and not model:
+        if self._profile and not WIRES[self._profile.wire].lists_models and not model:
             name = self._profile.name
             raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
         check_mode(mode, self._profile)
@@ -185,9 +185,10 @@ class Server:
         """What the server is, and how that is known; one that is not recognised is asked what it can do."""
         if self._profile is not None:
             return self._profile, "as given"
-        profile = recognised(about)
-        if profile.name != "openai-compatible" or self._mode != "auto" or not self._probe:
-            return profile, "recognised" if profile.name != "openai-compatible" else "not asked"
+        if profile := recognised(about):
+            return profile, "recognised"
+        if self._mode != "auto" or not self._probe:
+            return named_profile("openai-compatible"), "not asked"
         # Its probes are of no use to those who connect to a server that is known.
         from forge.backends.doctor.auto import consulted  # noqa: PLC0415
         from forge.backends.doctor.memory import Subject  # noqa: PLC0415
@@ -206,13 +207,13 @@ class Server:
         return self._sampling.over(made).over(usual(model, low_temperature(profile, self._base)))
 
     def _root(self, profile: Profile) -> str:
-        """The address as the profile's wire wants it: Ollama, where it was recognised, has no `/v1`."""
-        return self._base.removesuffix("/v1") if profile.wire == "ollama" else self._base
+        """The address as the profile's wire wants it: without `/v1` where its paths stand below the root."""
+        return self._base.removesuffix("/v1") if WIRES[profile.wire].at_root else self._base
 
     async def _about(self, http: httpx.AsyncClient) -> About:
         if self._profile is None:
             return await ask_about(http, self._base, props=True)
-        if self._profile.wire != "openai" or (self._model and self._profile.context == "given"):
+        if not WIRES[self._profile.wire].lists_models or (self._model and self._profile.context == "given"):
             return About()
         return await ask_about(http, self._base, props=self._profile.context == "props")
 

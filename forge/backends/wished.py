@@ -12,7 +12,7 @@ from forge.errors import ForgeError
 from stages.repair.decoding import is_sound
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
-from stages.wire.wires import wire
+from stages.wire.wires import OPENAI, WIRES, wire
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context that are assumed where neither the server nor its profile says how many it has."""
@@ -89,11 +89,9 @@ def base(url: str, profile: Profile | None) -> str:
         raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
     if parts.query or parts.fragment:
         raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
-    protocol = (
-        wire(profile.dialect(DEFAULT_CONTEXT)) if profile else wire(named_profile("openai-compatible").dialect(0))
-    )
+    protocol = WIRES[profile.wire] if profile else OPENAI
     trimmed = given.rstrip("/").removesuffix(protocol.path)
-    return trimmed if parts.path.strip("/") or protocol.name == "ollama" else f"{trimmed}/v1"
+    return trimmed if parts.path.strip("/") or protocol.at_root else f"{trimmed}/v1"
 
 
 def is_here(url: str) -> bool:

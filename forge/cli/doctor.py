@@ -20,6 +20,7 @@ from forge.backends.recognise import addressed
 from forge.cli.options import key_of
 from forge.cli.plain import printable
 from forge.errors import ForgeError
+from stages.wire.wires import WIRES
 
 STYLES: dict[Verdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}
 
@@ -117,7 +118,7 @@ class View:
 
 def at(profile: Profile, where: Address, key_env: str) -> Profile:
     """The profile of the server at that address, whose key is in that environment variable."""
-    url = where.root if profile.wire == "ollama" else where.base
+    url = where.root if WIRES[profile.wire].at_root else where.base
     return replace(profile, url=url, key_env=key_env or profile.key_env)
 
 

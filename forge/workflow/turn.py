@@ -58,7 +58,7 @@ def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
 def _climbing(workflow: Workflow, setup: Setup) -> Workflow:
     """The workflow with those rungs of its ladder that the backend can do."""
     rules = workflow.rules
-    ladder = climbable(rules, _mode(rules, setup), setup.dialect, setup.sampling)
+    ladder = climbable(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
     return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
 
 
@@ -195,6 +195,6 @@ def _in_text(workflow: Workflow, setup: Setup) -> bool:
 
 
 def _tell_what_is_loose(rules: Rules, setup: Setup) -> None:
-    if setup.dialect.constrain == "strict" and setup.mode != "prompted":
+    if wire(setup.dialect).strict and setup.mode != "prompted":
         for sentence in strict.refused(rules.tools):
             logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)

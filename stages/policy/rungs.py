@@ -12,7 +12,7 @@ from stages.policy.rules import Ladder, Rules, Rung, TextMode
 from stages.policy.simpler_tools import simpler
 from stages.state import State
 from stages.wire.sampling import Sampling
-from stages.wire.wires import Dialect
+from stages.wire.wires import Wire, demandable
 
 
 def changing(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
@@ -25,30 +25,29 @@ def changing(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> St
     return chosen
 
 
-def climbable(rules: Rules, mode: str, dialect: Dialect, sampling: Sampling) -> Ladder:
+def climbable(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Ladder:
     """The workflow's ladder without what cannot be done there; a rung that changes the mode decides for those after it.
 
     `mode` is the one in which the run begins.
     """
-    if dialect.wire == "anthropic" and "thinking" in {**dialect.body, **sampling.extra}:
-        dialect = replace(dialect, tool_choice="none")  # it refuses to be told to call where it is to think first
+    demands, constrains = demandable(wire, sampling), wire.dialect.constrain != "none"
     found: list[Rung] = []
     for rung in rules.ladder.rungs:
-        if _can(rung, rules, mode, dialect):
+        if _can(rung, rules, mode, demands=demands, constrains=constrains):
             found.append(rung)
             mode = rung if rung in ("constrained", "prompted") else mode
     return replace(rules.ladder, rungs=tuple(found))
 
 
-def _can(rung: Rung, rules: Rules, mode: str, dialect: Dialect) -> bool:
+def _can(rung: Rung, rules: Rules, mode: str, *, demands: bool, constrains: bool) -> bool:
     match rung:
         case "call":
-            return mode == "native" and dialect.tool_choice != "none"
+            return mode == "native" and demands
         case "simple":
             return mode == "constrained" and any(simpler(tool) is not tool for tool in rules.tools)
         case "constrained":
             # A constraint allows nothing but calls, so words must not be welcome.
-            return mode != rung and dialect.constrain != "none" and rules.on_text != "accept"
+            return mode != rung and constrains and rules.on_text != "accept"
         case "prompted":
             return mode != rung
         case _:

@@ -1,6 +1,7 @@
 """The wires as values: what a stage or an interpreter must know of a protocol to speak it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal, assert_never
 
 import msgspec
@@ -52,9 +53,15 @@ class Wire(Struct, frozen=True, kw_only=True):
     some protocols keep the system prompt there. `tail` is given the tools and the bare JSON Schema of the reply.
     ValueError from `head` for an option, from `tail` for a schema, that the backend has not.
     `stream` reads a streamed reply from its first byte on; `stream_fields` are what asks for one.
+
+    What protocols differ in, for who would otherwise ask for their names: `at_root`: `path` stands below the server's
+    root, not below its `/v1`. `lists_models`: a server says which models it has. `sets_context`: each request says how
+    much context the model gets. `constraints` are the ways of asking for a reply of a JSON Schema that it knows;
+    `strict`: tools and schemas are written in OpenAI's strict subset. `demand` is the field that demands a call of one
+    of some tools, None where there is none; it is refused beside the options `excludes_demand`.
     """
 
-    name: str
+    name: WireName
     path: str
     head: Callable[[str, Sampling, History], Raw]
     tools: Callable[[tuple[ToolSpec, ...]], Raw]
@@ -62,13 +69,23 @@ class Wire(Struct, frozen=True, kw_only=True):
     tail: Callable[[Raw | None, Raw | None], Raw]
     decode: Callable[[bytes], Reply | Fault]
     stream: Decoder
-    stream_fields: dict[str, Raw]
+    stream_fields: Mapping[str, Raw]
     dialect: Dialect = Dialect()
+    at_root: bool = False
+    lists_models: bool = False
+    sets_context: bool = False
+    constraints: tuple[Constrain, ...] = ()
+    strict: bool = False
+    demand: Callable[[ToolChoice, tuple[str, ...]], bytes] | None = None
+    excludes_demand: tuple[str, ...] = ()
 
     def streamed(self, request: Request) -> bytes:
         """The request as JSON, ready for the wire, that asks for a stream instead of a whole reply."""
-        fields = msgspec.json.decode(request.head, type=dict[str, Raw]) | self.stream_fields
+        fields = {**msgspec.json.decode(request.head, type=dict[str, Raw]), **self.stream_fields}
         return replace(request, head=Raw(msgspec.json.encode(fields))).body
+
+
+STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
 
 
 def wire(dialect: Dialect) -> Wire:
@@ -85,17 +102,22 @@ def wire(dialect: Dialect) -> Wire:
 
 
 def _openai(dialect: Dialect) -> Wire:
+    strictly = dialect.constrain == "strict"
     return Wire(
         name="openai",
         path="/chat/completions",
         head=lambda model, sampling, _: openai.head(model, sampling, dialect.body, dialect.option_names),
-        tools=strict.encode_tools if dialect.constrain == "strict" else openai.encode_tools,
+        tools=strict.encode_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.repaired(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
         stream=OpenAIStream(),
-        stream_fields={"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')},
+        stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
         dialect=dialect,
+        lists_models=True,
+        constraints=("json_schema", "strict", "structured_outputs", "guided_json"),
+        strict=strictly,
+        demand=choice.openai,
     )
 
 
@@ -109,8 +131,11 @@ def _ollama(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=OllamaStream(),
-        stream_fields={"stream": Raw(b"true")},
+        stream_fields=STREAM,
         dialect=dialect,
+        at_root=True,
+        sets_context=True,
+        constraints=("format",),
     )
 
 
@@ -126,8 +151,10 @@ def _anthropic(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=AnthropicStream(),
-        stream_fields={"stream": Raw(b"true")},
+        stream_fields=STREAM,
         dialect=dialect,
+        demand=choice.anthropic,
+        excludes_demand=("thinking",),
     )
 
 
@@ -145,23 +172,31 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
 
 def loosened(strictly: Wire, tools: tuple[ToolSpec, ...]) -> Wire:
     """The wire, with a schema that is not strict where one of the tools cannot be: strict is a whole reply, or none."""
-    if strictly.dialect.constrain != "strict" or not strict.refused(tools):
+    if not strictly.strict or not strict.refused(tools):
         return strictly
     return wire(replace(strictly.dialect, constrain="json_schema"))
 
 
-def demanding(tail: Raw, dialect: Dialect, tools: tuple[str, ...]) -> Raw:
+def demandable(wire: Wire, sampling: Sampling) -> bool:
+    """Whether a request with these options may demand a call."""
+    sent = {**wire.dialect.body, **sampling.extra}
+    excluded = any(option in sent for option in wire.excludes_demand)
+    return wire.dialect.tool_choice != "none" and wire.demand is not None and not excluded
+
+
+def demanding(tail: Raw, wire: Wire, tools: tuple[str, ...]) -> Raw:
     """The end of a request that has tools, and now demands a call: of the only one of these, else of any at all.
 
     ValueError for a backend that takes no such demand.
     """
-    if dialect.tool_choice == "none" or dialect.wire == "ollama":
+    takes = wire.dialect.tool_choice
+    if takes == "none" or wire.demand is None:
         raise ValueError("this backend cannot be told that a call is required")
-    field = choice.anthropic if dialect.wire == "anthropic" else choice.openai
-    return Raw(bytes(tail)[:-1] + b"," + field(dialect.tool_choice, tools) + b"}")
+    return Raw(bytes(tail)[:-1] + b"," + wire.demand(takes, tools) + b"}")
 
 
 OPENAI = wire(Dialect(constrain="json_schema", tool_choice="named"))
 OLLAMA = wire(Dialect(wire="ollama", constrain="format"))
 ANTHROPIC = wire(Dialect(wire="anthropic", tool_choice="named"))
-WIRES = {each.name: each for each in (OPENAI, OLLAMA, ANTHROPIC)}
+WIRES: Mapping[WireName, Wire] = MappingProxyType({each.name: each for each in (OPENAI, OLLAMA, ANTHROPIC)})
+"""Each protocol as it is by itself, for what it can do."""

@@ -7,7 +7,7 @@ import httpx
 from forge.backends.doctor.basics import BASICS
 from forge.backends.doctor.choice import choose, reason
 from forge.backends.doctor.constraints import CONSTRAINTS
-from forge.backends.doctor.facts import Facts, Finding, Probe
+from forge.backends.doctor.facts import KINDS, Facts, Finding, Probe
 from forge.backends.doctor.identify import IDENTIFY
 from forge.backends.doctor.identity import about
 from forge.backends.doctor.limits import LIMITS
@@ -55,11 +55,12 @@ async def consult(
 def known(where: Address, model: str) -> Facts:
     """What the address alone tells. ForgeError for Anthropic's, which speaks another protocol."""
     profile = addressed(where.base)
-    if profile is not None and profile.wire == "anthropic":
+    if profile is None:
+        return Facts(model=model)
+    kind = next((kind for kind in KINDS if kind == profile.name), None)
+    if kind is None:
         raise ForgeError(f"the doctor asks servers of the chat completions protocol; run with {profile.name}:MODEL")
-    if profile is not None and profile.name == "openai":
-        return Facts(kind="openai", known_by="that is its address", model=model)
-    return Facts(model=model)
+    return Facts(kind=kind, known_by="that is its address", model=model)
 
 
 def profile_of(visit: Visit) -> Profile:

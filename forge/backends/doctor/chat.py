@@ -75,7 +75,7 @@ def question(
         messages=protocol.messages(history),
         tail=protocol.tail(protocol.tools(tools) if tools else None, schema),
     )
-    return Question(path=protocol.path, root=facts.kind == "ollama", body=request.body)
+    return Question(path=protocol.path, root=protocol.at_root, body=request.body)
 
 
 def system(text: str, *rest: User) -> History:

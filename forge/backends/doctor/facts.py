@@ -1,7 +1,7 @@
 """What the doctor asks, what comes back, and what it then knows: questions, answers, findings, facts."""
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +10,8 @@ from stages.repair.decoding import decode
 
 Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """What a server is, by the name of its profile."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Calls = Literal["native", "text", "unused", "ignored", "refused"]
 """What becomes of `tools`: calls in their own field, calls in the text, none, not even shown to the model, an error."""
