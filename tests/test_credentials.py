@@ -8,10 +8,11 @@ import pytest
 
 from forge import run_sync, states
 from forge.backends import Server
-from forge.backends.credentials import cleaned, headers_for, keys, secrets
+from forge.backends.credentials import headers_for, keys, secrets
 from forge.backends.profile import Profile, named_profile
 from forge.errors import ForgeError, as_error
 from forge.journal.records import read_journal
+from forge.masking import masked_reply
 from stages.effect import RawCall, Reply
 from tests.flows import Desk
 from tests.foreign import serving
@@ -133,7 +134,7 @@ def test_a_key_that_a_server_repeats_in_a_reply_is_nowhere(tmp_path: Path, caplo
 @pytest.mark.parametrize("key", ["ollama", "lm-studio"])
 def test_a_key_that_may_be_meant_is_left_in_replies(key: str) -> None:
     reply = Reply(text=f"{key} is running", calls=(RawCall(name="start", arguments=f'{{"what":"{key}"}}'),))
-    assert cleaned(reply, keys({"authorization": f"Bearer {key}"})) == reply
+    assert masked_reply(reply, keys({"authorization": f"Bearer {key}"})) == reply
 
 
 def test_the_password_of_basic_authentication_is_hidden_too() -> None:

@@ -27,7 +27,7 @@ from forge.backends.servers.hardware import (
 
 
 def says(model: str, ps: bytes, show: bytes) -> OllamaSays:
-    return read(model, Answer(status=200, content=ps), Answer(status=200, content=show))
+    return read(model, Answer(status=200, body=ps), Answer(status=200, body=show))
 
 
 def nvidia(*sizes: int) -> HardwareProfile:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.servers.death import explain, masked
+from forge.backends.servers.death import explain
 from forge.backends.servers.launch import Launch, command, source
 from forge.backends.servers.models import KNOWN
 from forge.errors import DefinitionError, ForgeError
@@ -158,8 +158,3 @@ def test_a_death_is_explained(code: int, line: str, hint: str) -> None:
     assert hint in said
     assert f"  | {line or '(nothing)'}" in said
     assert "\nIts log: /the.log\n" in said
-
-
-def test_secrets_are_masked_the_longer_one_first() -> None:
-    secrets = ["sk-secret", "sk-secret-longer", "", "1"]
-    assert masked(["1 key sk-secret-longer", "sk-secret."], secrets) == ["1 key ***", "***."]

@@ -10,7 +10,6 @@ import httpx
 import msgspec
 from msgspec import Raw, Struct
 
-from forge.backends.credentials import SHORTEST, UNMISTAKABLE
 from forge.backends.profile import named_profile
 from forge.backends.questions import ask
 from forge.backends.sending import sender
@@ -18,7 +17,7 @@ from forge.backends.wished import check_options
 from forge.connection import Connection, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
-from forge.journal.secret_forms import Hidden
+from forge.masking import MINIMUM_IN_REPLIES, Hidden
 from forge.runtime.options import checked
 from stages.policy.retry import RetryPolicy
 from stages.wire.sampling import Sampling
@@ -88,13 +87,18 @@ class Anthropic:
                 context = self._context_tokens or await self._context(http, base)
                 spoken = wire(self._profile.dialect(context))
                 keys = [key for key in (sdk.api_key, sdk.auth_token) if key]
-                hidden = Hidden(key for key in keys if len(key) >= SHORTEST)
-                unmistakable = Hidden(key for key in keys if len(key) >= UNMISTAKABLE)
 
                 async def count(request: bytes) -> int | None:
                     return await _counted(http, base, request)
 
-                send = sender(http, f"{base}/v1", self._retry, spoken, hidden=hidden, keys=unmistakable)
+                send = sender(
+                    http,
+                    f"{base}/v1",
+                    self._retry,
+                    spoken,
+                    hidden=Hidden(keys),
+                    keys=Hidden(keys, minimum=MINIMUM_IN_REPLIES),
+                )
                 known = Setup(
                     model=self._model, context_tokens=context, sampling=self._sampling, dialect=spoken.dialect
                 )

@@ -6,21 +6,12 @@ from base64 import b64decode
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace
-
 from forge.backends.profile import Profile
 from forge.errors import ForgeError
-from forge.journal.secret_forms import Hidden
-from stages.effect import Fault, RawCall, Reply
+from forge.masking import MINIMUM_IN_REPLIES, Hidden
 
 HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 """The headers that carry a credential."""
-
-SHORTEST = 6
-"""Characters of a value that is hidden in errors; a shorter one would be found in every other text."""
-
-UNMISTAKABLE = 12
-"""Characters of a key that is hidden in replies too: `lm-studio`, the key of many a local server, may be meant."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _VALUE = re.compile(r"[\x20-\x7e\t]*")
@@ -80,13 +71,13 @@ def _host(url: str) -> str:
 def secrets(headers: Mapping[str, str], profile: Profile) -> Hidden:
     """What no error may show: each value of the headers that the profile itself does not give, and its last word."""
     own = [value for name, value in headers.items() if profile.headers.get(name) != value]
-    return Hidden(part for value in own for part in _parts(value) if len(part) >= SHORTEST)
+    return Hidden(part for value in own for part in _parts(value))
 
 
 def keys(headers: Mapping[str, str], key_header: str = "authorization") -> Hidden:
-    """What must not come back in anything that a server says: the credentials that nobody could take for a word."""
+    """What must not come back in anything that a server says: credentials too long to be an ordinary word."""
     own = [value for name, value in headers.items() if name.lower() in HEADERS | {key_header}]
-    return Hidden(part for value in own for part in _parts(value) if len(part) >= UNMISTAKABLE)
+    return Hidden((part for value in own for part in _parts(value)), minimum=MINIMUM_IN_REPLIES)
 
 
 def _parts(value: str) -> tuple[str, ...]:
@@ -99,28 +90,3 @@ def _parts(value: str) -> tuple[str, ...]:
     except ValueError:
         return value, word
     return value, word, plain, plain.partition(":")[2]
-
-
-def scrubbed(fault: Fault, hidden: Hidden) -> Fault:
-    """The fault without the credentials that a server may have repeated in an error, or the beginning of one."""
-    if not hidden:
-        return fault
-    return replace(fault, detail=hidden.without_end(fault.detail), body=hidden.without_end(fault.body))
-
-
-def cleaned(reply: Reply, hidden: Hidden) -> Reply:
-    """The reply without the credentials that a server may have repeated in any field of it."""
-    if not hidden:
-        return reply
-    calls = tuple(
-        RawCall(id=hidden.without(c.id), name=hidden.without(c.name), arguments=hidden.without(c.arguments))
-        for c in reply.calls
-    )
-    return replace(
-        reply,
-        text=hidden.without(reply.text),
-        reasoning=hidden.without(reply.reasoning),
-        sealed=hidden.without(reply.sealed),
-        calls=calls,
-        finish=hidden.without(reply.finish),
-    )

@@ -53,7 +53,7 @@ async def context_of(client: httpx.AsyncClient, base: str, model: str, default: 
 async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaSays:
     """What it says of the model. ForgeError for a model that it has not, BackendError if nobody answers."""
     shown = await ask(client, base + "/api/show", msgspec.json.encode({"model": model}))
-    if shown.status == httpx.codes.NOT_FOUND and b"not found" in shown.content:
+    if shown.status == httpx.codes.NOT_FOUND and b"not found" in shown.body:
         tags = (await ask(client, base + "/api/tags")).read(_Tags) or _Tags()
         meant = did_you_mean(model, (each.name for each in tags.models))
         raise ForgeError(f"Ollama at {base} has no model {model!r}; run: ollama pull {model}.{meant}")

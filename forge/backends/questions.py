@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from forge.backends.credentials import keys
 from forge.errors import BackendError
-from forge.interpreters.body import IDENTITY, beginning, packing
+from forge.interpreters.http_body import IDENTITY, read_body
+from forge.masking import Hidden
 from stages.effect import Fault
 from stages.repair.decoding import decode
 
@@ -46,19 +47,58 @@ def _turn(url: str) -> asyncio.Semaphore:
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a server said: `content` is empty where it said more than `MOST` bytes, or packed them."""
+    """What a server said, secrets masked. `content_type` and `location` are the headers of that name.
+
+    `unread` says why not all of the body was read: `body` then is its beginning, or empty.
+    """
 
     status: int
-    content: bytes
+    body: bytes = b""
+    content_type: str = ""
+    location: str = ""
+    unread: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether the server says that it did what was asked."""
+        return httpx.codes.is_success(self.status)
 
     def read(self, form: type[T]) -> T | None:
-        """The answer in that form; None for a refusal, and for one in another form."""
-        if not httpx.codes.is_success(self.status):
-            return None
-        try:
-            return decode(msgspec.json.Decoder(form), self.content)
-        except msgspec.DecodeError:
-            return None
+        """The answer in that form; None for a refusal, for one in another form, and for one that was not read."""
+        return decoded(self.body, form) if self.good and not self.unread else None
+
+
+def decoded(body: bytes, form: type[T]) -> T | None:
+    """The JSON of a body in that form; None for anything else."""
+    try:
+        return decode(msgspec.json.Decoder(form), body)
+    except msgspec.DecodeError:
+        return None
+
+
+async def exchange(
+    client: httpx.AsyncClient, url: str, question: bytes | None, *, seconds: float, hidden: Hidden
+) -> Answer:
+    """The answer to a GET, or to a POST of that question; what is `hidden` is masked in it.
+
+    Reads at most `MOST` bytes, in at most so many `seconds` in all. Raises httpx.HTTPError and TimeoutError.
+    """
+    method = "GET" if question is None else "POST"
+    headers = {"content-type": "application/json", **IDENTITY}
+    async with (
+        _turn(url),
+        asyncio.timeout(seconds),
+        client.stream(method, url, content=question, headers=headers, timeout=seconds) as response,
+    ):
+        body = await read_body(response, MOST)
+    reason = f"packed as {body.packed!r}, and it was asked not to pack" if body.packed else f"more than {MOST} bytes"
+    return Answer(
+        status=response.status_code,
+        body=hidden.without_bytes(body.content),
+        content_type=hidden.without(response.headers.get("content-type", "")),
+        location=hidden.without(response.headers.get("location", "")),
+        unread="" if body.whole else reason,
+    )
 
 
 async def ask(
@@ -77,7 +117,7 @@ async def ask(
     answer = await _once(client, url, question, seconds)
     if not loading:
         return answer
-    while answer.status == httpx.codes.SERVICE_UNAVAILABLE and b"Loading model" in answer.content:
+    while answer.status == httpx.codes.SERVICE_UNAVAILABLE and b"Loading model" in answer.body:
         if time.monotonic() > deadline:
             sentence = f"the server at {url} has been loading its model for {loading:.0f} seconds; look at its log"
             raise BackendError(sentence, fault=Fault(kind="timeout", detail=sentence))
@@ -87,26 +127,13 @@ async def ask(
 
 
 async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, seconds: float) -> Answer:
-    method = "GET" if question is None else "POST"
-    headers = {"content-type": "application/json", **IDENTITY}
     try:
-        async with (
-            _turn(url),
-            asyncio.timeout(seconds),
-            client.stream(method, url, content=question, headers=headers) as response,
-        ):
-            packed = packing(response)
-            content = b"" if packed else await beginning(response, MOST + 1)
+        answer = await exchange(client, url, question, seconds=seconds, hidden=keys(client.headers))
     except (httpx.HTTPError, TimeoutError) as error:
         raise _nobody(error, url, seconds) from error
-    if packed or len(content) > MOST:
-        problem = f"it is packed as {packed!r}" if packed else f"it has more than {MOST} bytes"
-        log.warning("what %s answered (status %d) is not read: %s", url, response.status_code, problem)
-        return Answer(status=response.status_code, content=b"")
-    text = content.decode(errors="replace")
-    if (shown := keys(client.headers).without(text)) != text:
-        content = shown.encode()
-    return Answer(status=response.status_code, content=content)
+    if answer.unread:
+        log.warning("what %s answered (status %d) is not read: %s", url, answer.status, answer.unread)
+    return answer
 
 
 def _nobody(error: httpx.HTTPError | TimeoutError, url: str, seconds: float) -> BackendError:

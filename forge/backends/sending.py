@@ -6,9 +6,8 @@ from functools import partial
 import httpx
 from msgspec.structs import replace
 
-from forge.backends.credentials import cleaned, scrubbed
 from forge.interpreters.http import TOTAL, Http
-from forge.journal.secret_forms import Hidden
+from forge.masking import Hidden, masked_fault, masked_reply
 from stages.effect import Fault
 from stages.policy.retry import RetryPolicy
 from stages.wire.wires import Wire
@@ -34,7 +33,7 @@ def sender(
     """
 
     def translate(fault: Fault) -> Fault:
-        shown = scrubbed(fault, hidden)
+        shown = masked_fault(fault, hidden)
         if not refuses_tools(shown, refusals):
             return shown
         log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
@@ -48,7 +47,7 @@ def sender(
         total=total,
         hidden=hidden,
         translate=translate,
-        clean=partial(cleaned, hidden=keys),
+        clean=partial(masked_reply, hidden=keys),
         transport=transport,
     )
 

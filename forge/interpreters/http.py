@@ -9,10 +9,10 @@ from functools import partial
 import httpx
 from msgspec.structs import replace
 
-from forge.interpreters.body import IDENTITY, beginning, packing
+from forge.interpreters.http_body import IDENTITY, packing, read_body
 from forge.interpreters.streaming import read_stream
 from forge.interpreters.transport import RAISED, fault_of, place, refused, with_type
-from forge.journal.secret_forms import NOTHING, Hidden
+from forge.masking import NOTHING, Hidden
 from forge.runtime.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.policy.retry import Backoff, RetryPolicy, Tries
@@ -105,16 +105,16 @@ class Http:
         if watcher is not None and response.is_success and not packed and not _is_whole(response):
             answer = await read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else with_type(answer, response, self._hidden)
-        content = b"" if packed else await beginning(response, BODY_LIMIT + 1)
-        if len(content) > BODY_LIMIT:
+        body = await read_body(response, BODY_LIMIT)
+        if not (body.whole or packed):
             return Fault(kind="too_large", detail=f"{self._where} sent more than {BODY_LIMIT} bytes")
         if not response.is_success:
-            return refused(response, content, self._where, self._hidden)
+            return refused(response, body.content, self._where, self._hidden)
         if packed:
             return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
-        answer = self._wire.decode(content)
+        answer = self._wire.decode(body.content)
         if isinstance(answer, Fault):
-            return with_type(self._told(answer, content), response, self._hidden)
+            return with_type(self._told(answer, body.content), response, self._hidden)
         if watcher is not None:
             for piece in whole(answer):
                 await watcher.see(piece)

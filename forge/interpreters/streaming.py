@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import httpx
 
+from forge.interpreters.http_body import Bounded, TooLargeError
 from forge.runtime.watcher import Watcher
 from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, Piece, gather
@@ -24,17 +25,17 @@ LINGER = 0.5
 async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
     """The reply that a body streams, told to the watcher while it comes; or the fault at which it ended."""
     pieces: list[Piece | Fault] = []
-    length = 0
-    async for chunk in chunks:
-        length += len(chunk)
-        if length > STREAM_LIMIT:
-            return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
-        decoder, added = decoder.advance(chunk)
-        if len(pieces) + len(added) > PIECES_LIMIT:
-            return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
-        if await _see(added, pieces, watcher):
-            await _linger(chunks)
-            return gather(pieces)
+    bounded = Bounded(chunks, STREAM_LIMIT)
+    try:
+        async for chunk in bounded:
+            decoder, added = decoder.advance(chunk)
+            if len(pieces) + len(added) > PIECES_LIMIT:
+                return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
+            if await _see(added, pieces, watcher):
+                await _linger(bounded)
+                return gather(pieces)
+    except TooLargeError:
+        return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
     await _see(decoder.finish(), pieces, watcher)
     return gather(pieces)
 
@@ -51,9 +52,9 @@ async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], wa
     return False
 
 
-async def _linger(chunks: AsyncIterator[bytes]) -> None:
+async def _linger(chunks: Bounded) -> None:
     """Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply."""
-    with suppress(TimeoutError, httpx.HTTPError, OSError):
+    with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
         async with asyncio.timeout(LINGER):
             async for _ in chunks:
                 pass

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 from msgspec.structs import replace
 
-from forge.journal.secret_forms import NOTHING, Hidden
+from forge.masking import NOTHING, Hidden
 from stages.effect import Fault
 from stages.wire.faults import KEPT, cut
 

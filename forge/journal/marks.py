@@ -7,7 +7,7 @@ import msgspec
 
 from forge.errors import ForgeError
 from forge.journal.json_members import Members, members, repeats
-from forge.journal.secret_forms import HEAD, beginning, spellings, undone
+from forge.masking.secret_forms import HEAD, beginning, spellings, undone
 from stages.repair.decoding import decode
 from stages.schema.value import Json
 

@@ -9,7 +9,8 @@ from urllib.parse import quote, quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.journal.secret_forms import Hidden, undone
+from forge.masking import Hidden
+from forge.masking.secret_forms import undone
 
 FORMS: dict[str, Callable[[str], str]] = {
     "as it is": str,

@@ -4,7 +4,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat import ASKED, question, reply, system
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, decoded, is_page, told
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
+from forge.backends.questions import Answer, decoded
 from stages.effect import Reply
 from stages.message import User
 from stages.rescue import split_reasoning

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from forge.backends.doctor.facts import Answer, Facts, Question, decoded
+from forge.backends.doctor.facts import Facts, Question
 from forge.backends.profile import named_profile
+from forge.backends.questions import Answer, decoded
 from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.repair.decoding import decode

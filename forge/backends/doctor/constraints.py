@@ -4,7 +4,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat import TOOLS, json_of, question, reply
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Verdict, constrains, shown, told
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Verdict, constrains, shown, told
+from forge.backends.questions import Answer
 from stages.message import User
 from stages.schema import project
 from stages.tool import ToolSpec

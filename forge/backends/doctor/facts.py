@@ -1,12 +1,11 @@
 """What the doctor asks, what comes back, and what it then knows: questions, answers, findings, facts."""
 
 from collections.abc import Callable
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
-import msgspec
 from msgspec import Struct
 
-from stages.repair.decoding import decode
+from forge.backends.questions import Answer, decoded
 
 Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """What a server is, by the name of its profile."""
@@ -79,20 +78,6 @@ class Question(Struct, frozen=True, kw_only=True):
     body: bytes | None = None
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """What came over HTTP, cut to size. `content_type` and `location` are the headers of that name."""
-
-    status: int
-    body: bytes = b""
-    content_type: str = ""
-    location: str = ""
-
-    @property
-    def good(self) -> bool:
-        """Whether the server says that it did what was asked."""
-        return 200 <= self.status < 300
-
-
 class Silence(Struct, frozen=True, kw_only=True):
     """Nothing usable came over HTTP: `problem` says what happened, and what to do.
 
@@ -132,17 +117,6 @@ class Probe(Struct, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-T = TypeVar("T")
-
-
-def decoded(body: bytes, form: type[T]) -> T | None:
-    """The JSON of an answer in that form; None for anything else."""
-    try:
-        return decode(msgspec.json.Decoder(form), body)
-    except msgspec.DecodeError:
-        return None
-
-
 class _Told(Struct):
     message: str = ""
 
@@ -157,7 +131,8 @@ def told(answer: Answer) -> str:
     """What an answer says, for a person: its status and its error, on one line."""
     found = decoded(answer.body, _Error)
     if found is None:
-        return f"status {answer.status}: {shown(answer.body.decode(errors='replace')) or 'an empty body'}"
+        said = shown(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
+        return f"status {answer.status}: {said}"
     error = found.error if isinstance(found.error, str) else found.error.message
     return f"status {answer.status}: {shown(error or found.detail or found.message or 'no error message')}"
 

@@ -4,7 +4,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.facts import Answer, Facts, Finding, Kind, Probe, Question, decoded, is_page, told
+from forge.backends.doctor.facts import Facts, Finding, Kind, Probe, Question, is_page, told
+from forge.backends.questions import Answer
 
 OWNERS: dict[str, Kind] = {"llamacpp": "llama-server", "vllm": "vllm", "library": "ollama"}
 """Kinds by what they write into `owned_by` of their models."""
@@ -30,7 +31,7 @@ class _Models(Struct):
 def _read_models(facts: Facts, answer: Answer) -> Read:
     if fatal := _turned_away(answer):
         return replace(facts, fatal=fatal), Finding(topic="models", verdict="no", came=told(answer), means=fatal)
-    found = decoded(answer.body, _Models) if answer.good else None
+    found = answer.read(_Models)
     if found is None:
         return facts, _no_list(answer)
     names = tuple(m.id for m in found.data)
@@ -94,7 +95,7 @@ class _Props(Struct):
 
 
 def _read_props(facts: Facts, answer: Answer) -> Read:
-    found = decoded(answer.body, _Props) if answer.good else None
+    found = answer.read(_Props)
     if found is None:
         return facts, None
     context = found.default_generation_settings.n_ctx
@@ -125,7 +126,7 @@ class _Version(Struct):
 
 
 def _read_vllm(facts: Facts, answer: Answer) -> Read:
-    found = decoded(answer.body, _Version) if answer.good else None
+    found = answer.read(_Version)
     if found is None:
         return facts, None
     return replace(facts, kind="vllm", known_by=facts.known_by or "it answers /version", build=found.version), None
@@ -139,7 +140,7 @@ VLLM = Probe(topic="vLLM", asks="GET /version", ask=_ask_vllm, read=_read_vllm)
 
 
 def _read_ollama(facts: Facts, answer: Answer) -> Read:
-    found = decoded(answer.body, _Version) if answer.good else None
+    found = answer.read(_Version)
     if found is not None:
         return replace(facts, kind="ollama", known_by="it answers /api/version", build=found.version), None
     # Others write "library" too; only Ollama has its own protocol.
@@ -164,7 +165,7 @@ class _Studio(Struct):
 
 
 def _read_studio(facts: Facts, answer: Answer) -> Read:
-    found = decoded(answer.body, _Studio) if answer.good else None
+    found = answer.read(_Studio)
     if found is None:
         return facts, None
     chosen = next((m for m in found.data if m.id == facts.model), None)
@@ -190,7 +191,7 @@ class _Shown(Struct):
 
 
 def _read_show(facts: Facts, answer: Answer) -> Read:
-    found = decoded(answer.body, _Shown) if answer.good else None
+    found = answer.read(_Shown)
     if found is None:
         return facts, None
     sizes = (n for name, n in found.model_info.items() if name.endswith(".context_length"))

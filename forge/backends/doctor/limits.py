@@ -4,7 +4,8 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat import ASKED, OLLAMA_CONTEXT, TOOLS, cached, json_of, question, reply
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, decoded, shown, told
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
+from forge.backends.questions import Answer, decoded
 from stages.message import User
 from stages.wire.openai import chat as openai
 
@@ -181,7 +182,7 @@ def _ask_tokens(facts: Facts) -> Question | str:
 
 def _read_tokens(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     topic = "tokenizer"
-    found = decoded(answer.body, _Tokens) if answer.good else None
+    found = answer.read(_Tokens)
     if found is None:
         means, does = (
             "prompts cannot be counted before they are sent",

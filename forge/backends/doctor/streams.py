@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat import TOOLS, question, spoken
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, shown, told
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
+from forge.backends.questions import Answer
 from stages.effect import Fault
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, TextDelta
 from stages.wire.streaming import Read

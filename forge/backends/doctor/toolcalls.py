@@ -4,7 +4,8 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat import ASKED, SEARCH, TOOLS, WEATHER, in_text, json_of, question, reply
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, shown, told
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
+from forge.backends.questions import Answer
 from stages.effect import Reply
 from stages.message import User
 from stages.rescue.found import FoundCall

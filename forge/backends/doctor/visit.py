@@ -9,14 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.credentials import secrets
-from forge.backends.doctor.facts import Answer, Facts, Finding, Probe, Question, Silence
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Silence
 from forge.backends.profile import named_profile
+from forge.backends.questions import Answer, exchange
 from forge.backends.wished import base
-from forge.interpreters.body import IDENTITY, beginning, packing
-from forge.journal.secret_forms import Hidden
-
-BODY_LIMIT = 2 * 1024 * 1024
-"""Bytes of an answer that are read."""
 
 BUSY = (429, 503)
 """Statuses of a server that may be ready a little later."""
@@ -120,13 +116,9 @@ async def _answer(
 
 async def _once(client: httpx.AsyncClient, where: Address, question: Question, seconds: float) -> Answer | Silence:
     url = (where.root if question.root else where.base) + question.path
-    method, headers = "GET" if question.body is None else "POST", {"content-type": "application/json", **IDENTITY}
+    hidden = secrets(client.headers, named_profile("openai-compatible"))
     try:
-        async with (
-            asyncio.timeout(seconds),
-            client.stream(method, url, content=question.body, headers=headers, timeout=seconds) as response,
-        ):
-            return await _read(response, secrets(client.headers, named_profile("openai-compatible")))
+        return await exchange(client, url, question.body, seconds=seconds, hidden=hidden)
     except (TimeoutError, httpx.TimeoutException):
         return Silence(problem=f"no answer from {url} within {seconds:g} s: it may be stuck, or need more --timeout")
     except (httpx.ConnectError, httpx.ProxyError) as error:
@@ -140,20 +132,3 @@ def _unreachable(url: str, reason: str) -> str:
     if "SSL" in reason or "CERTIFICATE" in reason.upper():
         return f"no secure connection to {url} ({reason}): a server without TLS has an address that begins with http://"
     return f"cannot connect to {url} ({reason}): start the server there, or look at the host and the port"
-
-
-async def _read(response: httpx.Response, hidden: Hidden) -> Answer:
-    """The answer, without a key that the server may have repeated in it."""
-    if packed := packing(response):
-        body = f"packed as {packed}, and it was asked not to pack".encode()
-    else:
-        body = await beginning(response, BODY_LIMIT)
-    text = body.decode(errors="replace") if hidden else ""
-    if (shown := hidden.without_end(text)) != text:
-        body = shown.encode()
-    return Answer(
-        status=response.status_code,
-        body=body,
-        content_type=hidden.without(response.headers.get("content-type", "")),
-        location=hidden.without(response.headers.get("location", "")),
-    )

@@ -2,9 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterable, Sequence
-
-from forge.journal.secret_forms import Hidden
+from collections.abc import Sequence
 
 MEMORY = (
     "Memory does not suffice: take a smaller context_tokens, cache_type_k='q8_0' and cache_type_v='q8_0', fewer "
@@ -40,14 +38,6 @@ BY_CODE = {
     0xC000001D: PROCESSOR,  # the same on Windows
     137: "Something killed it: often the system, because memory ran out.",
 }
-SHORTEST = 6
-"""Characters of a secret that is looked for: a shorter value is none, and its like is everywhere."""
-
-
-def masked(lines: Iterable[str], secrets: Iterable[str]) -> list[str]:
-    """The lines with every secret in them replaced, however it is spelled."""
-    hidden = Hidden({secret for secret in secrets if len(secret) >= SHORTEST})
-    return [hidden.without(line) for line in lines] if hidden else [*lines]
 
 
 def explain(program: str, code: int, tail: Sequence[str], log: object, when: str = "before it was ready") -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
-from forge.backends.servers.death import masked
 from forge.backends.servers.environment import needed
+from forge.masking import Hidden
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
 GRACE = 10.0
@@ -79,7 +79,8 @@ class Process:
         if begin:  # what is read may begin in the middle of a secret
             text = text.partition("\n")[2] or text[LINE:]
         lines = ["".join(char for char in line if char.isprintable()).strip() for line in text.split("\n")]
-        return [line[:LINE] for line in masked([line for line in lines if line][-TAIL_LINES:], secrets)]
+        hidden = Hidden(secrets)
+        return [hidden.without(line)[:LINE] for line in [line for line in lines if line][-TAIL_LINES:]]
 
     async def stop(self) -> None:
         """Ask it to end, and wait until it has, which takes little more than its grace at most.

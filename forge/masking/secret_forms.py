@@ -1,4 +1,4 @@
-"""Spellings: how a secret may stand in a text, as it is, escaped, in a URL, in base64; and a text without it."""
+"""The ways in which a secret may be written in a text: plain, escaped, in a URL, in HTML, in base64."""
 
 import re
 from base64 import b64encode
@@ -8,13 +8,11 @@ import msgspec
 
 from stages.repair.decoding import sound
 
-MASK = "***"
-
 HEAD = 12
-"""Characters of a secret by which a beginning of it is known, where a text was cut off in the middle of it."""
+"""Number of characters by which the beginning of a secret is recognised where a text was cut off inside it."""
 
 FRAGMENT = 4
-"""Characters that are looked for, at least: of a secret in base64, and of one at the end of a text."""
+"""Minimum number of characters to look for: of a secret in base64, and of one that is cut off at the end of a text."""
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
@@ -109,49 +107,3 @@ def beginning(form: str, text: str, at: int) -> int:
         else:
             high = middle - 1
     return at + low
-
-
-class Hidden:
-    """Texts without these secrets, however they are spelled: `***` stands for each."""
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for form in spellings(secret)}
-        self._forms = tuple(sorted(forms, key=len, reverse=True))
-
-    def __contains__(self, text: str) -> bool:
-        """Whether one of the secrets stands in the text, in one way of writing it."""
-        return any(form in text for form in self._forms)
-
-    def __bool__(self) -> bool:
-        return bool(self._forms)
-
-    def __repr__(self) -> str:
-        return "Hidden(…)"
-
-    def without(self, text: str) -> str:
-        """The text without the secrets; all of it is hidden where one is written in a mixture of ways."""
-        for form in self._forms:
-            text = text.replace(form, MASK)
-        plain = undone(text)
-        return MASK if plain != text and plain in self else text
-
-    def without_end(self, text: str) -> str:
-        """The same for a text that may have been cut off in the middle of a secret."""
-        text = self.without(text)
-        for form in self._forms:
-            for length in range(min(len(form), len(text)), FRAGMENT - 1, -1):
-                if text.endswith(form[:length]):
-                    return text[:-length] + MASK
-        return text
-
-    def cut_after(self, body: bytes, limit: int) -> bytes:
-        """The first bytes of a body without the secrets: hidden first, then cut."""
-        # What is looked at ends somewhere too, and perhaps in the middle of a secret: that end is never shown.
-        spare = 2 * max(map(len, self._forms), default=0)
-        window = body[: 2 * limit + spare]
-        shown = self.without(window.decode(errors="replace")).encode(errors="replace")
-        return shown[: limit if len(window) == len(body) else min(limit, max(0, len(shown) - spare))]
-
-
-NOTHING = Hidden(())
-"""No secret at all."""
