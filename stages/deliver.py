@@ -117,7 +117,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     unrun = tuple(_cut_short(call, awaited) for call in waiting(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     ledger = state.ledger
-    new = written(batch, ledger.turn)
+    new = written(batch)
     done, doubtful = new.successes, doubts(ledger.in_doubt, batch, unrun)
     remembered = state.note(successes=ledger.successes + done, seen=ledger.seen + digests(done), in_doubt=doubtful)
     return remembered.say(*new.messages).to(Ready())

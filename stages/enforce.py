@@ -14,7 +14,7 @@ from stages.pipeline import Stage, on, pipeline
 from stages.policy.progress import in_vain
 from stages.policy.rules import OnViolation
 from stages.schema.canonical_json import canonical
-from stages.state import Batch, Edited, Ready, State, Vetted
+from stages.state import Edited, Ready, State, Vetted
 from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
 
 Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
@@ -78,7 +78,7 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
 
 
 def _kept(phase: Vetted, calls: tuple[ToolCall, ...], notice: str) -> Vetted:
-    return replace(phase, calls=calls, notice="\n".join(filter(None, (notice, phase.notice))))
+    return replace(phase, said=replace(phase.said, calls=calls), notice="\n".join(filter(None, (notice, phase.notice))))
 
 
 def _refusals(block: Block, calls: tuple[ToolCall, ...], *, whole: bool) -> tuple[Refused, ...]:
@@ -97,14 +97,5 @@ def _came_back(state: State, block: Block, calls: tuple[ToolCall, ...]) -> bool:
 
 def _refused(state: State, phase: Vetted) -> State:
     """The next turn, with every call answered by what is wrong with it."""
-    turn = state.ledger.turn
-    batch = Batch(
-        calls=phase.calls,
-        text=phase.text,
-        reasoning=phase.reasoning,
-        sealed=phase.sealed,
-        results=phase.refused,
-        notice=phase.notice,
-    )
-    new = written(batch, turn)
+    new = written(phase.batch)
     return state.say(*new.messages).note(attempts=state.ledger.attempts + new.attempts).to(Ready())

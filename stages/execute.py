@@ -32,15 +32,7 @@ def execute(rules: Rules) -> Stage:
     def begin(state: State, phase: Vetted) -> State | Halt:
         if not phase.allowed:
             return state
-        batch = Batch(
-            calls=phase.calls,
-            text=phase.text,
-            reasoning=phase.reasoning,
-            sealed=phase.sealed,
-            results=phase.refused,
-            notice=phase.notice,
-        )
-        return go_on(state, capped(batch, rules.max_calls))
+        return go_on(state, capped(phase.batch, rules.max_calls))
 
     @on(Executed)
     def resume(state: State, phase: Executed) -> State | Halt:
@@ -51,8 +43,7 @@ def execute(rules: Rules) -> Stage:
         batch = without_terminal(batch, specs)
         if left := waiting(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
-        turn = state.ledger.turn
-        new = written(batch, turn)
+        new = written(batch)
         ledger = advanced(state.ledger, new.successes, new.attempts, repeatable)
         said = replace(state, history=state.history + new.messages, ledger=ledger)
         return _settled(said, batch, specs, rules.max_tool_errors)

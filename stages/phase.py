@@ -4,7 +4,7 @@ from msgspec import Raw, Struct
 
 from stages.compaction.budget import ContextBudget
 from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request
-from stages.message import History, ToolCall
+from stages.message import Assistant, History, ToolCall
 
 
 class SummaryOrder(Struct, frozen=True, kw_only=True):
@@ -50,18 +50,21 @@ class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Calls that are being executed, and what came back so far. `approved`: ids that a person said yes to.
+    """Calls that are being executed, in what the model `said`, and what came back so far.
 
-    `notice`: what the model is told after the results of a call that its reply was cut off in.
+    `approved`: ids that a person said yes to. `notice`: what the model is told after the results of a call that its
+    reply was cut off in.
     """
 
-    calls: tuple[ToolCall, ...] = ()
-    text: str = ""
-    reasoning: str = ""
-    sealed: str = ""
+    said: Assistant = Assistant()
     results: tuple[CallResult, ...] = ()
     approved: tuple[str, ...] = ()
     notice: str = ""
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the order in which the model made them."""
+        return self.said.calls
 
 
 class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
@@ -82,19 +85,26 @@ class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
 
 
 class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
-    """Calls whose names and arguments are right; `text` and `reasoning` came with them. `notice`: see Batch.
+    """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
 
     `refused` are the answers to those of the calls that must not run. `allowed`: the guards were asked, and let the
     others run; `execute` runs no calls that are not allowed.
     """
 
-    calls: tuple[ToolCall, ...]
-    text: str = ""
-    reasoning: str = ""
-    sealed: str = ""
+    said: Assistant
     notice: str = ""
     refused: tuple[Refused, ...] = ()
     allowed: bool = False
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the order in which the model made them."""
+        return self.said.calls
+
+    @property
+    def batch(self) -> Batch:
+        """The calls as they begin to be executed, those that must not run answered."""
+        return Batch(said=self.said, results=self.refused, notice=self.notice)
 
 
 class Edited(Struct, frozen=True, kw_only=True, tag="edited"):

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from stages.effect import Ask, Send
 from stages.execution.batch import digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
-from stages.message import call_id
+from stages.message import Assistant, call_id
 from stages.options.checked import checked
 from stages.pipeline import Stage, on
 from stages.policy.rules import Rules, completed, legal, pending, undecided
@@ -51,8 +51,9 @@ def _decision(rules: Rules, state: State) -> State | Halt | None:
     if unsure is None:
         return None
     again = replace(unsure, id=call_id(ledger.ids + 1))
+    said = Assistant(calls=(again,), turn=ledger.turn)
     ask = Ask(call=again, digest=digest(again), in_doubt=unsure)
-    return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(calls=(again,))))
+    return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(said=said)))
 
 
 def _spent(budget: Budget) -> Spent | None:

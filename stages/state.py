@@ -72,8 +72,8 @@ __all__ = [
     "Vetted",
 ]
 
-SCHEMA_VERSION = 2
-"""Of the State's JSON form; a reader refuses another."""
+SCHEMA_VERSION = 3
+"""Of the State's JSON form; `stages.saved` says what becomes of another."""
 
 
 class Cleared(Struct, frozen=True, kw_only=True):

@@ -60,13 +60,8 @@ def validate(
         ids = ledger.ids + len(calls)
         if [judged for judged in reading.calls if judged.fault]:
             return _bad_calls(state.note(ids=ids), reading, calls, rules, cut=phase.reply.finish == "length")
-        vetted = Vetted(
-            calls=calls,
-            text=reading.text,
-            reasoning=reading.reasoning,
-            sealed=reading.sealed,
-            notice=_notice(state, reading, sifted.repeated),
-        )
+        said = replace(reading.said, calls=calls, turn=ledger.turn)
+        vetted = Vetted(said=said, notice=_notice(state, reading, sifted.repeated))
         return replace(state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     @on(Edited)
@@ -91,11 +86,11 @@ def _notice(state: State, reading: Reading, repeated: tuple[Repeated, ...]) -> s
 
 
 def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> State | Halt:
-    if reading.damage is None and reading.text.strip() and _is_welcome(state, rules):
-        return _said(state, reading, reading.text)
+    if reading.damage is None and reading.said.text.strip() and _is_welcome(state, rules):
+        return _said(state, reading, reading.said.text)
     text = _correction(reply, reading, [tool.name for tool in legal(rules, state.ledger)])
     nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)
-    return _nudged(state, reply, _spoken(state, reading, reading.text), nudge, rules)
+    return _nudged(state, reply, _spoken(state, reading, reading.said.text), nudge, rules)
 
 
 def _only_repeats(
@@ -119,7 +114,7 @@ def _said(state: State, reading: Reading, text: str) -> State:
 
 
 def _spoken(state: State, reading: Reading, text: str) -> Assistant:
-    return Assistant(text=text, reasoning=reading.reasoning, sealed=reading.sealed, turn=state.ledger.turn)
+    return replace(reading.said, text=text, turn=state.ledger.turn)
 
 
 def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: Rules) -> State | Halt:
@@ -136,7 +131,7 @@ def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: R
 def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
     if reply.finish == "length":
         return nudges.cut_off(allowed)
-    if not reading.text.strip() and reading.damage is None:
+    if not reading.said.text.strip() and reading.damage is None:
         return nudges.empty(allowed)
     return nudges.bare_text(allowed, reading.damage)
 
@@ -170,15 +165,15 @@ def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[
     """The calls and a correction for each, in a form that every server accepts back."""
     texts = [judged.correction or nudges.beside_a_refused_call(judged.name) for judged in reading.calls]
     if all(map(_replayable, calls)):
-        said = Assistant(text=reading.text, reasoning=reading.reasoning, sealed=reading.sealed, calls=calls, turn=turn)
+        said = replace(reading.said, calls=calls, turn=turn)
         answers = (
             Tool(call_id=call.id, name=call.name, text=text, kind=Kind.RETRY_NUDGE, turn=turn)
             for call, text in zip(calls, texts, strict=True)
         )
         return (said, *answers)
     quoted = "\n".join(f"{call.name}({call.arguments})" for call in calls)
-    words = "\n".join(filter(None, (reading.text, nudges.quote(quoted, 2000))))
-    said = Assistant(text=words, reasoning=reading.reasoning, sealed=reading.sealed, turn=turn)
+    words = "\n".join(filter(None, (reading.said.text, nudges.quote(quoted, 2000))))
+    said = replace(reading.said, text=words, turn=turn)
     return (said, User(text="\n".join(texts), kind=Kind.RETRY_NUDGE, turn=turn))
 
 

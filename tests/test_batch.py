@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
 from stages.execution.batch import capped, finished, next_group, waiting, without_terminal, written
 from stages.execution.unknown_outcomes import doubts, idempotency_key
-from stages.message import Tool, ToolCall
+from stages.message import Assistant, Tool, ToolCall
 from stages.state import Batch
 from stages.tool import ToolEffect, ToolSpec
 
@@ -23,7 +23,11 @@ SPECS = {
 
 
 def batch(*names: str) -> Batch:
-    return Batch(calls=tuple(ToolCall(id=f"{n} {name}", name=name, arguments="{}") for n, name in enumerate(names)))
+    return Batch(
+        said=Assistant(
+            calls=tuple(ToolCall(id=f"{n} {name}", name=name, arguments="{}") for n, name in enumerate(names))
+        )
+    )
 
 
 def fine(call: ToolCall) -> CallResult:
@@ -92,7 +96,7 @@ def test_what_every_plan_keeps_to(calls: list[str], at_once: int, bad: set[str])
 def test_history_keeps_the_order_of_the_calls_whatever_comes_back_first(order: list[int]) -> None:
     made = batch("read", "write", "slow", "end")
     came = replace(made, results=tuple(fine(made.calls[n]) for n in order))
-    assert [m.name for m in written(came, 1).messages if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
+    assert [m.name for m in written(came).messages if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
     assert finished(came, SPECS) == ("end", fine(made.calls[3]))
 
 
@@ -106,12 +110,12 @@ def test_calls_beyond_the_cap_are_answered_unrun() -> None:
 
 def test_a_call_in_doubt_is_known_by_its_arguments_until_the_same_call_succeeds() -> None:
     first, other = (ToolCall(id=n, name="write", arguments=a) for n, a in (("1", '{"a":1}'), ("2", '{"a":2}')))
-    unsure = doubts((), Batch(calls=(first,)), (InDoubt(call_id="1", reason="?"),))
+    unsure = doubts((), Batch(said=Assistant(calls=(first,))), (InDoubt(call_id="1", reason="?"),))
     assert len(unsure) == 1
-    assert doubts(unsure, Batch(calls=(other,)), (fine(other),)) == unsure
+    assert doubts(unsure, Batch(said=Assistant(calls=(other,))), (fine(other),)) == unsure
     again = replace(first, id="3")
-    assert doubts(unsure, Batch(calls=(again,)), (broken(again),)) == unsure
-    assert doubts(unsure, Batch(calls=(again,)), (fine(again),)) == ()
+    assert doubts(unsure, Batch(said=Assistant(calls=(again,))), (broken(again),)) == unsure
+    assert doubts(unsure, Batch(said=Assistant(calls=(again,))), (fine(again),)) == ()
 
 
 parts = st.tuples(st.sampled_from(["", "r", "r1"]), st.sampled_from(["1", "11"]), st.sampled_from(["w", "1w"]))

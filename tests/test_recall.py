@@ -54,7 +54,7 @@ def asked(call_id: str, offset: int = 0, number: int = 1) -> ToolCall:
 
 
 def answered(state: State, *made: ToolCall) -> tuple[Succeeded | Unresolved, ...]:
-    results = recalled(state, Batch(calls=made)).results
+    results = recalled(state, Batch(said=Assistant(calls=made))).results
     return tuple(r for r in results if isinstance(r, Succeeded | Unresolved))
 
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_given_back_is_said(ledger: Ledger, offset: int, says: st
 def test_a_tool_of_that_name_of_the_users_own_is_left_alone() -> None:
     mine = Rules(tools=(msgspec.structs.replace(RECALL, description="My own."),))
     calls = (asked("call_1"),)
-    moved = execute(mine)(remembering("x").to(Vetted(calls=calls, allowed=True))).unwrap()
+    moved = execute(mine)(remembering("x").to(Vetted(said=Assistant(calls=calls), allowed=True))).unwrap()
     assert isinstance(moved.phase, Awaiting)
     assert moved.phase.effect == Execute(calls=calls, retriable=True)
     with pytest.raises(DefinitionError, match="two tools are named recall"):

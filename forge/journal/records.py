@@ -10,13 +10,15 @@ from os import PathLike
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from forge.connection import Setup
 from forge.errors import JournalError
 from forge.journal.lines import VERSION, CheckedLines
 from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
 from stages.repair.decoding import decode
-from stages.state import SCHEMA_VERSION, State
+from stages.saved import current
+from stages.state import State
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -205,9 +207,10 @@ def _header(path: str | PathLike[str], line: bytes) -> Header:
         header = decode(_HEADER, line)
     except msgspec.DecodeError as error:
         raise JournalError(f"{path} is no journal of this version of forge: line 1: {error}") from None
-    if header.state.version != SCHEMA_VERSION:
-        raise JournalError(f"{path}: its state is of version {header.state.version}, and this reads {SCHEMA_VERSION}")
-    return header
+    try:
+        return replace(header, state=current(header.state))
+    except ValueError as error:
+        raise JournalError(f"{path}: {error}") from None
 
 
 def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Again | Done:

@@ -9,8 +9,9 @@ from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
 from stages.execution.batch import digest, waiting
 from stages.message import ToolCall
+from stages.saved import current
 from stages.schema import Misfit
-from stages.state import SCHEMA_VERSION, Awaiting, Batch, Edited, Executed, State, Vetted
+from stages.state import Awaiting, Batch, Edited, Executed, State, Vetted
 
 
 def accepted(workflow: Workflow, state: State) -> State:
@@ -19,8 +20,10 @@ def accepted(workflow: Workflow, state: State) -> State:
     ForgeError, with every problem, for a state of another version, or one that waits for what the workflow would
     not ask for: a tool that it has not, arguments that do not fit, a call without the yes that it needs.
     """
-    if state.version != SCHEMA_VERSION:
-        raise ForgeError(f"the state is of version {state.version}, and this forge reads version {SCHEMA_VERSION}")
+    try:
+        state = current(state)
+    except ValueError as error:
+        raise ForgeError(str(error)) from None
     if problems := tuple(_problems(workflow, state)):
         raise ForgeError("this workflow cannot go on from that state: " + "; ".join(problems))
     match state.phase:

@@ -157,17 +157,17 @@ def _prepared(folded: Folded) -> Prepared:
 
 def _underway(calls: tuple[ToolCall, ...]) -> SearchStrategy[Awaiting]:
     effects = (Execute(calls=calls), Ask(call=calls[0], digest=digest(calls[0])))
-    return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(calls=calls)))
+    return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(said=Assistant(calls=calls))))
 
 
 def _edited(calls: tuple[ToolCall, ...], arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
     """The first call was approved with other arguments, which may or may not fit its tool."""
     ask = Ask(call=calls[0], digest=digest(calls[0]))
     written = arguments | texts()
-    return written.map(lambda text: Edited(batch=Batch(calls=calls), ask=ask, arguments=text))
+    return written.map(lambda text: Edited(batch=Batch(said=Assistant(calls=calls)), ask=ask, arguments=text))
 
 
 def _executed(calls: tuple[ToolCall, ...]) -> SearchStrategy[Executed]:
     """The first of the calls have come back, or all of them."""
     back = st.integers(1, len(calls)).flatmap(lambda number: st.tuples(*map(results, calls[:number])))
-    return back.map(lambda came: Executed(batch=Batch(calls=calls, results=came)))
+    return back.map(lambda came: Executed(batch=Batch(said=Assistant(calls=calls), results=came)))

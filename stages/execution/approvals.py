@@ -23,7 +23,7 @@ def accepted(phase: Edited) -> Executed:
     """The call is approved as the person wrote it."""
     batch, call = phase.batch, _written(phase)
     calls = tuple(call if c.id == call.id else c for c in batch.calls)
-    return Executed(batch=replace(batch, calls=calls, approved=(*batch.approved, call.id)))
+    return Executed(batch=replace(batch, said=replace(batch.said, calls=calls), approved=(*batch.approved, call.id)))
 
 
 def judged(phase: Edited) -> tuple[ToolCall, ...]:

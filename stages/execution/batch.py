@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stages import nudges
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
-from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User
+from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.policy.progress import answered
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Batch, Success
@@ -116,11 +116,10 @@ class _Written(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
 
 
-def written(batch: Batch, turn: int) -> _Written:
-    """The batch of that model call, each call answered, in the order of the calls whatever finished first."""
-    said: list[Message] = [
-        Assistant(text=batch.text, reasoning=batch.reasoning, sealed=batch.sealed, calls=batch.calls, turn=turn)
-    ]
+def written(batch: Batch) -> _Written:
+    """The batch, each call answered, in the order of the calls whatever finished first."""
+    turn = batch.said.turn
+    said: list[Message] = [batch.said]
     done: list[Success] = []
     vain: list[Attempt] = []
     for call, result in _answers(batch):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stages import nudges, rescue
 from stages.effect import RawCall, Reply
 from stages.grounding.calculated_arguments import check_of
+from stages.message import Assistant
 from stages.policy.rules import RepairLimits, Rules
 from stages.repair.json_text import Json, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
@@ -38,24 +39,22 @@ class Judged(Struct, frozen=True, kw_only=True):
 class Reading(Struct, frozen=True, kw_only=True):
     """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant.
 
-    `text` is what it says beside its calls, `whole` with those that were found in it. `notice`: the model is to hear,
-    once the calls have run, that one after them could not be read.
+    `said` is what it says beside its calls, `whole` the text with those that were found in it. `notice`: the model is
+    to hear, once the calls have run, that one after them could not be read.
     """
 
-    text: str
+    said: Assistant
     whole: str = ""
-    reasoning: str
     calls: tuple[Judged, ...] = ()
     damage: str | None = None
     notice: str = ""
-    sealed: str = ""
 
     @property
     def alone(self) -> bool:
         """Whether the reply has no words beside its calls, but for the thought that is a part of ReAct's form."""
         by_react = {call.origin for call in self.calls} == {"react"}
-        thought = _THOUGHT.match(self.text) if by_react else None
-        return _WORDS.search(self.text, thought.end() if thought else 0) is None
+        thought = _THOUGHT.match(self.said.text) if by_react else None
+        return _WORDS.search(self.said.text, thought.end() if thought else 0) is None
 
 
 _WORDS = re.compile(r"\w")
@@ -87,27 +86,24 @@ def reader(
     found_in = rescue.rescuer(families) if rules.rescue and families else None
 
     def read(reply: Reply) -> Reading:
-        reading = taken_apart(reply)
-        return replace(reading, sealed=reply.sealed) if reply.sealed else reading
-
-    def taken_apart(reply: Reply) -> Reading:
         thought, text = split_reasoning(reply.text)
         reasoning = "\n\n".join(filter(None, (reply.reasoning, thought)))
+        said = Assistant(text=text, reasoning=reasoning, sealed=reply.sealed)
         cut = reply.finish == "length"
         if reply.calls:
             calls = [judge.given(call, "native", cut=cut) for call in reply.calls]
-            return Reading(text=text, reasoning=reasoning, calls=tuple(calls))
+            return Reading(said=said, calls=tuple(calls))
         if in_text and (asked := form.decode_calls(text)):
             calls = [judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked]
-            return Reading(text="", whole=text, reasoning=reasoning, calls=tuple(calls))
+            return Reading(said=replace(said, text=""), whole=text, calls=tuple(calls))
         if found_in is None:
-            return Reading(text=text, reasoning=reasoning)
+            return Reading(said=said)
         found = found_in(text, judge.parameters)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
-            return Reading(text=text if damage else found.rest, reasoning=reasoning, damage=damage)
+            return Reading(said=said if damage else replace(said, text=found.rest), damage=damage)
         rescued, notice = judge.rescued(found, cut=cut, text=text)
-        return Reading(text=found.rest, whole=text, reasoning=reasoning, calls=rescued, notice=notice)
+        return Reading(said=replace(said, text=found.rest), whole=text, calls=rescued, notice=notice)
 
     return read
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.effect import CallResult, Succeeded, Unresolved
 from stages.execution.batch import waiting
-from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, size
+from stages.message import Assistant, History, Kind, Tool, ToolCall, size
 from stages.state import Batch, Cleared, State
 from stages.tokens import characters_of, fitting, length
 from stages.tool import ToolSpec
@@ -80,9 +80,8 @@ def _room(state: State, batch: Batch) -> int:
     ledger = state.ledger
     if not ledger.context_tokens:
         return 2 * _LIMIT
-    said: Message = Assistant(text=batch.text, calls=batch.calls)
     whole = characters_of(ledger.context_tokens, ledger.tokens_per_character, ledger.report)
-    return max(0, whole - ledger.prompt_size - size(said))
+    return max(0, whole - ledger.prompt_size - size(batch.said))
 
 
 def _answer(call: ToolCall, state: State, limit: int) -> CallResult:

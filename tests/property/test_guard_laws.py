@@ -14,7 +14,7 @@ from forge.testing import assert_answered, batches, states
 from stages import enforce, execute, pipeline, send, serialize
 from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
-from stages.message import Tool, ToolCall
+from stages.message import Assistant, Tool, ToolCall
 from stages.policy.escalation import demanded, offered
 from stages.policy.order import Use, obstacle
 from stages.policy.rules import Ladder, Rules, Rung, legal, undecided
@@ -65,7 +65,7 @@ def cases(draw: st.DrawFn) -> tuple[Rules, State]:
     begun = (ToolCall(id=f"before_{n}", name=name, arguments='{"what":"a"}') for n, name in enumerate(unsure))
     state = state.note(in_doubt=tuple(begun))
     calls = draw(batches(TOOLS, first_id=state.ledger.ids + 1, least=1, arguments=ARGUMENTS))
-    return draw(rules_), replace(state, phase=Vetted(calls=calls))
+    return draw(rules_), replace(state, phase=Vetted(said=Assistant(calls=calls, turn=state.ledger.turn)))
 
 
 @given(case=cases(), each=st.booleans())

@@ -13,7 +13,7 @@ from forge.interpreters.scripted import Scripted, call, calls
 from stages.effect import Approved, Ask, Execute, Rejected
 from stages.execution.batch import digest
 from stages.halt import ApprovalNeeded
-from stages.message import Tool, ToolCall
+from stages.message import Assistant, Tool, ToolCall
 from stages.state import Awaiting, Batch, Executed, State, Vetted
 
 
@@ -94,21 +94,31 @@ WRONG = replace(CALL, arguments='{"amount":"all"}')
 
 
 def waits_for(*made: ToolCall, approved: bool = False, run: tuple[ToolCall, ...] | None = None) -> State:
-    batch = Batch(calls=made, approved=tuple(one.id for one in made) if approved else ())
+    batch = Batch(said=Assistant(calls=made), approved=tuple(one.id for one in made) if approved else ())
     effect = Execute(calls=made if run is None else run, retriable=True)
     return State(history=(), phase=Awaiting(effect=effect, batch=batch))
 
 
 def asks(about: ToolCall, bound_to: str) -> State:
-    return State(history=(), phase=Awaiting(effect=Ask(call=about, digest=bound_to), batch=Batch(calls=(about,))))
+    return State(
+        history=(), phase=Awaiting(effect=Ask(call=about, digest=bound_to), batch=Batch(said=Assistant(calls=(about,))))
+    )
 
 
 FORGED: list[tuple[str, State, str]] = [
-    ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 2"),
+    ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 3"),
     ("a vanished tool", waits_for(GONE), "it waits for a call of transfer; the workflow's tools are: pay, finish"),
     ("a vanished tool, asked about", asks(GONE, digest(GONE)), "it waits for a call of transfer"),
-    ("a vanished tool, later", State(history=(), phase=Executed(batch=Batch(calls=(GONE,)))), "a call of transfer"),
-    ("a vanished tool, vetted", State(history=(), phase=Vetted(calls=(GONE,), allowed=True)), "a call of transfer"),
+    (
+        "a vanished tool, later",
+        State(history=(), phase=Executed(batch=Batch(said=Assistant(calls=(GONE,))))),
+        "a call of transfer",
+    ),
+    (
+        "a vanished tool, vetted",
+        State(history=(), phase=Vetted(said=Assistant(calls=(GONE,)), allowed=True)),
+        "a call of transfer",
+    ),
     (
         "other arguments",
         waits_for(WRONG),
@@ -148,7 +158,7 @@ def test_whether_a_call_may_be_made_again_is_the_workflow_s_to_say() -> None:
 def test_calls_that_no_guard_of_this_workflow_was_asked_about_are_judged() -> None:
     bank = Bank()
     early = Workflow("bank", tools=bank.workflow.tools, terminal_tool="finish", required_steps=["pay"])
-    vetted = Vetted(calls=(replace(CALL, name="finish", arguments="{}"),), allowed=True)
+    vetted = Vetted(said=Assistant(calls=(replace(CALL, name="finish", arguments="{}"),)), allowed=True)
     halted = asyncio.run(resume(early, State(history=(), phase=vetted), backend=Scripted([PAY]))).failure()
     assert isinstance(halted.halt, ApprovalNeeded)
     assert "[StepEnforcementError]" in "".join(m.text for m in halted.state.history if isinstance(m, Tool))

@@ -71,7 +71,7 @@ def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
         (b'{"journal":99,"workflow":"w","state":{"history":[]}}\n', "another version of forge: 99"),
         (HEADER + b"\n", "line 1: its checksum is wrong"),
         (journal_of(b'{"journal":3,"workflow":"w"}'), "missing required field `state`"),
-        (journal_of(b'{"journal":3,"workflow":"w","state":{"history":[],"version":7}}'), "its state is of version 7"),
+        (journal_of(b'{"journal":3,"workflow":"w","state":{"history":[],"version":7}}'), "the state is of version 7"),
         (journal_of(HEADER, b'{"effect":1}'), "line 2"),
         (journal_of(HEADER, b'{"type":"done","outcome":{"type":"replied","reply":{}}}'), "line 2: it does not follow"),
         (journal_of(HEADER, b'{"type":"again"}'), "line 2: it does not follow"),
