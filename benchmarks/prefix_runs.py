@@ -18,7 +18,7 @@ from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted
 from stages.compaction import Compactor, NoCompact
 from stages.effect import Replied, Reply, Send, Usage
-from stages.events import Compacted, Event, Finished, ModelReplied, PrefixLost
+from stages.events import Event, HistoryCompacted, ModelReplied, PrefixLost, RunFinished
 from stages.state import Completed
 from stages.wire.sampling import Sampling
 
@@ -116,7 +116,7 @@ def replayed(name: str, compactor: Compactor, compact_to: float) -> Row:
     offs = [abs(e.kept_tokens - seen[e.turn - 1].cache_n) for e in events if isinstance(e, PrefixLost)]
     return Row(
         name=name,
-        compactions=sum(isinstance(e, Compacted) for e in events),
+        compactions=sum(isinstance(e, HistoryCompacted) for e in events),
         prompts=sum(t.prompt_n + t.cache_n for t in seen),
         evaluated=sum(t.prompt_n for t in seen),
         new=new,
@@ -137,13 +137,13 @@ def decided(name: str, compactor: Compactor, compact_to: float) -> str:
         server.stop()
     usage = [e.reply.usage or Usage() for e in events if isinstance(e, ModelReplied)]
     evaluated, prompts = sum(u.prompt - u.cached for u in usage), sum(u.prompt for u in usage)
-    compactions = sum(isinstance(e, Compacted) for e in events)
+    compactions = sum(isinstance(e, HistoryCompacted) for e in events)
     return f"| {name} | {ended(events[-1])} | {len(usage)} | {compactions} | {prompts:,} | {evaluated:,} |"
 
 
 def ended(event: Event) -> str:
     match event:
-        case Finished(outcome=Completed(tool=tool, value=value)):
+        case RunFinished(outcome=Completed(tool=tool, value=value)):
             return f"`{tool}`: {bytes(value).decode()}"
         case other:
             return type(other).__name__

@@ -14,7 +14,7 @@ from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
-from stages.wire.valid import alternating, repaired
+from stages.wire.valid import alternating_history, valid_history
 
 ENCODERS: dict[str, Callable[[History], tuple[Raw, ...]]] = {
     "openai": lambda whole: openai.encode_messages(openai.encode_history(whole)),
@@ -32,7 +32,7 @@ def test_encode(benchmark: BenchmarkFixture, wire: str, messages: int) -> None:
 
 
 @pytest.mark.parametrize("messages", [10, 100, 1_000])
-@pytest.mark.parametrize("function", [repaired, alternating], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [valid_history, alternating_history], ids=lambda function: function.__name__)
 def test_valid(benchmark: BenchmarkFixture, function: Callable[[History], History], messages: int) -> None:
     whole = history(messages)
     assert benchmark(function, whole) == whole

@@ -11,7 +11,7 @@ from timeit import Timer
 from msgspec import Struct
 
 from stages.state import Ledger
-from stages.tokens import START, WEIGHTS, length
+from stages.tokens import STARTING_RATE, WEIGHTS, length
 from tests.token_runs import Kind, Reports, errors, kinds, reports, runs
 
 TEXT = 'A result has a few numbers, 12 and 7, some {"json": true}, and words for the most part. ' * 600
@@ -42,7 +42,7 @@ def main() -> None:
         models="\n".join(table(found, lambda report: f"{report.model} | {report.mode}")),
         runs="\n".join(table(found, lambda report: report.run)),
         kinds="\n".join(map(kind, kinds())),
-        start=START,
+        start=STARTING_RATE,
         short=microseconds(TEXT[:500]),
         long=microseconds(TEXT[:50_000]),
     )

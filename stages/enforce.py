@@ -9,7 +9,7 @@ from stages.execution.approvals import accepted, judged, objection, refused, tol
 from stages.execution.batch import written
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.options.checked import OptionError, checked
+from stages.options.option_checks import OptionError, checked
 from stages.pipeline import Stage, on, pipeline
 from stages.policy.progress import in_vain
 from stages.policy.rules import OnViolation

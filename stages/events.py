@@ -7,7 +7,7 @@ from stages.halt import Halt
 from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
-from stages.view.prefix_reuse import Cause, loss
+from stages.view.prefix_reuse import Cause, prefix_loss
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
@@ -72,7 +72,7 @@ class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
 
 
 class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
-    """The history grew by this message, whoever it is from; compaction is told of by `Compacted`."""
+    """The history grew by this message, whoever it is from; compaction is told of by `HistoryCompacted`."""
 
     message: Message
 
@@ -92,7 +92,7 @@ class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
 
 
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
-    """The model is asked for a summary, which takes the place of so many messages or fewer. `Compacted` may follow."""
+    """The model is asked for a summary of up to `messages` messages. `HistoryCompacted` may follow."""
 
     turn: int
     messages: int
@@ -111,7 +111,7 @@ class FellBack(Struct, frozen=True, kw_only=True, tag="fell_back"):
     reason: str
 
 
-class Compacted(Struct, frozen=True, kw_only=True, tag="compacted"):
+class HistoryCompacted(Struct, frozen=True, kw_only=True, tag="compacted"):
     """The history was shortened."""
 
     compaction: Compaction
@@ -129,13 +129,13 @@ class PrefixLost(Struct, frozen=True, kw_only=True, tag="prefix_lost"):
     cause: Cause
 
 
-class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
+class RunFinished(Struct, frozen=True, kw_only=True, tag="finished"):
     """The run reached a typed outcome."""
 
     outcome: Ending
 
 
-class Halted(Struct, frozen=True, kw_only=True, tag="halted"):
+class RunHalted(Struct, frozen=True, kw_only=True, tag="halted"):
     """The run ended for a typed reason."""
 
     halt: Halt
@@ -156,10 +156,10 @@ Event = (
     | SummaryAsked
     | SummaryFailed
     | FellBack
-    | Compacted
+    | HistoryCompacted
     | PrefixLost
-    | Finished
-    | Halted
+    | RunFinished
+    | RunHalted
 )
 
 
@@ -177,7 +177,7 @@ def observe(before: State, after: State) -> tuple[Event, ...]:
         *said,
         *fallen,
         *unsummarized,
-        *(Compacted(compaction=c) for c in shortened),
+        *(HistoryCompacted(compaction=c) for c in shortened),
         *_arrival(before, after),
     )
 
@@ -193,7 +193,7 @@ def _warnings(notes: History) -> tuple[Warned, ...]:
 
 
 def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ...]:
-    lost = loss(before, after)
+    lost = prefix_loss(before, after)
     if lost is None:
         return ()
     return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
@@ -227,6 +227,6 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             known = len(before.phase.batch.results) if isinstance(before.phase, Awaiting) else 0
             return (ToolsReturned(results=batch.results[known:]),)
         case Done(outcome=outcome):
-            return (Finished(outcome=outcome),)
+            return (RunFinished(outcome=outcome),)
         case _:
             return ()

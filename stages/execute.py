@@ -8,7 +8,7 @@ from stages.execution.batch import Specs, capped, digest, finished, next_group, 
 from stages.execution.unknown_outcomes import in_doubt, to_be_asked
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
-from stages.options.checked import checked
+from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
 from stages.policy.progress import advanced
 from stages.policy.rules import Rules, undecided

@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from stages.effect import Usage
 from stages.message import ToolCall
-from stages.options.checked import Options
-from stages.tokens import START, Report
+from stages.options.option_checks import Options
+from stages.tokens import STARTING_RATE, Report
 
 
 class Price(Options, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """Why the tools stand in the prompt where they should be in the request: what the server refused them with."""
     model: str = ""
     """The model that the rate and the report are of."""
-    tokens_per_character: float = START
+    tokens_per_character: float = STARTING_RATE
     report: Report = Report()
     """What the server said of the last prompt; the rate is of what came since, and learns from each reply."""
     tokens_used: int = 0

@@ -6,7 +6,7 @@ from stages.effect import Ask, Send
 from stages.execution.batch import digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import Assistant, call_id
-from stages.options.checked import checked
+from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.rules import Rules, completed, legal, pending, undecided
 from stages.state import Awaiting, Batch, Budget, Prepared, State

@@ -8,11 +8,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Request
-from stages.grounding.calculated_arguments import MOST, constraint_of
+from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS, constraint_of
 from stages.grounding.sources import numbers_given
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.options.checked import checked
+from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.escalation import demanded, offered, rung
 from stages.policy.rules import Rules
@@ -118,7 +118,7 @@ def overhead(rules: Rules, mode: Mode, wire: Wire = OPENAI, form: prompted.Form 
 def _shown(rules: Rules, mode: Mode, form: prompted.Form, *, alternating: bool) -> Callable[[History], History]:
     """What the messages of a view become before a wire writes them: text alone, where calls and tools are text."""
     if mode == "native":
-        return valid.alternating if alternating else lambda history: history
+        return valid.alternating_history if alternating else lambda history: history
     text = form.instructions(rules.tools)
     return lambda history: prompted.as_text(history, text, form)
 
@@ -166,7 +166,7 @@ def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
 
     def end(state: State) -> Raw:
         tools = offered(rules, state) or rules.tools
-        numbers = numbers_given(state, MOST) if any(tool.calculated for tool in tools) else frozenset()
+        numbers = numbers_given(state, GRAMMAR_NUMBERS) if any(tool.calculated for tool in tools) else frozenset()
         calls = [branch(t, numbers) if t.calculated or t not in rules.tools else branches[t.name] for t in tools]
         return wire.tail(None, constrained.one_of(calls, wrapped=wire.strict))
 

@@ -10,7 +10,7 @@ from zlib import adler32
 
 from msgspec import Struct
 
-START = 0.25
+STARTING_RATE = 0.25
 """Tokens a character before anything is known. Most texts take 0.15 to 0.2, of any kind; the rest is for safety."""
 
 _LOWEST, _HIGHEST = 0.05, 1.0
@@ -53,7 +53,7 @@ def _weights() -> bytes:
 
 
 WEIGHTS = _weights()
-CHUNK = 4096
+SUM_CHUNK = 4096
 """Bytes that are summed at a time: with weights up to 15, their sum stays under 65,521, below which Adler-32 has it."""
 
 
@@ -61,10 +61,10 @@ def length(text: str) -> int:
     """What a text takes in a prompt, in characters of plain prose. Linear, without a loop in Python below 4 kB."""
     # Halves of surrogate pairs have no UTF-8 of their own; here they only have to be counted.
     weighed = text.encode(errors="surrogatepass").translate(WEIGHTS)
-    if len(weighed) <= CHUNK:
+    if len(weighed) <= SUM_CHUNK:
         # The low half of an Adler-32 that begins with 0 is the sum of the bytes: the quickest sum that Python has.
         return adler32(weighed, 0) & 0xFFFF
-    return sum(adler32(weighed[start : start + CHUNK], 0) & 0xFFFF for start in range(0, len(weighed), CHUNK))
+    return sum(adler32(weighed[start : start + SUM_CHUNK], 0) & 0xFFFF for start in range(0, len(weighed), SUM_CHUNK))
 
 
 def fitting(text: str, most: int) -> int:
@@ -131,7 +131,7 @@ def _followed(rate: float, characters: int, tokens: int) -> float:
 
 def rate_of(tokens: int, characters: int) -> float:
     """The rate to begin with, by what a tokenizer makes of a sample: a quarter more, for there are other texts."""
-    return min(_HIGHEST, max(_LOWEST, 1.25 * tokens / characters)) if characters else START
+    return min(_HIGHEST, max(_LOWEST, 1.25 * tokens / characters)) if characters else STARTING_RATE
 
 
 def whole_rate(rate: float, report: Report) -> float:

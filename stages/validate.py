@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from stages import nudges, rescue
 from stages.effect import Reply
 from stages.execution.approvals import refused
-from stages.grounding.calculated_arguments import check_of
+from stages.grounding.calculated_arguments import argument_check
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
-from stages.options.checked import checked
+from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
 from stages.policy.rules import Rules, legal, pending
 from stages.reading.provenance import Repeated, sieve, told
@@ -42,7 +42,7 @@ def validate(
     asked for.
     """
     known = rescue.FAMILIES if families is None else families
-    compiled = checks or {tool.name: check_of(tool) for tool in rules.tools}
+    compiled = checks or {tool.name: argument_check(tool) for tool in rules.tools}
     read = reader(rules, in_text=in_text, families=known, checks=compiled, form=form)
     names = Names({tool.name: parameters_of(tool) for tool in rules.tools})
     sift = sieve(rules.tools, compiled, names, known)
@@ -179,4 +179,4 @@ def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[
 
 def _replayable(call: ToolCall) -> bool:
     """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments."""
-    return valid.NAME.fullmatch(call.name) is not None and valid.is_object(call.arguments)
+    return valid.TOOL_NAME.fullmatch(call.name) is not None and valid.is_object(call.arguments)

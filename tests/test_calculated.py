@@ -18,14 +18,14 @@ from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.effect import Approved, Ask, Execute, Failed
-from stages.grounding.calculated_arguments import MOST, check_of, constraint_of, pattern
-from stages.grounding.miscalculations import miscalculated
-from stages.grounding.sources import LONG, numbers_given
+from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS, argument_check, calculation_pattern, constraint_of
+from stages.grounding.miscalculations import calculation_problems
+from stages.grounding.sources import LONG_HISTORY, numbers_given
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
 from stages.policy.simpler_tools import simpler
 from stages.schema import Fits
-from stages.schema.pattern import plain
+from stages.schema.pattern import plain_pattern
 from stages.state import State
 from stages.tool import Calculated, ToolSpec
 
@@ -171,7 +171,7 @@ def test_what_counts_as_a_number_that_was_given(text: str, made_up: str) -> None
     told = User(text="The goods are 19, shipping is 11, and -5. Last year it was 1,299.00. Tax is 7%.")
     asked = Calculated(argument="amount", number=Raw(b'{"type":"number","description":"In parts of 30 days."}'))
     spec = ToolSpec(name="send", description="Up to 45 days.", parameters=Raw(b"{}"), calculated=(asked,))
-    found = miscalculated(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told,)))
+    found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told,)))
     assert [problem.endswith(f"nor the user gave {made_up}") for problem in found] == ([True] if made_up else [])
 
 
@@ -201,8 +201,8 @@ NUMBERS = st.sets(st.decimals(-(10**6), 10**6, places=2).map(abs), max_size=5)
 
 @given(NUMBERS)
 def test_every_grammar_of_numbers_is_borne(numbers: set[Decimal]) -> None:
-    written = pattern(numbers)
-    assert plain(written) is not None
+    written = calculation_pattern(numbers)
+    assert plain_pattern(written) is not None
     one, other = (f"{n:f}" for n in ([*numbers, *numbers] or [Decimal(3), Decimal(4)])[:2])
     short = [text.rstrip("0").rstrip(".") for text in (f"{float(one):.2f}", f"{float(other):.2f}")]
     assert re.fullmatch(written, f"{short[0]} - {short[1]}")
@@ -210,12 +210,12 @@ def test_every_grammar_of_numbers_is_borne(numbers: set[Decimal]) -> None:
 
 def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None:
     told = User(text=" ".join(map(str, range(100))))
-    assert numbers_given(State(history=(told,)), MOST) == frozenset()
+    assert numbers_given(State(history=(told,)), GRAMMAR_NUMBERS) == frozenset()
     few = User(text="3 and 4.5")
-    assert numbers_given(State(history=(few,)), MOST) == {Decimal(3), Decimal("4.5")}
-    assert numbers_given(State(history=(few,) * (LONG + 1)), MOST) == frozenset()
-    assert re.fullmatch(pattern(()), "3 + 4.5 * 6")
-    assert not re.fullmatch(pattern(()), "7")
+    assert numbers_given(State(history=(few,)), GRAMMAR_NUMBERS) == {Decimal(3), Decimal("4.5")}
+    assert numbers_given(State(history=(few,) * (LONG_HISTORY + 1)), GRAMMAR_NUMBERS) == frozenset()
+    assert re.fullmatch(calculation_pattern(()), "3 + 4.5 * 6")
+    assert not re.fullmatch(calculation_pattern(()), "7")
 
 
 def test_a_grammar_without_optional_arguments_needs_none_of_them() -> None:
@@ -232,14 +232,14 @@ def test_tools_without_calculations_are_left_as_they_are() -> None:
 
 @pytest.mark.parametrize("text", ['{"order_id":"A","amount":30.50}', '{"amount":30.50,"order_id":"A","note":null}'])
 def test_a_number_is_taken_as_the_text_that_it_is(text: str) -> None:
-    found = check_of(Orders().invoice)(text)
+    found = argument_check(Orders().invoice)(text)
     assert isinstance(found, Fits)
     assert msgspec.json.decode(found.arguments)["amount"] == "30.50"
 
 
 @pytest.mark.parametrize("text", ["", "[", '{"amount":}', '{"amount":true,"order_id":"A"}', '{"amount":[3]}', "\ud800"])
 def test_any_other_text_is_judged_as_before(text: str) -> None:
-    assert not isinstance(check_of(Orders().invoice)(text), Fits)
+    assert not isinstance(argument_check(Orders().invoice)(text), Fits)
 
 
 def test_a_tool_with_a_schema_gets_the_number_too() -> None:

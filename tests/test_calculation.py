@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.grounding.calculation import LONGEST, Calculation, Incalculable, Operand, calculate, number
+from stages.grounding.calculation import (
+    LONGEST_CALCULATION,
+    Calculation,
+    Incalculable,
+    Operand,
+    as_json_number,
+    calculate,
+)
 
 WORKED: list[tuple[str, str]] = [
     ("19 + 11", "30"),
@@ -75,7 +82,7 @@ REFUSED: list[tuple[str, str]] = [
     ("19 + 11 = 30 + 2 = 32", 'behind "=" stands more than a result'),
     ("19 + 11 = 30 EUR", 'behind "=" stands more than a result'),
     ("(" * 21 + "1" + ")" * 21, "it has more than 20 parentheses within one another"),
-    ("1+" * 100 + "1", f"it is longer than {LONGEST} characters"),
+    ("1+" * 100 + "1", f"it is longer than {LONGEST_CALCULATION} characters"),
 ]
 
 
@@ -104,8 +111,8 @@ def test_its_numbers_and_operations_are_told() -> None:
 
 
 def test_a_result_is_an_integer_where_it_is_whole_and_else_the_nearest_float() -> None:
-    assert (number(Fraction(30)), number(Fraction(1, 10) + Fraction(2, 10))) == (30, 0.3)
-    assert isinstance(number(Fraction(30)), int)
+    assert (as_json_number(Fraction(30)), as_json_number(Fraction(1, 10) + Fraction(2, 10))) == (30, 0.3)
+    assert isinstance(as_json_number(Fraction(30)), int)
 
 
 Written = tuple[str, Fraction | None]
@@ -168,5 +175,13 @@ def test_any_text_is_answered(text: str) -> None:
 
 
 def test_the_worst_texts_are_answered_at_once() -> None:
-    for text in ("(" * 10**6, "1" * 10**6, "1," * 10**6, "-" * LONGEST, "1/" * 99 + "3", "9*" * 99 + "9", "%" * 200):
+    for text in (
+        "(" * 10**6,
+        "1" * 10**6,
+        "1," * 10**6,
+        "-" * LONGEST_CALCULATION,
+        "1/" * 99 + "3",
+        "9*" * 99 + "9",
+        "%" * 200,
+    ):
         assert calculate(text)

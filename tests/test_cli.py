@@ -19,7 +19,7 @@ from forge.cli.view import View
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from stages.effect import Fault
-from stages.events import Halted, TurnStarted
+from stages.events import RunHalted, TurnStarted
 from stages.halt import Cancelled
 from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
 from tests.flows import Desk
@@ -273,7 +273,7 @@ def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_termina
     view.grow(TextDelta(text="x" * 500 + "the \x1b[31mend"))
     view.grow(Retry(fault=Fault(kind="interrupted", detail="it broke"), attempt=1, seconds=0.5))
     view.grow(Ended())
-    view(Halted(halt=Cancelled(turns=1, completed=())))
+    view(RunHalted(halt=Cancelled(turns=1, completed=())))
     assert "the �[31mend" in written.getvalue()
     assert "in 0.5 seconds: it broke" in written.getvalue()
     assert "x" * 100 not in written.getvalue()

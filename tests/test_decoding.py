@@ -14,7 +14,7 @@ from forge.interpreters.results import succeeded
 from forge.testing import Scripted
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import NESTING, decode, nested, sound
-from stages.repair.json_text import Json, json_at
+from stages.repair.json_text import FoundJson, json_at
 from stages.schema import Misfit, checker
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
@@ -134,8 +134,8 @@ def test_arguments_are_held_to_one_limit_however_they_come() -> None:
 
 @pytest.mark.parametrize("levels", [200, 500, 1_100, 5_000])
 def test_rescue_takes_no_call_that_is_nested_too_deep(levels: int) -> None:
-    assert isinstance(json_at(tower(60), 0), Json)
-    assert not isinstance(json_at(tower(levels), 0), Json)
+    assert isinstance(json_at(tower(60), 0), FoundJson)
+    assert not isinstance(json_at(tower(levels), 0), FoundJson)
 
 
 @pytest.mark.parametrize("levels", [101, 500, 900])

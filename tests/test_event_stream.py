@@ -14,7 +14,7 @@ from forge.interpreters.scripted import Line, Scripted, ScriptError, call
 from forge.runtime.event_stream import LIMIT
 from forge.testing import assert_answered
 from stages.events import CallsAccepted, Event, MessageAdded, ToolProgressed, TurnStarted
-from stages.events import Finished as FinishedEvent
+from stages.events import RunFinished as FinishedEvent
 from stages.halt import Cancelled
 from stages.wire.deltas import CallStarted, Delta, TextDelta
 from tests.flows import Desk

@@ -12,7 +12,7 @@ from forge.errors import DefinitionError, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
 from stages.grounding.matching import evidence
-from stages.grounding.sources import ungrounded
+from stages.grounding.sources import ungrounded_values
 from stages.guards import grounding
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
 from stages.schema.value import Json
@@ -254,8 +254,8 @@ def test_a_value_counts_wherever_in_a_long_history_it_stands_and_no_echo_does(
     for number in range(exchanges):
         text = f"B-{number}: A-17" if number == place else f"B-{number}"
         history = (*history, *exchange({"id": "A-17" if echoed else "x"}, text, status))
-    assert bool(ungrounded(FIND, '{"id":"A-17"}', State(history=history))) is echoed
-    assert ungrounded(FIND, '{"id":"C-3"}', State(history=history))
+    assert bool(ungrounded_values(FIND, '{"id":"A-17"}', State(history=history))) is echoed
+    assert ungrounded_values(FIND, '{"id":"C-3"}', State(history=history))
 
 
 ANSWERED: tuple[Status, ...] = ("succeeded", "failed", "unresolved", "final")
@@ -271,7 +271,7 @@ def wants(value: Json, history: History, *sources: str, cleared: tuple[Cleared, 
     """Whether the value is one that nobody gave."""
     spec = replace(FIND, grounded=(Grounded(argument="id", sources=sources),))
     state = State(history=history, cleared=cleared)
-    return bool(ungrounded(spec, msgspec.json.encode({"id": value}).decode(), state))
+    return bool(ungrounded_values(spec, msgspec.json.encode({"id": value}).decode(), state))
 
 
 ECHOES: list[tuple[str, Json, dict[str, Json], str]] = [

@@ -14,7 +14,7 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.halt import BudgetSpent
 from stages.state import Price
 from stages.wire.openai.chat_stream import NAME_LIMIT, OpenAIStream
-from stages.wire.streaming import LINE_LIMIT, Read
+from stages.wire.streaming import LINE_LIMIT, StreamRead
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 
 
@@ -117,7 +117,7 @@ def test_an_answer_of_countless_objects_is_refused_before_it_is_decoded(
 @pytest.mark.parametrize("wire", [OPENAI, OLLAMA, ANTHROPIC], ids=lambda wire: wire.name)
 def test_a_line_without_end_is_too_large(wire: Wire) -> None:
     stream = wire.stream
-    found: Read = ()
+    found: StreamRead = ()
     for _ in range(LINE_LIMIT // 65536 + 1):
         stream, found = stream.advance(b" " * 65536)
     assert [fault.kind for fault in found if isinstance(fault, Fault)] == ["too_large"]

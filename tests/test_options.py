@@ -35,7 +35,7 @@ from stages import compact, enforce, execute, fold, send, serialize, validate
 from stages.compaction import ContextBudget
 from stages.guards import repetition, required_steps
 from stages.message import User
-from stages.options.checked import OptionError
+from stages.options.option_checks import OptionError
 from stages.policy.rules import Rules
 from stages.state import Budget, Price, State
 from tests.flows import Desk

@@ -23,7 +23,7 @@ from stages.policy.rules import Rules
 from stages.serialize import Mode
 from stages.state import Ready, State
 from stages.tool import ToolSpec
-from stages.view.prefix_reuse import Loss, Prefix, loss, prefix, shared, shared_bytes
+from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss, shared_bytes
 from stages.view.warnings import warn_of_calls
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 
@@ -73,22 +73,22 @@ def lost(history: History, more: History, first: Stage, second: Stage | None = N
     """What is lost when a run, asked once, goes on with these messages."""
     asked = sent(State(history=history), first)
     ready = asked.say(*more).to(Ready())
-    return loss(ready, sent(ready, second or first))
+    return prefix_loss(ready, sent(ready, second or first))
 
 
 @given(st.one_of(st.tuples(texts(), texts()), st.tuples(st.text("ab"), st.text("ab"))))
 def test_shared_is_the_longest_common_beginning(pair: tuple[str, str]) -> None:
     before, after = pair
-    count = shared(before, after)
+    count = common_length(before, after)
     assert before[:count] == after[:count]
     assert count == min(len(before), len(after)) or before[count] != after[count]
-    assert shared(before.encode(errors="replace"), after.encode(errors="replace")) >= count
+    assert common_length(before.encode(errors="replace"), after.encode(errors="replace")) >= count
 
 
 @given(histories(), histories())
 def test_a_prefix_is_symmetric_and_never_longer_than_either(before: History, after: History) -> None:
-    found = prefix(before, after)
-    assert found == prefix(after, before)
+    found = common_prefix(before, after)
+    assert found == common_prefix(after, before)
     assert found.messages <= min(len(before), len(after))
     assert found.characters <= min(sum(map(size, before)), sum(map(size, after)))
 
@@ -96,7 +96,7 @@ def test_a_prefix_is_symmetric_and_never_longer_than_either(before: History, aft
 @given(histories(), histories())
 def test_the_prefix_of_equals_is_all_of_it_and_appending_loses_nothing(before: History, more: History) -> None:
     everything = Prefix(messages=len(before), characters=sum(map(size, before)))
-    assert prefix(before, before) == prefix(before, before + more) == everything
+    assert common_prefix(before, before) == common_prefix(before, before + more) == everything
 
 
 @given(histories())
@@ -107,7 +107,7 @@ def test_a_run_that_only_goes_on_loses_nothing(history: History) -> None:
 def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
     cut = Tool(call_id="call_1", name="look", text="a" * 200 + "\n[Truncated — 800 chars removed]", turn=1)
     before, after = GOAL + turn(1, "a" * 1000), (*GOAL, turn(1)[0], cut)
-    assert prefix(before, after) == Prefix(messages=3, characters=sum(map(size, before[:3])) + 200)
+    assert common_prefix(before, after) == Prefix(messages=3, characters=sum(map(size, before[:3])) + 200)
 
 
 def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> None:
@@ -119,7 +119,7 @@ def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> N
 
 
 def test_a_text_of_another_role_is_nothing_in_common() -> None:
-    assert prefix((*GOAL, User(text="Yes.")), (*GOAL, Assistant(text="Yes."))).characters == sum(map(size, GOAL))
+    assert common_prefix((*GOAL, User(text="Yes.")), (*GOAL, Assistant(text="Yes."))).characters == sum(map(size, GOAL))
 
 
 OLD = turn(1, "a" * 2000) + turn(2, "b" * 2000)
@@ -176,7 +176,7 @@ def test_a_loss_is_put_down_to_the_stage_that_caused_it(
 def test_a_history_reshaped_between_turns_is_nobody_elses_doing(shape: Callable[[History], History]) -> None:
     asked = sent(State(history=GOAL + turn(1) + turn(2)), turns())
     ready = asked.reshape(shape(asked.history)).to(Ready())
-    found = loss(ready, sent(ready, turns()))
+    found = prefix_loss(ready, sent(ready, turns()))
     assert found is not None
     assert found.cause == "history"
 
@@ -193,12 +193,12 @@ def test_kept_and_lost_are_the_last_prompt_and_its_tools_stay() -> None:
     asked = sent(State(history=GOAL + OLD), turns(TieredCompact(), TIGHT))
     ready = asked.say(*turn(3, "c" * 2000)).to(Ready())
     after = sent(ready, turns(TieredCompact(), TIGHT))
-    found = loss(ready, after)
+    found = prefix_loss(ready, after)
     assert found is not None
     whole, ratio = asked.ledger.prompt_size, asked.ledger.tokens_per_character
     tools = whole - asked.sent.size
     assert tools > 0
-    assert found.kept_tokens == int((tools + prefix(asked.sent.view, after.sent.view).characters) * ratio)
+    assert found.kept_tokens == int((tools + common_prefix(asked.sent.view, after.sent.view).characters) * ratio)
     assert found.kept_tokens + found.lost_tokens == int(whole * ratio)
 
 
@@ -217,7 +217,7 @@ def test_tools_in_the_prompt_are_sent_where_the_system_prompt_has_a_place_of_its
 
 def test_a_run_that_has_sent_nothing_yet_has_nothing_to_lose() -> None:
     state = State(history=GOAL)
-    assert loss(state, sent(state, turns())) is None
+    assert prefix_loss(state, sent(state, turns())) is None
 
 
 def read(page: int) -> str:

@@ -12,7 +12,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing.reply_strategies import GRAMMARS, written
 from stages.message import Kind, System, User
 from stages.reading.shown import MOST, Call, stands
-from stages.rescue import Names, Sought, attempts
+from stages.rescue import Names, WantedCall, search
 from stages.serialize import Mode
 from stages.state import Said
 
@@ -358,7 +358,9 @@ def test_the_words_may_be_the_user_s() -> None:
     assert b"[Repeats] Nobody asked for that." in model.requests[2]
 
 
-SOUGHT = Sought(name="pay", written="", reach=1_100, word="eve", names=Names({"pay": ("to", "amount")}), families=())
+SOUGHT = WantedCall(
+    name="pay", written="", reach=1_100, word="eve", names=Names({"pay": ("to", "amount")}), families=()
+)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +369,7 @@ SOUGHT = Sought(name="pay", written="", reach=1_100, word="eve", names=Names({"p
 def test_the_search_is_linear_in_the_text(unit: str) -> None:
     def count(length: int) -> int:
         text = "eve " + unit * (length // len(unit))
-        return sum(1 for _ in attempts(text, SOUGHT))
+        return sum(1 for _ in search(text, SOUGHT))
 
     assert count(8_000) <= 2.2 * count(4_000) + 50
 

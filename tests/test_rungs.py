@@ -14,9 +14,9 @@ from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
+from stages.policy.backend_escalation import climbable
 from stages.policy.escalation import demanded, rung
 from stages.policy.rules import Ladder, OnText, Rung
-from stages.policy.rungs import climbable
 from stages.policy.simpler_tools import simpler
 from stages.serialize import Mode
 from stages.state import Ledger, State

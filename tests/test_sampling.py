@@ -18,7 +18,7 @@ from forge.errors import ForgeError, explain
 from forge.interpreters.scripted import Scripted
 from stages.effect import RawCall, Reply
 from stages.halt import BadReplies, ToolsFailing
-from stages.wire.sampling import LIMIT, Sampling, options
+from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling, options
 from tests.costly import costly
 from tests.flows import Desk
 
@@ -73,9 +73,9 @@ def test_options_go_over_others_field_by_field() -> None:
 
 
 def test_a_reply_is_always_limited() -> None:
-    assert Sampling().limit == LIMIT
+    assert Sampling().limit == DEFAULT_MAX_TOKENS
     assert Sampling(max_tokens=7).limit == 7
-    assert options(Sampling(), {}) == {"max_tokens": LIMIT}
+    assert options(Sampling(), {}) == {"max_tokens": DEFAULT_MAX_TOKENS}
 
 
 def test_every_option_is_sent_under_the_name_that_a_backend_has() -> None:

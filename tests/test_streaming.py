@@ -19,8 +19,8 @@ from stages.halt import BackendFailed
 from stages.message import User
 from stages.policy.retry import Backoff
 from stages.state import State
-from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Retry, TextDelta, gather
-from stages.wire.streaming import Decoder, Read
+from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Retry, TextDelta, gather_reply
+from stages.wire.streaming import Decoder, StreamRead
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk
 from tests.misbehaving import GOOD
@@ -336,7 +336,7 @@ def test_resume_streams_too() -> None:
 
 def read(decoder: Decoder, data: bytes) -> Reply | Fault:
     decoder, pieces = decoder.advance(data)
-    return gather((*pieces, *decoder.finish()))
+    return gather_reply((*pieces, *decoder.finish()))
 
 
 def sse(*events: dict[str, object]) -> bytes:
@@ -397,10 +397,10 @@ def test_errors_in_a_stream_are_faults(wire: Wire, data: bytes, status: int | No
     assert isinstance(found, Fault)
     assert (found.kind, found.status) == ("reported", status)
     assert says in found.detail
-    assert gather(pieces_after(wire, data)) == found
+    assert gather_reply(pieces_after(wire, data)) == found
 
 
-def pieces_after(wire: Wire, data: bytes) -> Read:
+def pieces_after(wire: Wire, data: bytes) -> StreamRead:
     """What is read where the stream goes on after its error as if nothing had been."""
     return wire.stream.advance(data + sse(chunk({"content": "x"}, "stop")) + b"data: [DONE]\n\n")[1]
 

@@ -30,14 +30,14 @@ from forge.testing import assert_answered
 from forge.workflow.turn import turn_of
 from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
-from stages.compaction.exchange import protected
+from stages.compaction.exchange import is_protected
 from stages.deliver import deliver
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.serialize import Mode
 from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
-from stages.view.summary import PHASE, Summarize, summarize
+from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
 
@@ -112,7 +112,7 @@ def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
         chr(97 + DUE - 1),
     ]
     (cut,) = state.ledger.compactions
-    assert cut.phase == PHASE
+    assert cut.phase == SUMMARY_PHASE
     assert cut.tokens_after < cut.tokens_before
     assert state.ledger.budget.calls == 30 - len(model.requests), "a summary is paid for like any call"
 
@@ -330,7 +330,7 @@ def exchange(n: int, turn: int) -> History:
 
 
 BUDGET = ContextBudget(tokens=8000, threshold=0.02, low=0.01)
-TURN = pipeline(summarize(Summarize(keep_recent=1, smallest=0.005), NoCompact(), BUDGET), *stages_in_order())
+TURN = pipeline(ask_for_summary(Summarize(keep_recent=1, smallest=0.005), NoCompact(), BUDGET), *stages_in_order())
 
 
 def asked(history: History) -> State | None:
@@ -358,7 +358,7 @@ def test_what_the_user_asked_and_what_is_pinned_stays_and_nothing_is_told_before
 
 def kept(message: Message) -> bool:
     """What must stay, whatever comes: of the protected messages all but summaries, which the next one takes in."""
-    return protected(message) and not (isinstance(message, User) and message.kind is Kind.SUMMARY)
+    return is_protected(message) and not (isinstance(message, User) and message.kind is Kind.SUMMARY)
 
 
 @given(history=histories(), reply=replies | st.builds(Reply, text=st.just(NOTE)), undelivered=st.booleans())

@@ -39,7 +39,8 @@ from stages.compaction import Compacted, CompactionResult, Compactor, ContextBud
 from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
-from stages.rescue import Delta, Split, advance, finish, gather, rescue, split_reasoning
+from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
+from stages.rescue import rescue
 from stages.state import Phase as StatePhase
 from stages.state import Ready, State, Vetted
 from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
@@ -468,11 +469,11 @@ def test_chunks_are_the_whole_again_and_a_stream_splits_like_it(data: st.DataObj
     assert b"".join(data.draw(chunkings(whole))) == whole
     chunks = data.draw(chunkings(text))
     assert "".join(chunks) == text
-    split, deltas = Split(), list[Delta]()
+    split, deltas = Split(), list[SplitDelta]()
     for chunk in chunks:
-        split, added = advance(split, chunk)
+        split, added = advance_split(split, chunk)
         deltas += added
-    assert gather((*deltas, *finish(split))) == split_reasoning(text)
+    assert join_split((*deltas, *finish_split(split))) == split_reasoning(text)
 
 
 @pytest.mark.parametrize("cut", [("abc",), ("a", "b", "c"), ("", "abc", ""), ("ab", "c")])

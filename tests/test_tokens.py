@@ -21,8 +21,8 @@ from stages.events import Event, TurnStarted
 from stages.message import Assistant, Tool, ToolCall, size
 from stages.state import Ledger, State
 from stages.tokens import (
-    CHUNK,
-    START,
+    STARTING_RATE,
+    SUM_CHUNK,
     WEIGHTS,
     Report,
     calibrated,
@@ -77,9 +77,9 @@ def test_a_length_is_the_sum_of_its_parts(one: str, other: str) -> None:
 
 
 def test_the_heaviest_bytes_of_a_chunk_do_not_overflow_its_sum() -> None:
-    assert max(WEIGHTS) * CHUNK < 65521
-    heavy = chr(0x1F600) * CHUNK
-    assert length(heavy) == CHUNK * length(chr(0x1F600))
+    assert max(WEIGHTS) * SUM_CHUNK < 65521
+    heavy = chr(0x1F600) * SUM_CHUNK
+    assert length(heavy) == SUM_CHUNK * length(chr(0x1F600))
 
 
 @given(texts, st.integers(-5, 3000))
@@ -112,9 +112,9 @@ def test_what_fits_is_the_most_that_fits(tokens: int, rate: float, report: Repor
 
 def test_the_last_report_is_exact_and_what_came_since_is_counted_at_once() -> None:
     report = Report(characters=8000, tokens=1500)
-    assert tokens_of(8000, START, report) == 1501
-    assert tokens_of(8400, START, report) == 1601
-    assert tokens_of(4000, START, report) == 1500 - 750 + 1
+    assert tokens_of(8000, STARTING_RATE, report) == 1501
+    assert tokens_of(8400, STARTING_RATE, report) == 1601
+    assert tokens_of(4000, STARTING_RATE, report) == 1500 - 750 + 1
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_a_report_that_cannot_be_is_not_believed(tokens: int) -> None:
 
 
 def test_tools_that_a_template_does_not_show_are_not_counted_once_that_is_known() -> None:
-    rate, report = calibrated(START, NOTHING, Report(characters=20_000, tokens=40), history=100)
+    rate, report = calibrated(STARTING_RATE, NOTHING, Report(characters=20_000, tokens=40), history=100)
     assert tokens_of(20_400, rate, report) == 141
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**5), st.integers(-(10**12), 10**12)), max_size=8))
 def test_whatever_a_server_reports_the_rate_stays_within_bounds(said: list[tuple[int, int]]) -> None:
-    rate, report = START, NOTHING
+    rate, report = STARTING_RATE, NOTHING
     for characters, tokens in said:
         rate, report = calibrated(rate, report, Report(characters=characters, tokens=tokens), history=characters)
         assert 0.05 <= rate <= 1.0
@@ -196,7 +196,7 @@ def test_a_server_that_does_not_count_is_named_in_the_log(
 def test_a_tokenizer_that_says_nothing_sensible_changes_little() -> None:
     assert rate_of(0, 1000) == 0.05
     assert rate_of(10**9, 1000) == 1.0
-    assert rate_of(5, 0) == START
+    assert rate_of(5, 0) == STARTING_RATE
 
 
 class Counting:

@@ -10,7 +10,7 @@ from stages.message import Assistant, History, Message, System, Tool, ToolCall, 
 from stages.tool import ToolSpec
 from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
-from stages.wire.valid import alternating
+from stages.wire.valid import alternating_history
 
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))
 
@@ -128,5 +128,5 @@ RESULT = Tool(call_id="1", name="write", text="7")
     ],
 )
 def test_neighbours_are_joined_for_strict_templates(history: tuple[Message, ...], turns: list[str]) -> None:
-    wire = openai.encode_history(alternating(history))
+    wire = openai.encode_history(alternating_history(history))
     assert [f"{message.role} {message.content}" for message in wire] == turns

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.backends.servers.environment import needed
-from stages.rescue.chat_template import KEY, NAME, TEXT, VALUE, Markers, derive
+from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, Markers, derive
 
 SIZE = 200_000
 """Characters of a template that are looked at; a longer one is left alone."""
@@ -57,10 +57,13 @@ _ONE_AT_A_TIME = threading.Lock()
 @functools.lru_cache(maxsize=64)
 def _examined(chat_template: str) -> Template:
     asked: Message = {"role": "user", "content": "Go."}
-    said: Message = {"role": "assistant", "content": TEXT}
-    result: Message = {"role": "tool", "name": NAME, "tool_call_id": "call00001", "content": TEXT}
+    said: Message = {"role": "assistant", "content": SAMPLE_TEXT}
+    result: Message = {"role": "tool", "name": SAMPLE_NAME, "tool_call_id": "call00001", "content": SAMPLE_TEXT}
     # Templates disagree on whether arguments are an object or JSON text; a call must show its key either way.
-    as_object, as_text = _call({KEY: VALUE}), _call(msgspec.json.encode({KEY: VALUE}).decode())
+    as_object, as_text = (
+        _call({SAMPLE_KEY: SAMPLE_VALUE}),
+        _call(msgspec.json.encode({SAMPLE_KEY: SAMPLE_VALUE}).decode()),
+    )
     calls = [[asked, as_object], [asked, as_text]]
     results = [[*called, result] for called in calls]
     afterwards = [[*answered, asked] for answered in results]
@@ -69,7 +72,7 @@ def _examined(chat_template: str) -> Template:
         return Template()
     once, twice, with_text, *rest = written
     with_call, answered, followed = rest[:2], rest[2:4], rest[4:]
-    found = (derive(call, with_text) for call in with_call if call and with_text and NAME not in chat_template)
+    found = (derive(call, with_text) for call in with_call if call and with_text and SAMPLE_NAME not in chat_template)
     refused = next(
         (after is None for result, after in zip(answered, followed, strict=True) if result is not None), False
     )
@@ -78,7 +81,7 @@ def _examined(chat_template: str) -> Template:
 
 
 def _call(arguments: object) -> Message:
-    call = {"id": "call00001", "type": "function", "function": {"name": NAME, "arguments": arguments}}
+    call = {"id": "call00001", "type": "function", "function": {"name": SAMPLE_NAME, "arguments": arguments}}
     return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 

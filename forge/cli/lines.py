@@ -32,9 +32,9 @@ def rows(event: events.Event) -> Iterator[Row]:
         case events.ToolsReturned(results=results):
             for result in results:
                 yield _row("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
-        case events.Finished(outcome=outcome):
+        case events.RunFinished(outcome=outcome):
             yield _row("done", ending(outcome), "bold green", "bold")
-        case events.Halted(halt=halt):
+        case events.RunHalted(halt=halt):
             # In its own lines and whole: why a run ended is what its reader came for.
             for number, line in enumerate(explain(halt).splitlines()):
                 yield Row("" if number else "halted", printable(line, WHOLE), "" if number else "bold", "bold red")
@@ -53,7 +53,7 @@ Intervention = (
     | events.SummaryAsked
     | events.SummaryFailed
     | events.FellBack
-    | events.Compacted
+    | events.HistoryCompacted
     | events.PrefixLost
 )
 """What forge does to a conversation."""
@@ -77,7 +77,7 @@ def _intervention(event: Intervention) -> Iterator[Row]:
             yield _row("summary", f"not used: {problem}", "yellow")
         case events.FellBack(reason=reason):
             yield _row("mode", f"prompted from now on: {reason}", "yellow")
-        case events.Compacted(compaction=cut):
+        case events.HistoryCompacted(compaction=cut):
             yield _row("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
         case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
             # A little is lost at many a turn and costs next to nothing.

@@ -12,7 +12,7 @@ from forge.backends.servers.download import Progress
 from forge.backends.servers.ready import Loading
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
-from stages.options.checked import OptionError
+from stages.options.option_checks import OptionError
 from stages.wire.sampling import Sampling
 
 

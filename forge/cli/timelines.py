@@ -145,12 +145,12 @@ def _items(event: events.Event) -> Iterator[Item]:
             yield Item("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
         case events.ApprovalAsked(call=call):
             yield Item("approval", f"{call.name} {call.arguments}")
-        case events.Compacted(compaction=cut):
+        case events.HistoryCompacted(compaction=cut):
             fewer = f"{cut.messages_before} → {cut.messages_after} messages"
             yield Item("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
-        case events.Finished(outcome=outcome):
+        case events.RunFinished(outcome=outcome):
             yield Item("done", ending(outcome))
-        case events.Halted(halt=halt):
+        case events.RunHalted(halt=halt):
             yield Item("halted", explain(halt))
         case events.MessageAdded():
             pass  # replies, results and nudges are shown as they come

@@ -91,9 +91,9 @@ class View:
                 events.ModelReplied()
                 | events.SummaryFailed()
                 | events.FellBack()
-                | events.Compacted()
-                | events.Finished()
-                | events.Halted()
+                | events.HistoryCompacted()
+                | events.RunFinished()
+                | events.RunHalted()
             ):
                 self._thinking.stop()
             case _:

@@ -72,7 +72,7 @@ class CallModel(Struct, frozen=True, kw_only=True):
 
     def openai(self) -> list[dict[str, object]]:
         """`added` as messages of the OpenAI chat completions protocol, to append to those of your request."""
-        return plain(openai.encode_history(valid.repaired(self.added)))
+        return plain(openai.encode_history(valid.valid_history(self.added)))
 
     def anthropic(self) -> list[dict[str, object]]:
         """`added` as messages of Anthropic's Messages API, to append to those of your request."""

@@ -16,7 +16,7 @@ from forge.masking import NOTHING, Hidden
 from forge.runtime.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.policy.retry import Backoff, RetryPolicy, Tries
-from stages.wire.deltas import whole
+from stages.wire.deltas import reply_pieces
 from stages.wire.wires import OPENAI, Wire
 
 BODY_LIMIT = 16 * 1024 * 1024
@@ -116,7 +116,7 @@ class Http:
         if isinstance(answer, Fault):
             return with_type(self._told(answer, body.content), response, self._hidden)
         if watcher is not None:
-            for piece in whole(answer):
+            for piece in reply_pieces(answer):
                 await watcher.see(piece)
         return answer
 

@@ -9,7 +9,7 @@ import httpx
 from forge.interpreters.http_body import Bounded, TooLargeError
 from forge.runtime.watcher import Watcher
 from stages.effect import Fault, Reply
-from stages.wire.deltas import Ended, Piece, gather
+from stages.wire.deltas import Ended, Piece, gather_reply
 from stages.wire.streaming import Decoder
 
 STREAM_LIMIT = 64 * 1024 * 1024
@@ -33,11 +33,11 @@ async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: W
                 return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
             if await _see(added, pieces, watcher):
                 await _linger(bounded)
-                return gather(pieces)
+                return gather_reply(pieces)
     except TooLargeError:
         return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
     await _see(decoder.finish(), pieces, watcher)
-    return gather(pieces)
+    return gather_reply(pieces)
 
 
 async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], watcher: Watcher) -> bool:

@@ -21,7 +21,7 @@ from stages import nudges
 from stages.effect import CallResult, Execute, Failed, InDoubt, Results
 from stages.events import ToolProgressed
 from stages.execution.unknown_outcomes import idempotency_key
-from stages.grounding.calculated_arguments import worked_out
+from stages.grounding.calculated_arguments import with_results
 from stages.message import ToolCall
 from stages.tool import ToolSpec
 
@@ -104,7 +104,7 @@ class _Prepared(Struct, frozen=True):
     async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
         """What the function returns; of a generator, what it yields last, all of which is heard."""
         calculating = self.spec.calculated
-        values = self.convert(worked_out(call.arguments, self.spec) if calculating else call.arguments)
+        values = self.convert(with_results(call.arguments, self.spec) if calculating else call.arguments)
         if self.keyed:
             values |= dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call)))
         if self.is_async:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from forge.masking import NOTHING, Hidden
 from stages.effect import Fault
-from stages.wire.faults import KEPT, cut
+from stages.wire.faults import BODY_KEPT, cut_body
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
 
@@ -63,7 +63,7 @@ def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden
 
     What is `hidden` is taken out before anything is cut.
     """
-    body = cut(hidden.cut_after(content, KEPT) if hidden else content)
+    body = cut_body(hidden.cut_after(content, BODY_KEPT) if hidden else content)
     target = hidden.without(response.headers.get("location", ""))
     hint = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
     if response.status_code == httpx.codes.UNAUTHORIZED:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from stages.schema.value import Json, dotted
-from stages.view.prefix_reuse import shared
+from stages.view.prefix_reuse import common_length
 
 SHOWN = 120
 """Characters of a value that a difference shows."""
@@ -104,7 +104,7 @@ def _at(values: list[Json], index: int) -> Json:
 def _difference(path: Path, old: Json, new: Json) -> Difference:
     start = 0
     if isinstance(old, str) and isinstance(new, str) and old is not _ABSENT and new is not _ABSENT:
-        start = max(0, shared(old, new) - LEAD)
+        start = max(0, common_length(old, new) - LEAD)
     return Difference(path=dotted(path), before=_shown(old, start), after=_shown(new, start))
 
 

@@ -162,7 +162,7 @@ def _after(before: Step, moved: Result[State, Halt], outcome: Outcome | None = N
     number = before.number + 1
     if isinstance(moved, Failure):
         halt = moved.failure()
-        told = (happened.Halted(halt=halt),)
+        told = (happened.RunHalted(halt=halt),)
         return Step(number=number, state=before.state, events=told, outcome=outcome, halt=halt)
     state = moved.unwrap()
     return Step(number=number, state=state, events=observe(before.state, state), outcome=outcome)

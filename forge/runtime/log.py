@@ -57,7 +57,7 @@ def _line(event: events.Event) -> str:
             return f"turn {turn}: no progress; mode {mode}"
         case events.SummaryAsked(turn=turn, messages=count):
             return f"turn {turn}: summary asked for, of {count} messages"
-        case events.Compacted(compaction=cut):
+        case events.HistoryCompacted(compaction=cut):
             return f"compacted: {cut.tokens_before} to {cut.tokens_after} tokens, phase {cut.phase}"
         case events.PrefixLost(turn=turn, kept_tokens=kept, lost_tokens=lost, cause=cause):
             return f"turn {turn}: {lost} of {kept + lost} tokens of the last prompt changed ({cause})"
@@ -67,9 +67,9 @@ def _line(event: events.Event) -> str:
                 if isinstance(event, events.FellBack)
                 else ("the summary cannot be used")
             )
-        case events.Finished(outcome=outcome):
+        case events.RunFinished(outcome=outcome):
             return f"finished: {type(outcome).__name__}"
-        case events.Halted(halt=halt):
+        case events.RunHalted(halt=halt):
             return f"halted: {type(halt).__name__}"
         case events.MessageAdded() | events.ToolProgressed():
             return ""  # the other events tell of it

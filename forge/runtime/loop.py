@@ -84,7 +84,7 @@ def _cancelled(state: State) -> Cancelled:
 
 def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never, Halted]:
     """The end of a run without its goal, told to the observer."""
-    told = events.Halted(halt=halt)
+    told = events.RunHalted(halt=halt)
     log_event(told, state.run)
     if observer is not None:
         notify(observer, told)

@@ -18,7 +18,7 @@ from forge.workflow.workflow import Workflow
 from stages.halt import Cancelled
 from stages.policy.rules import completed
 from stages.state import Prepared, State
-from stages.tokens import START, Report, calibrated
+from stages.tokens import STARTING_RATE, Report, calibrated
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 
@@ -82,7 +82,7 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
     ledger, setup = state.ledger, connection.setup
     if ledger.model == setup.model and (ledger.model or ledger.report.tokens):
         return state
-    rate = setup.tokens_per_character or START
+    rate = setup.tokens_per_character or STARTING_RATE
     known = state.note(model=setup.model, tokens_per_character=rate, report=Report())
     if connection.count is None:
         return known

@@ -94,7 +94,7 @@ def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None
     if not isinstance(phase, Done):
         return None
     if tell is not None:
-        notify(tell, events.Finished(outcome=phase.outcome))
+        notify(tell, events.RunFinished(outcome=phase.outcome))
     return Success(Finished(outcome=phase.outcome, state=last.state))
 
 

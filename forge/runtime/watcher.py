@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Awaitable, Callable
 
 from forge.errors import WatcherError
-from stages import rescue
+from stages import reasoning
 from stages.effect import Fault, Replied, Send, Undelivered
-from stages.wire.deltas import Delta, Piece, Retry, shown, whole
+from stages.wire.deltas import Delta, Piece, Retry, reply_pieces, watched_deltas
 
 OnChunk = Callable[[Delta], Awaitable[None] | None]
 """A plain or an async function, called with each delta; the stream waits until it is done."""
@@ -17,17 +17,17 @@ class Watcher:
 
     def __init__(self, on_chunk: OnChunk) -> None:
         self._on_chunk = on_chunk
-        self._split = rescue.Split()
+        self._split = reasoning.Split()
 
     async def see(self, piece: Piece) -> None:
         """Tell of a piece. WatcherError if the watcher fails."""
-        self._split, deltas = shown(self._split, piece)
+        self._split, deltas = watched_deltas(self._split, piece)
         for delta in deltas:
             await self._tell(delta)
 
     async def forget(self, fault: Fault, attempt: int, seconds: float) -> None:
         """Tell that all of this attempt is void, and the next begins after so many seconds."""
-        self._split = rescue.Split()
+        self._split = reasoning.Split()
         await self._tell(Retry(fault=fault, attempt=attempt, seconds=seconds))
 
     async def _tell(self, delta: Delta) -> None:
@@ -47,6 +47,6 @@ async def in_one_go(
     outcome = await send(effect)
     if isinstance(outcome, Replied):
         watcher = Watcher(on_chunk)
-        for piece in whole(outcome.reply):
+        for piece in reply_pieces(outcome.reply):
             await watcher.see(piece)
     return outcome

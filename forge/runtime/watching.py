@@ -70,7 +70,7 @@ def observing(watching: Watching) -> Observer | None:
         match event:
             case events.MessageAdded(message=message) if on_message:
                 notify(on_message, message)
-            case events.Compacted(compaction=compaction) if on_compact:
+            case events.HistoryCompacted(compaction=compaction) if on_compact:
                 notify(on_compact, compaction)
             case _:
                 pass

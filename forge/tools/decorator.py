@@ -11,7 +11,7 @@ from forge.errors import DefinitionError
 from forge.outcome import cut
 from forge.tools.calculated_arguments import Calculations, calculations
 from forge.tools.signature import Signature, describe
-from stages.options.types import foreign
+from stages.options.types import wrong_options
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 P = ParamSpec("P")
@@ -118,7 +118,7 @@ def tool(
     if function is not None and not callable(function):
         raise DefinitionError((f"tool takes a function, not {cut(function)}; its options are named, as in name=…",))
     named = {"name": name, "prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
-    wrong = foreign(named, tool.__annotations__)
+    wrong = wrong_options(named, tool.__annotations__)
     needed = () if "prerequisites" in wrong else _several(prerequisites)
     seen = () if "grounded" in wrong else grounds(grounded)
     worked_out = () if "calculated" in wrong else calculations(calculated)
@@ -166,7 +166,7 @@ def respond_tool() -> Tool[[str], str]:
 
 def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     hints = {option.name: option.type for option in structs.fields(spec)}
-    if wrong := {**before, **foreign(structs.asdict(spec), hints)}:
+    if wrong := {**before, **wrong_options(structs.asdict(spec), hints)}:
         return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
     found = []
     if not _NAME.fullmatch(spec.name):

@@ -15,10 +15,10 @@ from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, sen
 from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
 from stages.halt import CannotFit
 from stages.pipeline import falling_back
+from stages.policy.backend_escalation import changing, climbable
 from stages.policy.guesses import kept
 from stages.policy.rewording import reword
 from stages.policy.rules import Rules, steps
-from stages.policy.rungs import changing, climbable
 from stages.reading.replies import Read, reader
 from stages.rescue import Family
 from stages.rescue.chat_template import Markers, template_family
@@ -26,7 +26,7 @@ from stages.rescue.found import Read as Found
 from stages.serialize import Mode, overhead
 from stages.state import Ready, State
 from stages.view.recall import RECALL
-from stages.view.summary import Summarize, summarize
+from stages.view.summary import Summarize, ask_for_summary
 from stages.view.warnings import note_progress, warn_of_calls, warn_of_context
 from stages.wire.openai import strict
 from stages.wire.prompted.forms import FORMS, JSON, Form
@@ -121,7 +121,7 @@ def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:
     own = workflow.compactor
     compactor: Compactor = placed(own, "compactor", Compacted, CannotFit) if own else TieredCompact()
     policy = Summarize() if workflow.summarize is True else workflow.summarize
-    asked = {"summarize": summarize(policy, compactor, budget)} if policy else {}
+    asked = {"summarize": ask_for_summary(policy, compactor, budget)} if policy else {}
     return {**asked, "compact": compact(compactor, budget)}
 
 
@@ -196,5 +196,5 @@ def _in_text(workflow: Workflow, setup: Setup) -> bool:
 
 def _tell_what_is_loose(rules: Rules, setup: Setup) -> None:
     if wire(setup.dialect).strict and setup.mode != "prompted":
-        for sentence in strict.refused(rules.tools):
+        for sentence in strict.strict_refusals(rules.tools):
             logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)

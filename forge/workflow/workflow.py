@@ -25,10 +25,10 @@ from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
 from stages import Stage
 from stages.compaction import Compactor
 from stages.fold import FailedAttempts, Reasoning
-from stages.grounding.calculated_arguments import check_of
+from stages.grounding.calculated_arguments import argument_check
 from stages.guards import CompletionCheck, completion, guards_of, tool_calls
 from stages.message import History
-from stages.options.types import foreign
+from stages.options.types import wrong_options
 from stages.policy.order import Use
 from stages.policy.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
 from stages.rescue import Family
@@ -146,7 +146,7 @@ class Workflow(Generic[R_co]):
     def __post_init__(self) -> None:
         # Of what a type may be, `result_tool` knows more than an annotation can say.
         hints = {option.name: option.type for option in fields(self) if option.init} | {"result": object}
-        wrong = foreign({name: getattr(self, name) for name in hints}, hints)
+        wrong = wrong_options({name: getattr(self, name) for name in hints}, hints)
         if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
             raise DefinitionError(problems)
 
@@ -239,7 +239,7 @@ class Workflow(Generic[R_co]):
     @cached_property
     def checks(self) -> dict[str, Check]:
         """What judges the arguments of a call, by the tool's name."""
-        return {spec.name: check_of(spec) for spec in self.rules.tools}
+        return {spec.name: argument_check(spec) for spec in self.rules.tools}
 
     @property
     def named_guards(self) -> dict[str, Guard]:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from stages.compaction.part import Part
+from stages.compaction.measured_history import Measured
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
-from stages.options.checked import Options
+from stages.options.option_checks import Options
 from stages.options.types import Count, Fraction
-from stages.tokens import START, Report, characters_of, length, tokens_of
+from stages.tokens import STARTING_RATE, Report, characters_of, length, tokens_of
 
 
 class ContextBudget(Options, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class ContextBudget(Options, frozen=True, kw_only=True):
     threshold: Fraction = 0.75
     low: Fraction = 0.25
     overhead: Count = 0
-    tokens_per_character: float = START
+    tokens_per_character: float = STARTING_RATE
     report: Report = Report()
     reasoning: bool = False
     recall: bool = False
@@ -59,7 +59,7 @@ class ContextBudget(Options, frozen=True, kw_only=True):
         thought = length(message.reasoning) if self.reasoning and isinstance(message, Assistant) else 0
         return size(message) + thought
 
-    def measured(self, history: History) -> Part:
+    def measured(self, history: History) -> Measured:
         """The history with what each message takes in the prompt: as the caller says, else counted.
 
         Sizes of another history are not believed: a compactor may hand its budget on with what it has shortened.
@@ -67,7 +67,7 @@ class ContextBudget(Options, frozen=True, kw_only=True):
         sizes = self.sizes
         if sizes is None or len(sizes) != len(history):
             sizes = tuple(map(self.weigh if self.reasoning else size, history))
-        return Part(messages=history, sizes=sizes, size=sum(sizes))
+        return Measured(messages=history, sizes=sizes, size=sum(sizes))
 
     def count(self, messages: Iterable[Message]) -> int:
         """What these messages take in the prompt, in characters."""

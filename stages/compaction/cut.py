@@ -8,8 +8,8 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from stages.compaction.exchange import Span, exchange_around, exchanges, failed, protected, unprotected
-from stages.compaction.part import Part
+from stages.compaction.exchange import Span, exchange_around, exchanges, is_failed_attempt, is_protected, unprotected
+from stages.compaction.measured_history import Measured
 from stages.message import AROUND_MESSAGE, AROUND_RESULT, Assistant, History, Kind, Tool, size
 from stages.nudges import recall_hint
 from stages.tokens import fitting, length
@@ -23,18 +23,20 @@ _MARK = "\n[Truncated — "
 _SHORT = _TRUNCATE_AT + len(f"{_MARK}1000000 chars removed]")
 """Characters up to which truncation would make a result no shorter."""
 
-FEWEST = AROUND_MESSAGE + AROUND_RESULT + _TRUNCATE_AT + length(f"{_MARK}{_SHORT - _TRUNCATE_AT} chars removed]")
+TRUNCATED_MINIMUM = (
+    AROUND_MESSAGE + AROUND_RESULT + _TRUNCATE_AT + length(f"{_MARK}{_SHORT - _TRUNCATE_AT} chars removed]")
+)
 """What an answer takes at least, once it is truncated."""
 
 _STUB = "[Result removed to save context]"
 """What is left of a result that went: the call stays answered, so every server accepts the history."""
 
 _STUB_LENGTH = length(_STUB)
-SMALLEST = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
+STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
 """What an answer takes at least, once it is a stub."""
 
 
-def truncated(old: Part, excess: int, *, recall: bool) -> Part:
+def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
     """Results cut to their beginning, where that makes them shorter."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
     marks: dict[str, int] = {}  # most results of a run have one of a few lengths
@@ -52,7 +54,7 @@ def truncated(old: Part, excess: int, *, recall: bool) -> Part:
         if taken < sizes[index]:
             left -= sizes[index] - taken
             messages[index], sizes[index] = replace(result, text=kept + mark), taken
-    return Part(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
+    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
 def _long(messages: History) -> Iterator[tuple[int, Tool]]:
@@ -79,7 +81,7 @@ def _mark(result: Tool, characters: int, *, recall: bool) -> str:
     return f"{_MARK}{len(result.text) - characters} chars removed{hint}]"
 
 
-def emptied(old: Part, excess: int, *, recall: bool) -> Part:
+def stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
     """A stub for each answer that is longer than that."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
     text, taken = _STUB, _STUB_LENGTH
@@ -95,17 +97,17 @@ def emptied(old: Part, excess: int, *, recall: bool) -> Part:
                 left -= saved
                 if left <= 0:
                     break
-    return Part(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
+    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
-def words(old: Part, excess: int) -> list[Span]:
+def bare_texts(old: Measured, excess: int) -> list[Span]:
     """Where bare text stands."""
     bare = [i for i, m in enumerate(old.messages) if type(m) is Assistant and not m.calls and not m.pinned]
     before = accumulate((old.sizes[index] for index in bare), initial=0)
     return [(index, index + 1) for index, saved in zip(bare, before, strict=False) if saved < excess]
 
 
-def thoughtless(old: Part, excess: int) -> Part:
+def without_thoughts(old: Measured, excess: int) -> Measured:
     """What was called and said, but not what was thought before it."""
     messages, sizes = list(old.messages), list(old.sizes)
     for index, message in enumerate(old.messages):
@@ -115,10 +117,10 @@ def thoughtless(old: Part, excess: int) -> Part:
             saved = length(message.reasoning)
             excess -= saved
             messages[index], sizes[index] = replace(message, reasoning=""), sizes[index] - saved
-    return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
+    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
-def oldest(old: Part, marks: list[int], excess: int) -> list[Span]:
+def oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]:
     """Where the oldest exchanges stand that take so many characters together; `marks` as `exchange.marked` has them."""
     found: list[Span] = []
     for start, end in unprotected(old.messages, marks):
@@ -143,7 +145,7 @@ def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
     return low
 
 
-def fitted(recent: Part, excess: int, *, recall: bool) -> Part:
+def cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
     """The long results with as much less as saves so many characters, the oldest first."""
     messages, sizes = list(recent.messages), list(recent.sizes)
     for index, result in _long(recent.messages):
@@ -156,10 +158,10 @@ def fitted(recent: Part, excess: int, *, recall: bool) -> Part:
         if taken < sizes[index]:
             excess -= sizes[index] - taken
             messages[index], sizes[index] = shorter, taken
-    return Part(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
+    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
-def failures(recent: Part, excess: int) -> list[Span]:
+def failed_exchanges(recent: Measured, excess: int) -> list[Span]:
     """Where failed attempts stand that take so many characters together, the oldest first.
 
     Of bare text its correction stays, for it says what to do by itself; a call goes with its answers.
@@ -169,7 +171,7 @@ def failures(recent: Part, excess: int) -> list[Span]:
         if excess <= 0:
             break
         exchange = recent.messages[start:end]
-        if failed(exchange) and not any(map(protected, exchange)):
+        if is_failed_attempt(exchange) and not any(map(is_protected, exchange)):
             said = exchange[0]
             found.append((start, end if isinstance(said, Assistant) and said.calls else start + 1))
             excess -= sum(recent.sizes[slice(*found[-1])])

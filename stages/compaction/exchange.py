@@ -53,7 +53,7 @@ def unprotected(history: History, marks: list[int]) -> list[Span]:
     gaps: list[Span] = []
     end = 0
     for index in marks:
-        if index >= end and protected(history[index]):
+        if index >= end and is_protected(history[index]):
             start, after = exchange_around(history, index)
             gaps.append((end, start))
             end = after
@@ -78,12 +78,12 @@ def _belongs(message: Message, before: Message) -> bool:
     return corrects and type(before) is Assistant and not before.calls
 
 
-def protected(message: Message) -> bool:
+def is_protected(message: Message) -> bool:
     """Whether the message stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
     return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in _KEPT)
 
 
-def failed(exchange: History) -> bool:
+def is_failed_attempt(exchange: History) -> bool:
     """Whether this is a failed attempt: a reply all of whose answers are corrections."""
     answers = exchange[1:]
     return bool(answers) and all(map(is_nudge, answers))

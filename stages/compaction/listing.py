@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from stages import nudges
 from stages.compaction.exchange import Span
-from stages.compaction.part import Part
+from stages.compaction.measured_history import Measured
 from stages.message import Assistant, History, Kind, Tool, User, size, turn_of
 from stages.tokens import length
 
-LONGEST = 4000
+LIST_LIMIT = 4000
 """Characters that a list takes at the most: some sixty calls. Of older ones a model makes little use."""
 
 
-def listed(old: Part, spans: list[Span], limit: int, *, recall: bool) -> Part:
+def with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool) -> Measured:
     """Without these exchanges, the oldest that there are, but with a list of their calls, if that is shorter.
 
     The list takes no more than `limit` characters. An earlier one is gone on with, so that the prompt stays the same
@@ -33,7 +33,7 @@ def listed(old: Part, spans: list[Span], limit: int, *, recall: bool) -> Part:
     return shorter if shorter.size < old.size else old.without(spans)
 
 
-def unlisted(part: Part) -> Part:
+def without_call_list(part: Measured) -> Measured:
     """Without such a list."""
     return part.without(_lists(part.messages))
 

@@ -1,11 +1,11 @@
 """SlidingWindowCompact: only what the user asked and the most recent turns."""
 
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
-from stages.compaction.cut import failures
+from stages.compaction.cut import failed_exchanges
 from stages.compaction.exchange import marked, recent_from, unprotected
 from stages.halt import CannotFit
 from stages.message import History
-from stages.options.checked import Options
+from stages.options.option_checks import Options
 from stages.options.types import Count
 
 
@@ -23,7 +23,7 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
         kept = old.without(unprotected(old.messages, marked(old.messages))).then(recent)
-        kept = kept.without(failures(kept, budget.excess(kept.size, budget.tokens)))
+        kept = kept.without(failed_exchanges(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         # Nothing left to drop, though over the threshold: no compaction took place.

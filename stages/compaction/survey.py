@@ -2,22 +2,22 @@
 
 from itertools import takewhile
 
-from stages.compaction.exchange import Span, exchange_around, failed, protected
-from stages.compaction.part import Part
+from stages.compaction.exchange import Span, exchange_around, is_failed_attempt, is_protected
+from stages.compaction.measured_history import Measured
 from stages.message import CUT_PHASE, Assistant, History, Message, System
 
 _WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
 """Kinds of messages that say nothing any more once the model did right: corrections and warnings."""
 
 
-def opening(part: Part) -> int:
+def opening_size(part: Measured) -> int:
     """What the messages take that stand at the beginning and never go: the system prompt, the user's request."""
     return sum(
-        size for _, size in takewhile(lambda pair: protected(pair[0]), zip(part.messages, part.sizes, strict=True))
+        size for _, size in takewhile(lambda pair: is_protected(pair[0]), zip(part.messages, part.sizes, strict=True))
     )
 
 
-def attempts(messages: History, marks: list[int]) -> list[Span]:
+def failed_attempts(messages: History, marks: list[int]) -> list[Span]:
     """Where corrections and warnings stand alone, and where replies stand that had no other answer.
 
     They are looked for among the `marks` that `exchange.marked` has made.
@@ -29,7 +29,7 @@ def attempts(messages: History, marks: list[int]) -> list[Span]:
             continue  # it says something, or stands in the exchange that was looked at last
         start, end = exchange_around(messages, index)
         exchange = messages[start:end]
-        if (len(exchange) == 1 or failed(exchange)) and not any(map(protected, exchange)):
+        if (len(exchange) == 1 or is_failed_attempt(exchange)) and not any(map(is_protected, exchange)):
             found.append((start, end))
     return found
 
@@ -38,17 +38,17 @@ def _worthless(message: Message) -> bool:
     return not isinstance(message, System) and message.kind in _WORTHLESS
 
 
-def least(old: Part, each: int) -> int:
+def minimum_size(old: Measured, each: int) -> int:
     """At least what is left when no more than so much is left of a message."""
     long = [size for size in old.sizes if size > each]
     return old.size - sum(long) + each * len(long)
 
 
-def least_with_calls(old: Part, each: int) -> int:
+def minimum_size_with_calls(old: Measured, each: int) -> int:
     """At least what is left when no more than so much is left of a message, but all of the calls.
 
     A reply without calls may go; so may what was thought before one.
     """
     pairs = zip(old.messages, old.sizes, strict=True)
     more = [size - each if m.calls and not m.reasoning else -each for m, size in pairs if type(m) is Assistant]
-    return least(old, each) + sum(more)
+    return minimum_size(old, each) + sum(more)

@@ -5,11 +5,11 @@ from msgspec import Struct
 from stages.compaction import cut, survey
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.exchange import Span, marked, recent_from
-from stages.compaction.listing import LONGEST, listed, unlisted
-from stages.compaction.part import Part
+from stages.compaction.listing import LIST_LIMIT, with_call_list, without_call_list
+from stages.compaction.measured_history import Measured
 from stages.halt import CannotFit
 from stages.message import History
-from stages.options.checked import Options
+from stages.options.option_checks import Options
 from stages.options.types import Count
 
 _LAST_RESORT = 4
@@ -50,7 +50,7 @@ class _Aim(Struct, frozen=True, kw_only=True):
     @property
     def limit(self) -> int:
         """Characters that the list of calls may have."""
-        return max(0, min(LONGEST, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
+        return max(0, min(LIST_LIMIT, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
 
     def drop(self, size: int) -> int:
         """Characters of exchanges that have to go from an old part of this size, and to make room for the list."""
@@ -80,14 +80,14 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         if budget.tokens_of(whole.size) < self._trigger(budget):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
-        aim = _Aim(budget=budget, opening=survey.opening(old), rest=recent.size, thresholds=self.phase_thresholds)
+        aim = _Aim(budget=budget, opening=survey.opening_size(old), rest=recent.size, thresholds=self.phase_thresholds)
         marks = marked(old.messages)
-        first = old.without(survey.attempts(old.messages, marks))
+        first = old.without(survey.failed_attempts(old.messages, marks))
         now, phase = (first, 0) if _hopeless(first, aim) else _tiers(first, aim)
         phase = phase or int(first.size < old.size)
         if aim.missed(now.size):
             marks = marks if first is old else marked(first.messages)
-            spans = cut.oldest(first, marks, aim.drop(first.size))
+            spans = cut.oldest_exchanges(first, marks, aim.drop(first.size))
             now, recent, phase = _last_resort(first, spans, recent, aim, phase)
         shorter = now.then(recent)
         if (tokens := budget.tokens_of(shorter.size)) > budget.tokens:
@@ -98,39 +98,41 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         return budget.trigger if self.phase_thresholds is None else int(budget.tokens * self.phase_thresholds[0])
 
 
-def _tiers(old: Part, aim: _Aim) -> tuple[Part, int]:
+def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
     """The old part after as many of the phases as are due, and the last of them that cut anything."""
     first, recall = old, aim.budget.recall
     # To truncate what will be emptied is work for nothing: it is tried only where it can be enough.
-    if not aim.excess(2, survey.least(old, cut.FEWEST)):
+    if not aim.excess(2, survey.minimum_size(old, cut.TRUNCATED_MINIMUM)):
         first = cut.truncated(old, aim.excess(1, old.size), recall=recall)
     phase = 1 if first.size < old.size else 0
     if not (excess := aim.excess(2, first.size)):
         return first, phase
-    second = cut.emptied(first, excess, recall=recall)
+    second = cut.stubbed(first, excess, recall=recall)
     phase = 2 if second.size < first.size else phase
     if not (excess := aim.excess(3, second.size)):
         return second, phase
-    third = second.without(cut.words(second, excess))
+    third = second.without(cut.bare_texts(second, excess))
     if aim.budget.reasoning:
-        third = cut.thoughtless(third, aim.excess(3, third.size))
+        third = cut.without_thoughts(third, aim.excess(3, third.size))
     return third, 3 if third.size < second.size else phase
 
 
-def _hopeless(old: Part, aim: _Aim) -> bool:
+def _hopeless(old: Measured, aim: _Aim) -> bool:
     """Whether more has to go even where all of the phases are done; what is quickest to ask is asked first."""
-    if not aim.missed(cut.SMALLEST * len(old.sizes)):
+    if not aim.missed(cut.STUB_MINIMUM * len(old.sizes)):
         return False
-    return aim.missed(survey.least_with_calls(old, cut.SMALLEST))
+    return aim.missed(survey.minimum_size_with_calls(old, cut.STUB_MINIMUM))
 
 
-def _last_resort(old: Part, spans: list[Span], recent: Part, aim: _Aim, phase: int) -> tuple[Part, Part, int]:
+def _last_resort(
+    old: Measured, spans: list[Span], recent: Measured, aim: _Aim, phase: int
+) -> tuple[Measured, Measured, int]:
     """Both parts without the exchanges in these spans; where that is not enough, with less of what is recent."""
     budget = aim.budget
-    kept = listed(old, spans, aim.limit, recall=budget.recall)
+    kept = with_call_list(old, spans, aim.limit, recall=budget.recall)
     now, reached = _tiers(kept, aim)
-    left = recent.without(cut.failures(recent, budget.excess(now.size + recent.size, budget.tokens)))
-    left = cut.fitted(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
-    bare = unlisted(now) if budget.excess(now.size + left.size, budget.tokens) else now
+    left = recent.without(cut.failed_exchanges(recent, budget.excess(now.size + recent.size, budget.tokens)))
+    left = cut.cut_to_fit(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
+    bare = without_call_list(now) if budget.excess(now.size + left.size, budget.tokens) else now
     dropped = kept.size < old.size or left.size < recent.size or bare.size < now.size
     return bare, left, _LAST_RESORT if dropped else max(phase, reached)

@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 from msgspec import Raw
 
-from stages.grounding.calculation import Calculation, Incalculable, calculate, number
+from stages.grounding.calculation import Calculation, Incalculable, as_json_number, calculate
 from stages.grounding.matching import Evidence, evidence
 from stages.repair.decoding import decode
 from stages.schema import Check, Fits, Misfit, checker
@@ -14,32 +14,32 @@ from stages.schema.value import Json
 from stages.tool import Calculated, ToolSpec
 
 
-def calculations(tool: ToolSpec, arguments: str) -> tuple[tuple[Calculated, str], ...]:
+def calculations_in(tool: ToolSpec, arguments: str) -> tuple[tuple[Calculated, str], ...]:
     """The calculated arguments of a call with what the model wrote; null, and what is left out, is none."""
     values = msgspec.json.decode(arguments, type=dict[str, Raw])
     wanted = [(c, msgspec.json.decode(values[c.argument])) for c in tool.calculated if c.argument in values]
     return tuple((bound, value) for bound, value in wanted if isinstance(value, str))
 
 
-def worked_out(arguments: str, tool: ToolSpec) -> str:
+def with_results(arguments: str, tool: ToolSpec) -> str:
     """A call's arguments, JSON text, with results in the place of the calculations: what the tool's function gets.
 
     Raises ValueError, which names the argument, for a text that cannot be worked out.
     """
     results: dict[str, Raw] = {}
-    for bound, text in calculations(tool, arguments):
+    for bound, text in calculations_in(tool, arguments):
         match calculate(text):
             case Incalculable(problem=problem):
                 raise ValueError(f"{bound.argument} cannot be worked out: {problem}")
             case Calculation(result=result):
-                results[bound.argument] = Raw(msgspec.json.encode(number(result)))
+                results[bound.argument] = Raw(msgspec.json.encode(as_json_number(result)))
     return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, Raw]) | results).decode()
 
 
 CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 """Factors that nobody has to name: one, halves, and those between units of time, of money, of weight, of length."""
 
-MOST = 64
+GRAMMAR_NUMBERS = 64
 """Numbers that a grammar is limited to; where more were given, any may be written."""
 
 _LONGEST_NUMBER = 15
@@ -63,11 +63,11 @@ def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
 
 
 def _limited(kind: Json, tool: ToolSpec, bound: Calculated, given: Collection[Decimal]) -> Json:
-    numbers = {abs(n) for n in (*given, *said_of(tool, bound).numbers)} if given else set()
-    return {**kind, "pattern": pattern(numbers)} if isinstance(kind, dict) else kind
+    numbers = {abs(n) for n in (*given, *documentation_of(tool, bound).numbers)} if given else set()
+    return {**kind, "pattern": calculation_pattern(numbers)} if isinstance(kind, dict) else kind
 
 
-def pattern(numbers: Collection[Decimal]) -> str:
+def calculation_pattern(numbers: Collection[Decimal]) -> str:
     """Two to ten of these numbers, of any without one, and operators; constants and counts may multiply or divide."""
     spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < _LONGEST_NUMBER]
     own = [_spelt(n) for n in spelt] or [_ANY]
@@ -82,7 +82,7 @@ def _spelt(number: Decimal) -> str:
     return f"{whole}[.]{rest}" if (rest := rest.rstrip("0")) else whole
 
 
-def said_of(tool: ToolSpec, bound: Calculated) -> Evidence:
+def documentation_of(tool: ToolSpec, bound: Calculated) -> Evidence:
     """What the tool's author says of the tool and of the argument."""
     return evidence((tool.description, msgspec.json.decode(bound.number, type=_Described).description))
 
@@ -91,7 +91,7 @@ class _Described(msgspec.Struct):
     description: str = ""
 
 
-def check_of(tool: ToolSpec) -> Check:
+def argument_check(tool: ToolSpec) -> Check:
     """The check of the tool's arguments; a number in the place of a calculation is taken as the text that it is."""
     check = checker(tool.parameters)
     if not tool.calculated:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-LONGEST = 200
+LONGEST_CALCULATION = 200
 """Characters of a calculation."""
 
 _DEEPEST = 20
@@ -45,8 +45,8 @@ class Incalculable(Struct, frozen=True, kw_only=True):
 
 def calculate(text: str) -> Calculation | Incalculable:
     """Work the text out. Never raises, whatever the text."""
-    if len(text) > LONGEST:
-        return Incalculable(problem=f"it is longer than {LONGEST} characters")
+    if len(text) > LONGEST_CALCULATION:
+        return Incalculable(problem=f"it is longer than {LONGEST_CALCULATION} characters")
     plain = text.translate(_PLAIN).strip().rstrip(".").removeprefix("=")
     written, equals, said = plain.partition("=")
     if equals and not _RESULT.fullmatch(said):
@@ -57,7 +57,7 @@ def calculate(text: str) -> Calculation | Incalculable:
         return Incalculable(problem=str(error))
 
 
-def number(value: Fraction) -> int | float:
+def as_json_number(value: Fraction) -> int | float:
     """The number as JSON has it: an integer where it is whole, else the nearest float."""
     return value.numerator if value.denominator == 1 else float(value)
 

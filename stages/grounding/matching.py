@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from stages.repair.decoding import decode
-from stages.schema.value import DEEPEST, Json
+from stages.schema.value import MAX_DEPTH, Json
 
 _LONGEST = 100
 """Digits and signs of what may be a number."""
@@ -42,11 +42,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def has_the_words_of(self, text: str) -> bool:
         """Whether the text has words, and all of them are here, in whatever order: those of `John Smith`."""
-        words = {*_WORD.findall(normal(text))}
+        words = {*_WORD.findall(normalized(text))}
         return bool(words) and words <= {*_WORD.findall(self.words)}
 
     def _says(self, value: str) -> bool:
-        wanted = normal(value)
+        wanted = normalized(value)
         if not wanted or _occurs(wanted, self.words):
             return True
         return any(number in self.numbers for number in _readings(wanted))
@@ -62,7 +62,7 @@ def evidence(texts: Iterable[str]) -> Evidence:
     for text in texts:
         for leaf in leaves(text):
             if isinstance(leaf, str):
-                said = normal(leaf)
+                said = normalized(leaf)
                 words.append(said)
                 numbers.update(_numbers(said))
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
@@ -70,7 +70,7 @@ def evidence(texts: Iterable[str]) -> Evidence:
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
 
 
-def normal(text: str) -> str:
+def normalized(text: str) -> str:
     """The text as texts are compared."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN).split())
 
@@ -83,27 +83,27 @@ _PLAIN = str.maketrans(
 
 def leaves(text: str) -> Iterator[Json]:
     """The values in a JSON text, those within others too; of another text, itself."""
-    return (value for _, value in fields(text))
+    return (value for _, value in named_values(text))
 
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
-def fields(text: str) -> Iterator[tuple[str, Json]]:
+def named_values(text: str) -> Iterator[tuple[str, Json]]:
     """The same, each with the name that it stands under: empty for none."""
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
         value = text
-    return within(value)
+    return values_within(value)
 
 
-def within(value: Json) -> Iterator[tuple[str, Json]]:
+def values_within(value: Json) -> Iterator[tuple[str, Json]]:
     """The values in a JSON value, each with the name that it stands under."""
     stack: list[tuple[str, Json, int]] = [("", value, 0)]
     while stack:
         name, value, depth = stack.pop()
-        if isinstance(value, dict | list) and depth < DEEPEST:
+        if isinstance(value, dict | list) and depth < MAX_DEPTH:
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             stack.extend((key, item, depth + 1) for key, item in inner)
         else:

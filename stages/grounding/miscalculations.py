@@ -8,9 +8,9 @@ of the constants of the world, or count numbers of the calculation: the 3 of an 
 from collections.abc import Iterator
 
 from stages import nudges
-from stages.grounding.calculated_arguments import CONSTANTS, calculations, said_of
-from stages.grounding.calculation import Calculation, Incalculable, Operand, calculate, number
-from stages.grounding.sources import unseen
+from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of
+from stages.grounding.calculation import Calculation, Incalculable, Operand, as_json_number, calculate
+from stages.grounding.sources import unseen_values
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -19,9 +19,9 @@ _RATE = 2
 """Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
 
 
-def miscalculated(tool: ToolSpec, arguments: str, state: State) -> tuple[str, ...]:
+def calculation_problems(tool: ToolSpec, arguments: str, state: State) -> tuple[str, ...]:
     """A sentence for each calculated argument of the call that is no calculation of numbers that were seen."""
-    texts = calculations(tool, arguments)
+    texts = calculations_in(tool, arguments)
     return tuple(problem for bound, text in texts if (problem := _problem(tool, bound, text, state)))
 
 
@@ -39,18 +39,20 @@ def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> str:
 def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:
     """The numbers that nobody gave. Nearly all are found as they are; only for the others is more looked at."""
     anywhere = Grounded(argument=bound.argument)
-    left = unseen([number(operand.value) for operand in operands], anywhere, state)
+    left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = said_of(tool, bound)
+    said = documentation_of(tool, bound)
     doubted = [
-        o for o in operands if number(o.value) in left and not said.shows(number(o.value)) and not _known(o, operands)
+        o
+        for o in operands
+        if as_json_number(o.value) in left and not said.shows(as_json_number(o.value)) and not _known(o, operands)
     ]
     others = {o: [*_written_otherwise(o)] for o in doubted}
-    lacking = unseen([value for values in others.values() for value in values], anywhere, state)
+    lacking = unseen_values([value for values in others.values() for value in values], anywhere, state)
     return tuple(
         dict.fromkeys(
-            str(number(o.value))
+            str(as_json_number(o.value))
             for o, values in others.items()
             if all(value in lacking and not said.shows(value) for value in values)
         )
@@ -68,8 +70,8 @@ def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
 def _written_otherwise(operand: Operand) -> Iterator[Json]:
     """What may have been seen in its place: a number below zero, and the percentage that it is or adds."""
     value = operand.value
-    yield number(-value)
+    yield as_json_number(-value)
     if 0 < value < _RATE and (operand.factor or operand.nested):
-        yield number(100 * value)
+        yield as_json_number(100 * value)
     if 0 < value < _RATE and operand.factor:
-        yield number(abs(100 * (value - 1)))
+        yield as_json_number(abs(100 * (value - 1)))

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.grounding.matching import Evidence, evidence, fields, leaves
+from stages.grounding.matching import Evidence, evidence, leaves, named_values
 from stages.message import Assistant, History, Kind, Status, Tool, User
 from stages.schema.value import Json
 from stages.state import State
@@ -27,14 +27,14 @@ class Given(Struct, frozen=True, kw_only=True):
     echo: tuple[Json, ...] = ()
 
 
-def ungrounded(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grounded, Json], ...]:
+def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grounded, Json], ...]:
     """The arguments of a call that must have been seen and were not, with their values."""
     values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
     wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
-    return tuple((bound, value) for bound, value in wanted if unseen([*leaves(_encoded(value))], bound, state))
+    return tuple((bound, value) for bound, value in wanted if unseen_values([*leaves(_encoded(value))], bound, state))
 
 
-def unseen(values: list[Json], bound: Grounded, state: State) -> list[Json]:
+def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
     """Those of the values, none of them a list or an object, that stand nowhere where the bound wants them."""
     left = _read_through(values, state, lambda given: relevant(bound, given))
     if not left or not bound.sources:
@@ -57,14 +57,14 @@ def _read_through(
     return left
 
 
-LONG = 256
+LONG_HISTORY = 256
 """Messages and cleared results of a history that no turn reads through for its numbers."""
 
 
 def numbers_given(state: State, most: int) -> frozenset[Decimal]:
     """Every number that was given; none of them, where there are more than `most`, or where the history is long."""
     found: frozenset[Decimal] = frozenset()
-    if len(state.history) + len(state.cleared) > LONG:
+    if len(state.history) + len(state.cleared) > LONG_HISTORY:
         return found
     for given in _likeliest(state):
         for one in given:
@@ -98,7 +98,9 @@ def _echoed(given: Given) -> Evidence:
 def found_in(given: Given) -> Iterator[tuple[str, Json]]:
     """The values in it that its own call had not brought in, each with the name that it stands under."""
     echo = _echoed(given)
-    return ((name, leaf) for name, leaf in fields(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf))
+    return (
+        (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
+    )
 
 
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:

@@ -7,9 +7,9 @@ The model writes the calculation, forge does it (`stages.grounding.calculation`)
 import msgspec
 
 from stages import nudges
-from stages.grounding.calculated_arguments import calculations
-from stages.grounding.calculation import Calculation, Incalculable, calculate, number
-from stages.grounding.miscalculations import miscalculated
+from stages.grounding.calculated_arguments import calculations_in
+from stages.grounding.calculation import Calculation, Incalculable, as_json_number, calculate
+from stages.grounding.miscalculations import calculation_problems
 from stages.grounding.sources import found_in, given_in
 from stages.message import Kind, ToolCall
 from stages.policy.escalation import offered
@@ -55,20 +55,20 @@ def _check(bound: Calculated) -> Check:
 
 def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[str, ...]:
     # A person who writes a number means it; how they came to it is their own affair.
-    found = () if isinstance(state.phase, Edited) else miscalculated(tool, arguments, state)
+    found = () if isinstance(state.phase, Edited) else calculation_problems(tool, arguments, state)
     return found or _misfits(tool, arguments, checks)
 
 
 def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[str, ...]:
     """A sentence for each result that does not fit what the argument may be."""
     found: list[str] = []
-    for bound, text in calculations(tool, arguments):
+    for bound, text in calculations_in(tool, arguments):
         name = bound.argument
         match calculate(text):
             case Incalculable(problem=problem):
                 found.append(nudges.no_calculation(name, text, problem))
             case Calculation(result=result):
-                fit = checks[tool.name, name](_json({name: number(result)}))
+                fit = checks[tool.name, name](_json({name: as_json_number(result)}))
                 problems = fit.problems if isinstance(fit, Misfit) else ()
                 found += [nudges.wrong_result(name, text, p.expected, p.found) for p in problems]
     return tuple(found)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from stages import nudges
-from stages.grounding.calculated_arguments import worked_out
+from stages.grounding.calculated_arguments import with_results
 from stages.message import Kind, ToolCall
 from stages.state import State
 from stages.tool import ToolSpec
@@ -42,7 +42,7 @@ def _checked(checks: Mapping[str, CompletionCheck], call: ToolCall, calculating:
     if check is None:
         return None
     try:
-        arguments = worked_out(call.arguments, calculating) if calculating else call.arguments
+        arguments = with_results(call.arguments, calculating) if calculating else call.arguments
     except ValueError as error:
         return f"{error}."
     return check(msgspec.json.decode(arguments, type=dict[str, object]))

@@ -7,7 +7,7 @@ repeats of its own call. What a value shows is in `stages.grounding.matching`.
 import msgspec
 
 from stages import nudges
-from stages.grounding.sources import Given, found_in, given_in, relevant, ungrounded
+from stages.grounding.sources import Given, found_in, given_in, relevant, ungrounded_values
 from stages.message import Kind, ToolCall
 from stages.policy.escalation import offered
 from stages.policy.rules import Rules
@@ -24,7 +24,7 @@ def grounding(rules: Rules) -> Guard:
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         if not any(call.name in bound for call in calls):
             return Allow()
-        found = {c.id: ungrounded(bound[c.name], c.arguments, state) for c in calls if c.name in bound}
+        found = {c.id: ungrounded_values(bound[c.name], c.arguments, state) for c in calls if c.name in bound}
         if not any(found.values()):
             return Allow()
         given = given_in(state)

@@ -31,7 +31,7 @@ _SHOWN = 200
 """Characters of a wrong value that are shown."""
 
 
-def foreign(
+def wrong_options(
     options: Mapping[str, object], hints: Mapping[str, Hint], *, deep: bool = True
 ) -> dict[str, tuple[str, ...]]:
     """The options that are not what their hints say.
@@ -41,7 +41,7 @@ def foreign(
     found = {
         name: tuple(_wrong(name, value, hints[name], deep=deep))
         for name, value in options.items()
-        if deep or type(value) not in plain(hints[name])
+        if deep or type(value) not in plain_classes(hints[name])
     }
     return {name: sentences for name, sentences in found.items() if sentences}
 
@@ -85,7 +85,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
 
 
 def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
-    alike = not deep and {*map(type, values)} <= plain(hint)
+    alike = not deep and {*map(type, values)} <= plain_classes(hint)
     return alike or all(_fits(value, hint, deep=deep) for value in values)
 
 
@@ -144,7 +144,7 @@ def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
 
 
 @cache
-def plain(hint: Hint) -> frozenset[Hint]:
+def plain_classes(hint: Hint) -> frozenset[Hint]:
     """The classes in it whose instances are right at first sight; a float is not one, as nan is none."""
     return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
 

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Raw
 
 from stages import nudges
-from stages.grounding.matching import normal, within
-from stages.grounding.miscalculations import miscalculated
-from stages.grounding.sources import ungrounded
+from stages.grounding.matching import normalized, values_within
+from stages.grounding.miscalculations import calculation_problems
+from stages.grounding.sources import ungrounded_values
 from stages.message import Kind, ToolCall, User
 from stages.policy.rules import BatchPolicy, Rules, missing, pending
 from stages.schema.canonical_json import canonical
@@ -38,7 +38,7 @@ def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) ->
         if isinstance(value, str):
             found += [(name, value)] if _stands_for(value, name, tools) else []
         elif isinstance(value, list | dict):
-            texts = [leaf for _, leaf in within(value) if isinstance(leaf, str)]
+            texts = [leaf for _, leaf in values_within(value) if isinstance(leaf, str)]
             found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     if not found:
         return ()
@@ -82,9 +82,9 @@ def _listed(text: str, schema: Raw | None) -> bool:
 
 
 def _said(text: str, state: State) -> bool:
-    wanted = normal(text)
+    wanted = normalized(text)
     said = (m.text for m in state.history if isinstance(m, User) and m.kind is Kind.USER_INPUT)
-    return any(wanted in normal(one) for one in said)
+    return any(wanted in normalized(one) for one in said)
 
 
 class _Schema(msgspec.Struct):
@@ -145,6 +145,6 @@ def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rule
         return True
     if missing(tool, call.arguments, state.ledger) or placeholders(call, tools, state):
         return True
-    if tool.grounded and ungrounded(tool, call.arguments, state):
+    if tool.grounded and ungrounded_values(tool, call.arguments, state):
         return True
-    return bool(tool.calculated) and bool(miscalculated(tool, call.arguments, state))
+    return bool(tool.calculated) and bool(calculation_problems(tool, call.arguments, state))

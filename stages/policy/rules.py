@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from stages.execution.unknown_outcomes import in_doubt
 from stages.message import ToolCall
-from stages.options.checked import Options
+from stages.options.option_checks import Options
 from stages.policy.order import Use, lacking, obstacle
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from stages import nudges, rescue
 from stages.effect import RawCall, Reply
-from stages.grounding.calculated_arguments import check_of
+from stages.grounding.calculated_arguments import argument_check
 from stages.message import Assistant
 from stages.policy.rules import RepairLimits, Rules
-from stages.repair.json_text import Json, json_at
+from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.tool import ToolSpec
@@ -78,7 +78,7 @@ def reader(
     """
     judge = _Judge(
         tools={tool.name: tool for tool in rules.tools},
-        checks=checks or {tool.name: check_of(tool) for tool in rules.tools},
+        checks=checks or {tool.name: argument_check(tool) for tool in rules.tools},
         parameters={tool.name: parameters_of(tool) for tool in rules.tools},
         limits=rules.repair_limits,
     )
@@ -210,7 +210,7 @@ def _mended(call: FoundCall) -> FoundCall:
     """The call with damaged arguments mended, where that can be done; the price says how much was guessed."""
     text = call.arguments.strip()
     found = json_at(text, 0) if text.startswith("{") else None
-    if not isinstance(found, Json) or text[found.end :].strip():
+    if not isinstance(found, FoundJson) or text[found.end :].strip():
         return call
     return replace(call, arguments=found.text, repairs=call.repairs + found.repairs, cost=call.cost + found.cost)
 

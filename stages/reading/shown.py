@@ -11,10 +11,10 @@ from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
 from stages.repair.decoding import decode
 from stages.rescue.found import Family
-from stages.rescue.names import Names, naming
-from stages.rescue.unescape import spelt_out
+from stages.rescue.names import Names, names_pattern
+from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
-from stages.schema.value import DEEPEST, Json
+from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Naming, State
 
 MOST = 4_000
@@ -29,7 +29,7 @@ class Call(Struct, frozen=True, kw_only=True):
     """A call that is looked for; `same` says whether arguments, as JSON text, are its own."""
 
     name: str
-    sought: "rescue.Sought"
+    sought: "rescue.WantedCall"
     same: Callable[[str], bool]
 
 
@@ -48,7 +48,7 @@ def call_of(judged: Judged, check: Check, names: Names, families: tuple[Family, 
         fits = check(arguments, untyped=True)
         return isinstance(fits, Fits) and _canonical(fits.arguments) == wanted
 
-    sought = rescue.Sought(
+    sought = rescue.WantedCall(
         name=judged.name,
         written=judged.written,
         reach=_AROUND + _ESCAPED * max(len(judged.written), len(judged.arguments)),
@@ -66,7 +66,7 @@ def stands(call: Call, texts: Iterable[str], *, loose: bool) -> bool:
     """
     read = 0
     for text in texts:
-        for found in rescue.attempts(text, call.sought):
+        for found in rescue.search(text, call.sought):
             read += 1
             if read > MOST:
                 return True
@@ -109,7 +109,7 @@ def asked(state: State) -> Iterator[str]:
 
 def up_to_date(state: State, names: Names) -> Naming:
     """Which messages name a tool, the latest too."""
-    search = naming(names.known)
+    search = names_pattern(names.known)
     before = state.naming if state.naming.names == search.pattern else Naming()
     history, cleared = state.history, state.cleared
     known = before.length if 0 < before.length <= len(history) and history[before.length - 1] is before.last else 0
@@ -124,7 +124,9 @@ def up_to_date(state: State, names: Names) -> Naming:
 
 
 def _places(search: re.Pattern[str], texts: Iterable[str], first: int) -> tuple[int, ...]:
-    return tuple(place for place, text in enumerate(texts, start=first) if text and search.search(spelt_out(text)))
+    return tuple(
+        place for place, text in enumerate(texts, start=first) if text and search.search(unescape_letters(text))
+    )
 
 
 def _shown(message: Message) -> str:
@@ -138,7 +140,7 @@ def _shown(message: Message) -> str:
 
 def _longest_word(value: Json) -> str:
     """The longest run of plain letters and digits in the texts of a value, which no escape and no markup changes."""
-    words = (word for text in _texts(value) for word in _PLAIN.findall(spelt_out(text)))
+    words = (word for text in _texts(value) for word in _PLAIN.findall(unescape_letters(text)))
     return max(words, key=len, default="")
 
 
@@ -177,7 +179,7 @@ _sorted = msgspec.json.Encoder(order="sorted")
 
 
 def _plain(value: Json, depth: int) -> Json:
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise RecursionError
     match value:
         case dict():
@@ -187,7 +189,7 @@ def _plain(value: Json, depth: int) -> Json:
         case list():
             return [_plain(item, depth + 1) for item in value]
         case str():
-            return " ".join(spelt_out(value).split())
+            return " ".join(unescape_letters(value).split())
         case float() if value.is_integer():
             return str(int(value))
         case _:

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.reasoning.tags import ADDRESSED, OPEN_ENDED, TAG, undecided
+from stages.reasoning.tags import ADDRESSED_TO_TOOL, OPEN_ENDED, TAG, open_tag_start
 
 BEHIND = 100
 """Characters before a chunk that are kept, for what a tag stands after."""
@@ -49,7 +49,7 @@ class _Piece(Struct, frozen=True):
 
 def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tuple[Split, _Piece]]:
     """The pieces of the buffer from `start` on, as far as they are certain, each with the split after it."""
-    limit = len(buffer) if final else undecided(buffer, start)
+    limit = len(buffer) if final else open_tag_start(buffer, start)
     position = start
     for tag in TAG.finditer(buffer, start):
         if tag.start() >= limit or (tag.end() == len(buffer) and not final):
@@ -125,7 +125,7 @@ def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> boo
     if group == "close" and _takes_back(split, buffer, start) and not _is_quoted(buffer, start, end):
         return False
     in_call = split.calls > 0 or split.lead in ("{", "[{", "``") or split.lead.startswith("{")
-    addressed = group == "analysis" and ADDRESSED.search(buffer, max(0, start - BEHIND), start) is not None
+    addressed = group == "analysis" and ADDRESSED_TO_TOOL.search(buffer, max(0, start - BEHIND), start) is not None
     return in_call or addressed or _is_quoted(buffer, start, end)
 
 

@@ -15,7 +15,7 @@ from stages.reasoning.cutting import BEHIND, Split, pieces
 from stages.reasoning.tags import may_hold_reasoning
 
 
-class Delta(Struct, frozen=True, kw_only=True):
+class SplitDelta(Struct, frozen=True, kw_only=True):
     """What a chunk adds: first the last characters so far change sides, then these are added.
 
     `to_reasoning`: so many of the text's last characters were reasoning, as its closing tag has shown.
@@ -32,11 +32,11 @@ def split_reasoning(text: str) -> tuple[str, str]:
     """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
     if not may_hold_reasoning(text):
         return "", text.strip()
-    split, deltas = advance(Split(), text)
-    return gather((*deltas, *finish(split)))
+    split, deltas = advance_split(Split(), text)
+    return join_split((*deltas, *finish_split(split)))
 
 
-def gather(deltas: Iterable[Delta]) -> tuple[str, str]:
+def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
     """(reasoning, text) of a whole stream: the same for every way to cut it into chunks."""
     reasoning: list[str] = []
     text: list[str] = []
@@ -62,12 +62,12 @@ def _taken_back(said: list[str], count: int) -> list[str]:
     return taken[::-1]
 
 
-def advance(split: Split, chunk: str) -> tuple[Split, tuple[Delta, ...]]:
+def advance_split(split: Split, chunk: str) -> tuple[Split, tuple[SplitDelta, ...]]:
     """The next chunk of a stream: how far it is split now, and what that adds."""
     return _fed(split, split.behind + split.held + chunk, final=False)
 
 
-def finish(split: Split) -> tuple[Delta, ...]:
+def finish_split(split: Split) -> tuple[SplitDelta, ...]:
     """What the end of the stream adds."""
     return _fed(split, split.behind + split.held, final=True)[1]
 
@@ -95,22 +95,22 @@ def without_reasoning(text: str) -> str:
     return "".join((*visible, text[position:]))
 
 
-def _fed(split: Split, buffer: str, *, final: bool) -> tuple[Split, tuple[Delta, ...]]:
-    deltas: list[Delta] = []
+def _fed(split: Split, buffer: str, *, final: bool) -> tuple[Split, tuple[SplitDelta, ...]]:
+    deltas: list[SplitDelta] = []
     done = len(split.behind)
     for after, piece in pieces(split, buffer, done, final=final):
         split, done = after, piece.end
         match piece.kind:
             case "text":
-                deltas.append(Delta(text=buffer[piece.start : piece.end]))
+                deltas.append(SplitDelta(text=buffer[piece.start : piece.end]))
             case "reasoning":
-                deltas.append(Delta(reasoning=buffer[piece.start : piece.end]))
+                deltas.append(SplitDelta(reasoning=buffer[piece.start : piece.end]))
             case "to_reasoning":
-                deltas.append(Delta(to_reasoning=piece.end - piece.start))
+                deltas.append(SplitDelta(to_reasoning=piece.end - piece.start))
             case "to_text":
-                deltas.append(Delta(to_text=piece.end - piece.start))
+                deltas.append(SplitDelta(to_text=piece.end - piece.start))
             case "open":
-                deltas.append(Delta(reasoning="\n\n"))
+                deltas.append(SplitDelta(reasoning="\n\n"))
             case "tag":
                 pass
             case other:

@@ -45,7 +45,7 @@ def may_hold_reasoning(text: str) -> bool:
     return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
 
 
-ADDRESSED = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
+ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
 """Before an analysis header: the message is addressed to a tool, so it is a call."""
 
 _LONGEST = 64
@@ -66,7 +66,7 @@ _FIRST = re.compile(r"[<\[\u25c1\n]")
 _ONE_PART = re.compile(r"[<\[\u25c1][^>\]\u25b7\n]*")
 
 
-def undecided(buffer: str, start: int) -> int:
+def open_tag_start(buffer: str, start: int) -> int:
     """From where on the buffer may be the beginning of a tag whose end has not come yet; else its length."""
     for first in _FIRST.finditer(buffer, max(start, len(buffer) - _LONGEST)):
         begun = buffer[first.start() :].lower()

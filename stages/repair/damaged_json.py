@@ -17,7 +17,7 @@ _COST = {
 """What each mend costs; one that is not listed has one meaning only."""
 
 
-class Mended(Struct, frozen=True):
+class RepairedJson(Struct, frozen=True):
     """A value as valid JSON, and where it ended in the text."""
 
     json: str
@@ -26,14 +26,14 @@ class Mended(Struct, frozen=True):
     cost: int
 
 
-class Torn(Struct, frozen=True):
+class BrokenJson(Struct, frozen=True):
     """No value: `end` is where reading stopped, `cut` whether the text ended inside the value."""
 
     end: int
     cut: bool
 
 
-def mend(text: str, start: int, *, opened: bool = False) -> Mended | Torn:
+def repair_json(text: str, start: int, *, opened: bool = False) -> RepairedJson | BrokenJson:
     """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
 
     `opened`: an object whose opening brace is missing, so that its first key stands there.
@@ -42,9 +42,9 @@ def mend(text: str, start: int, *, opened: bool = False) -> Mended | Torn:
     try:
         reader.run(opened=opened)
     except BrokenError as broken:
-        return Torn(end=broken.position, cut=broken.cut)
+        return BrokenJson(end=broken.position, cut=broken.cut)
     repairs = tuple(dict.fromkeys(reader.repairs))
-    return Mended(json="".join(reader.out), end=reader.position, repairs=repairs, cost=sum(map(_cost, repairs)))
+    return RepairedJson(json="".join(reader.out), end=reader.position, repairs=repairs, cost=sum(map(_cost, repairs)))
 
 
 def _cost(repair: str) -> int:

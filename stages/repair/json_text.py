@@ -6,7 +6,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.damaged_json import Mended, Torn, mend
+from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
 from stages.repair.decoding import decode, nested
 
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
@@ -24,7 +24,7 @@ FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\
 _FIRST_KEY = re.compile(FIRST_KEY)
 
 
-class Json(Struct, frozen=True, kw_only=True):
+class FoundJson(Struct, frozen=True, kw_only=True):
     """A JSON value found in a text: valid JSON, and where it ended. See FoundCall for repairs and cost."""
 
     text: str
@@ -57,28 +57,28 @@ def _strict_end(text: str, start: int) -> int:
         size *= 8
 
 
-def json_at(text: str, start: int, *, strict: bool = False) -> Json | Torn:
+def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | BrokenJson:
     """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is mended."""
     if _FIRST_KEY.match(text, start):
         return _mended(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):
-        return Json(text=written, end=end)
+        return FoundJson(text=written, end=end)
     if strict:
-        return Torn(end=abs(end), cut=False)
+        return BrokenJson(end=abs(end), cut=False)
     if _ENTITY_QUOTE.match(text, start):
         return _unescaped(text, start)
     if _BACKSLASHED.match(text, start):
         return _unquoted(text, start)
     found = _mended(text, start)
     # So far it was sound JSON: nothing begins inside of it.
-    return Torn(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, Torn) else found
+    return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
 
-def _mended(text: str, start: int, *, opened: bool = False) -> Json | Torn:
-    match mend(text, start, opened=opened):
-        case Mended(json=mended, end=end, repairs=repairs, cost=cost):
-            return Json(text=mended, end=end, repairs=repairs, cost=cost)
+def _mended(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:
+    match repair_json(text, start, opened=opened):
+        case RepairedJson(json=mended, end=end, repairs=repairs, cost=cost):
+            return FoundJson(text=mended, end=end, repairs=repairs, cost=cost)
         case torn:
             return torn
 
@@ -101,7 +101,7 @@ def _decodes(text: str) -> bool:
     return True
 
 
-def members(text: str) -> dict[str, Raw] | None:
+def object_members(text: str) -> dict[str, Raw] | None:
     """The members of a JSON object, each as JSON; None for any other value."""
     try:
         return decode(_members, text)
@@ -109,7 +109,7 @@ def members(text: str) -> dict[str, Raw] | None:
         return None
 
 
-def elements(text: str) -> list[Raw] | None:
+def array_elements(text: str) -> list[Raw] | None:
     """The elements of a JSON array, each as JSON; None for any other value."""
     try:
         return decode(_elements, text)
@@ -117,51 +117,51 @@ def elements(text: str) -> list[Raw] | None:
         return None
 
 
-def string(value: Raw | None) -> str | None:
+def string_value(value: Raw | None) -> str | None:
     """The string that a JSON value is; None for any other."""
     if value is None or not bytes(value).startswith(b'"'):
         return None
     return msgspec.json.decode(value, type=str)
 
 
-def source(value: Raw) -> str:
+def json_source(value: Raw) -> str:
     """The JSON text of a value, as it was written."""
     return bytes(value).decode()
 
 
-def quoted(text: str) -> str:
+def json_quoted(text: str) -> str:
     """The text as a JSON string."""
     return msgspec.json.encode(text).decode()
 
 
-def _unescaped(text: str, start: int) -> Json | Torn:
+def _unescaped(text: str, start: int) -> FoundJson | BrokenJson:
     """An object whose quotes were written as HTML entities."""
     end = _braces_end(text, start)
     if end < 0:
-        return Torn(end=len(text), cut=True)
+        return BrokenJson(end=len(text), cut=True)
     from html import unescape  # noqa: PLC0415 - a table of two thousand names, of use to few replies
 
     inner = json_at(unescape(text[start:end]), 0)
-    if isinstance(inner, Torn):
-        return Torn(end=end, cut=False)
-    return Json(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost)
+    if isinstance(inner, BrokenJson):
+        return BrokenJson(end=end, cut=False)
+    return FoundJson(text=inner.text, end=end, repairs=("html_entities", *inner.repairs), cost=inner.cost)
 
 
-def _unquoted(text: str, start: int) -> Json | Torn:
+def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
     """A value written as the inside of a JSON string: each quotation mark with a backslash."""
     line = text.find("\n", start, start + 4000)
-    torn = Torn(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
+    torn = BrokenJson(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
     for extent in (_LINE_OF_IT, _ALL_OF_IT):
         whole = extent.match(text, start)
         if whole is None:
             continue
-        torn = Torn(end=whole.end(), cut=False)
+        torn = BrokenJson(end=whole.end(), cut=False)
         quote = '"' + whole[0].replace("\n", "\\n") + '"'
         inner = msgspec.json.decode(quote, type=str) if is_json(quote) else ""
         found = json_at(inner, 0) if inner else torn
-        if isinstance(found, Json) and not inner[found.end :].strip():
+        if isinstance(found, FoundJson) and not inner[found.end :].strip():
             end = whole.end() + text.startswith('"', whole.end())
-            return Json(text=found.text, end=end, repairs=("escaped_quotes", *found.repairs), cost=found.cost)
+            return FoundJson(text=found.text, end=end, repairs=("escaped_quotes", *found.repairs), cost=found.cost)
     return torn
 
 

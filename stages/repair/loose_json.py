@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from stages.repair.literals import literal
-from stages.repair.strings import OPENING, quoted_string
+from stages.repair.strings import OPENING_QUOTE, quoted_string
 
 _DEEPEST = 40
 """Levels of nesting; no tool takes more, and deeper text is an attack."""
@@ -83,7 +83,7 @@ class Reader:
             self.push(first)
         elif self.out and self.out[-1] == ":" and _KEY_AHEAD.match(self.text, self.position):
             self.opened()
-        elif OPENING.match(self.text, self.position):
+        elif OPENING_QUOTE.match(self.text, self.position):
             self.string(key=False)
         else:
             self.word()
@@ -161,7 +161,7 @@ class Reader:
             self.comma(closer)
         elif self.out[-1] in ("{", "["):
             raise self.broken()
-        elif closer == "}" and OPENING.match(self.text, self.position):
+        elif closer == "}" and OPENING_QUOTE.match(self.text, self.position):
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
@@ -201,14 +201,14 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
-        if OPENING.match(self.text, self.position):
+        if OPENING_QUOTE.match(self.text, self.position):
             self.string(key=True)
         else:
             self.bare_key()
         following = self.blank()
         if following == ":":
             self.position += 1
-        elif following in ("{", "[") or OPENING.match(self.text, self.position):
+        elif following in ("{", "[") or OPENING_QUOTE.match(self.text, self.position):
             self.repairs.append("missing_colon")
         else:
             raise self.broken()

@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct
 
-OPENING = re.compile(r'<\|"\|>|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
+OPENING_QUOTE = re.compile(r'<\|"\|>|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
 """What a string may begin with: JSON's quote, Python's, typographic ones, the quote tokens of the Gemmas."""
 
 _CLEAN = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
@@ -48,7 +48,7 @@ def quoted_string(text: str, start: int, *, key: bool) -> _Quoted | None:
     clean = _CLEAN.match(text, start)
     if clean and (after.match(text, clean.end()) or not _more_quotes(text, clean.end())):
         return _Quoted(clean[0], clean.end())
-    opening = OPENING.match(text, start)
+    opening = OPENING_QUOTE.match(text, start)
     if opening is None:
         return None
     if opening[0] not in _CLOSING:

@@ -12,42 +12,35 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
 
 if TYPE_CHECKING:
-    from stages.reasoning.cutting import Split
-    from stages.reasoning.splitting import Delta, advance, finish, gather, split_reasoning
+    from stages.reasoning import split_reasoning
+    from stages.rescue.call_search import Occurrence, WantedCall, search
     from stages.rescue.driver import rescuer
     from stages.rescue.families import FAMILIES
     from stages.rescue.known import rescue
-    from stages.rescue.standing import Sought, Standing, attempts
 
 __all__ = [
     "FAMILIES",
     "Claim",
-    "Delta",
     "Family",
     "FoundCall",
     "Names",
+    "Occurrence",
     "Read",
     "Rescue",
     "Rescued",
-    "Sought",
-    "Split",
-    "Standing",
-    "advance",
-    "attempts",
-    "finish",
-    "gather",
+    "WantedCall",
     "rescue",
     "rescuer",
+    "search",
     "split_reasoning",
 ]
 
 _LATER = {
     "FAMILIES": "stages.rescue.families",
-    "Split": "stages.reasoning.cutting",
     "rescue": "stages.rescue.known",
     "rescuer": "stages.rescue.driver",
-    **dict.fromkeys(("Sought", "Standing", "attempts"), "stages.rescue.standing"),
-    **dict.fromkeys(("Delta", "advance", "finish", "gather", "split_reasoning"), "stages.reasoning.splitting"),
+    "split_reasoning": "stages.reasoning",
+    **dict.fromkeys(("WantedCall", "Occurrence", "search"), "stages.rescue.call_search"),
 }
 
 

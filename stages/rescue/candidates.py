@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stages.repair.json_text import Json
+from stages.repair.json_text import FoundJson
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
@@ -28,7 +28,7 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
     """The call that a call's arguments hold, where markup and JSON both name it: its other reading is no call."""
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:
         return claim
-    inner = shape_of(Json(text=claim.arguments, end=0), names, marked=False).claims
+    inner = shape_of(FoundJson(text=claim.arguments, end=0), names, marked=False).claims
     outer = names.find(claim.name)
     if len(inner) != 1 or (outer and names.find(inner[0].name) != outer):
         return claim

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from stages.repair.json_text import Json, json_at
+from stages.repair.json_text import FoundJson, json_at
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.shape import DATA, shape_of
+from stages.rescue.shape import NOT_A_CALL, shape_of
 
-NAME, KEY, VALUE, TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
+SAMPLE_NAME, SAMPLE_KEY, SAMPLE_VALUE, SAMPLE_TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
 """What the synthetic call and the synthetic text are made of."""
 
 _SHORTEST = 3
@@ -32,17 +32,17 @@ def derive(with_call: str, with_text: str) -> Markers | None:
     """The markers, read off the two renderings; None where the template writes no call, or one without a marker."""
     parted = next((i for i, (a, b) in enumerate(zip(with_call, with_text, strict=False)) if a != b), 0)
     said = with_call[parted:]
-    name, key = said.find(NAME), said.find(KEY)
+    name, key = said.find(SAMPLE_NAME), said.find(SAMPLE_KEY)
     if not 0 <= name < key:
         return None
     brace = said.rfind("{", 0, key)
-    if brace < 0 or not isinstance(json_at(said, brace, strict=True), Json):
+    if brace < 0 or not isinstance(json_at(said, brace, strict=True), FoundJson):
         return None
     whole = said.rfind("{", 0, name)
-    if whole >= 0 and isinstance(json_at(said, whole, strict=True), Json):
+    if whole >= 0 and isinstance(json_at(said, whole, strict=True), FoundJson):
         opening, between = said[:whole].rstrip().removesuffix("["), None
     else:
-        opening, between = said[:name], said[name + len(NAME) : brace]
+        opening, between = said[:name], said[name + len(SAMPLE_NAME) : brace]
     opening = opening.strip()
     return Markers(opening=opening, between=between) if len(opening) >= _SHORTEST else None
 
@@ -61,7 +61,7 @@ def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
         if body is None:
             return None
         found = json_at(text, body.end())
-        shape = shape_of(found, names, marked=True) if isinstance(found, Json) else DATA
+        shape = shape_of(found, names, marked=True) if isinstance(found, FoundJson) else NOT_A_CALL
         if not shape.claims:
             return Read(start=start, end=start, looked=found.end)
         return Read(start=start, end=found.end, claims=shape.claims, damage=shape.damage, keep="")
@@ -78,7 +78,7 @@ def _named(markers: Markers) -> Callable[[str, int, Names], Read | None]:
         if named is None or not names.knows(named[1]):
             return None
         found = json_at(text, named.end())
-        if not isinstance(found, Json):
+        if not isinstance(found, FoundJson):
             return Read(start=start, end=start, looked=found.end)
         claim = Claim(name=named[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
         return Read(start=start, end=found.end, claims=(claim,), keep="")

@@ -1,13 +1,30 @@
 """The words by which a sentence shows that it gives an example, makes a report, asks, or is about to act.
 
-English here, other languages in `tongues`. Sentences are searched in lower case.
+English here, other languages in `foreign_cues`. Sentences are searched in lower case.
 """
 
 import re
 
 from msgspec import Struct
 
-from stages.rescue import retractions, tongues
+from stages.rescue.foreign_cues import (
+    FOREIGN_AFTERWARDS,
+    FOREIGN_AFTERWARDS_SIGNS,
+    FOREIGN_INTENT,
+    FOREIGN_INTENT_SIGNS,
+    FOREIGN_REPORTED,
+    FOREIGN_REPORTED_SIGNS,
+    FOREIGN_SHOWN,
+    FOREIGN_SHOWN_SIGNS,
+    FOREIGN_SUBJECT,
+    FOREIGN_SUBJECT_SIGNS,
+)
+from stages.rescue.foreign_retractions import (
+    FOREIGN_AWAITING,
+    FOREIGN_AWAITING_SIGNS,
+    FOREIGN_WITHDRAWN,
+    FOREIGN_WITHDRAWN_SIGNS,
+)
 from stages.rescue.patterns import alternatives, factored
 
 
@@ -89,8 +106,8 @@ SHOWN = _any_of(
     r"(?:wrap|writ|emit|output|produc|generat|use|call|answer|repl|respond|expect|put|return|send|mak)",
     r"say the word\b|to be (?:approved|confirmed|reviewed)\b|outside (?:of )?(?:what|my)\b|beyond (?:what|my)\b",
     r"(?:not|n['\u2019]t) (?:allowed|permitted|authori[sz]ed)\b|would (?:be|have been|read|become)$",
-    foreign=(*tongues.SHOWN, *retractions.AWAITING),
-    signs=(*tongues.SHOWN_SIGNS, *retractions.AWAITING_SIGNS),
+    foreign=(*FOREIGN_SHOWN, *FOREIGN_AWAITING),
+    signs=(*FOREIGN_SHOWN_SIGNS, *FOREIGN_AWAITING_SIGNS),
 )
 """Before a call: it is an example, a rule, a question or a refusal."""
 
@@ -120,8 +137,8 @@ REPORTED = _any_of(
     r"(?:model|assistant|agent|bot|llm)['\u2019]s (?:\w+ )?(?:reply|answer|response|output|message|call)\b",
     r"(?:tool|server|api|model|function|http|raw|its|their) responses?$",
     r"(?:output|result|observation|log|quote|transcript|body|input)s?$",
-    foreign=tongues.REPORTED,
-    signs=tongues.REPORTED_SIGNS,
+    foreign=FOREIGN_REPORTED,
+    signs=FOREIGN_REPORTED_SIGNS,
 )
 """Before a call: somebody's words, a file's content, what was done before."""
 
@@ -129,8 +146,8 @@ INTENT = _any_of(
     r"i(?:['\u2019]ll| will| shall|(?: a|['\u2019])m going to| need to| must| have to| should| want to)\b",
     r"i(?: a|['\u2019])m calling\b|i now call\b|i am now\b|i can\b|let me\b|let's\b|let us\b",
     r"now\b|next\b|first\b|calling\b|using\b|we (?:will|need|should|can|must)\b",
-    foreign=tongues.INTENT,
-    signs=tongues.INTENT_SIGNS,
+    foreign=FOREIGN_INTENT,
+    signs=FOREIGN_INTENT_SIGNS,
 )
 """The model says that it is about to act; outweighs what sounds like a report."""
 
@@ -159,8 +176,8 @@ AFTERWARDS = _any_of(
     r"(?:is|was|shows?|illustrates?|demonstrates?|would be) (?:how|what|an?) ",
     r"(?:you|one) (?:can|could|should|would|might|may) (?:then )?"
     r"(?:replace|change|adapt|use|run|call|send|paste|copy)\b",
-    foreign=tongues.AFTERWARDS,
-    signs=tongues.AFTERWARDS_SIGNS,
+    foreign=FOREIGN_AFTERWARDS,
+    signs=FOREIGN_AFTERWARDS_SIGNS,
 )
 """After a call: it was an example, has been made already, or waits for a yes."""
 
@@ -184,15 +201,15 @@ WITHDRAWN = _any_of(
     r"(?:await|wait|pending|subject to|needs?|requires?)\w*(?: for)? (?:your |an? )?"
     r"(?:confirmation|approval|permission|consent|go-ahead|ok)\b",
     r"(?:type|enter|say|press|reply(?: with)?|respond with|answer) \W?(?:yes|y|ok|confirm)\b",
-    foreign=retractions.WITHDRAWN,
-    signs=retractions.WITHDRAWN_SIGNS,
+    foreign=FOREIGN_WITHDRAWN,
+    signs=FOREIGN_WITHDRAWN_SIGNS,
 )
 """Some sentences after a call: it is taken back, or one of several to choose from, or waits for a yes."""
 
 _VERBS = (
     "is|was|were|are|has|had|would|could|should|might|does|did|means|meant|returns|returned|failed|fails|caused|causes",
     "gave|gives|looks|came|appears|appeared|contains|shows|showed",
-    *tongues.SUBJECT,
+    *FOREIGN_SUBJECT,
 )
-SUBJECT = re.compile(rf"[`*\"']*(?:[ \t]+(?:{'|'.join(_VERBS)})\b|[ \t]*(?:{tongues.SUBJECT_SIGNS}))")
+SUBJECT = re.compile(rf"[`*\"']*(?:[ \t]+(?:{'|'.join(_VERBS)})\b|[ \t]*(?:{FOREIGN_SUBJECT_SIGNS}))")
 """Right after a call: it is the subject of a sentence about it."""

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from stages.repair.json_text import members, source, string
+from stages.repair.json_text import json_source, object_members, string_value
 
 ARGUMENT_KEYS = (
     "arguments",
@@ -35,10 +35,10 @@ def is_record(value: dict[str, Raw]) -> bool:
 
 def is_definition(value: dict[str, Raw]) -> bool:
     """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
-    if "arguments" not in value and source(value.get("parameters", Raw(b""))).startswith("["):
+    if "arguments" not in value and json_source(value.get("parameters", Raw(b""))).startswith("["):
         return True
     for key in ("parameters", "input_schema", "inputSchema", "parameters_schema", "params"):
-        if key in value and (schema := members(source(value[key]))) is not None:
+        if key in value and (schema := object_members(json_source(value[key]))) is not None:
             if "properties" in schema or ("type" in schema and "required" in schema):
                 return True
             if "description" in value and "arguments" not in value:
@@ -50,7 +50,11 @@ def is_definition(value: dict[str, Raw]) -> bool:
 
 def _describes_types(raw: Raw) -> bool:
     """Whether each value says of which JSON type something is, instead of being something."""
-    described = members(source(raw))
-    kinds = [string((members(source(one)) or {}).get("type")) for one in described.values()] if described else [None]
-    named = [string(one) for one in described.values()] if described else [None]
+    described = object_members(json_source(raw))
+    kinds = (
+        [string_value((object_members(json_source(one)) or {}).get("type")) for one in described.values()]
+        if described
+        else [None]
+    )
+    named = [string_value(one) for one in described.values()] if described else [None]
     return all(kind in _TYPES for kind in kinds) or all(kind in _TYPES for kind in named)

@@ -13,7 +13,7 @@ _SUFFIX = re.compile(r"(?::\d{1,6}|\(\)|<\|.{0,40})$", re.DOTALL)
 """Kimi's call number, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")
-LONGEST = 200
+LONGEST_NAME = 200
 """Characters that are looked at; no tool has a longer name."""
 
 
@@ -26,7 +26,7 @@ class Names(Struct, frozen=True):
         """The known names that `written` can stand for: one, none, or, where it is ambiguous, several."""
         if written in self.known:
             return (written,)
-        bare = plain(written)
+        bare = bare_name(written)
         if bare in self.known:
             return (bare,)
         key = _key(bare)
@@ -50,9 +50,9 @@ class Names(Struct, frozen=True):
         return any(name.startswith(written) for name in self.known)
 
 
-def plain(written: str) -> str:
+def bare_name(written: str) -> str:
     """The name without markdown, quotes, namespace and call number."""
-    bare = written[:LONGEST].strip(_DRESS)
+    bare = written[:LONGEST_NAME].strip(_DRESS)
     bare = _SUFFIX.sub("", _PREFIX.sub("", bare, count=1))
     return bare.strip(_DRESS)
 
@@ -62,12 +62,12 @@ def _key(name: str) -> str:
     return _NOT_A_LETTER.sub("", name).lower()
 
 
-def spelling(name: str) -> re.Pattern[str]:
+def name_pattern(name: str) -> re.Pattern[str]:
     """Where a text has the name, as a word of its own, in whatever spelling; a line break may be written before it."""
     return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt])){_spelt(name)}(?![^\W_])", re.IGNORECASE)
 
 
-def naming(known: Collection[str]) -> re.Pattern[str]:
+def names_pattern(known: Collection[str]) -> re.Pattern[str]:
     """Where a text may have any of the names."""
     return re.compile("|".join(map(_spelt, known)) or "(?!)", re.IGNORECASE)
 

@@ -5,8 +5,8 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.repair.damaged_json import Mended, Torn, mend
-from stages.repair.json_text import Json, json_at, quoted
+from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
+from stages.repair.json_text import FoundJson, json_at, json_quoted
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 
@@ -91,8 +91,8 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
         argument = _argument(text, position, len(given), parameters)
         if argument is None or argument.key in given:
             return _not_keyword(text, position, name, names)
-        found = mend(text, argument.begin) if _LITERAL.match(text, argument.begin) else None
-        if not isinstance(found, Mended):
+        found = repair_json(text, argument.begin) if _LITERAL.match(text, argument.begin) else None
+        if not isinstance(found, RepairedJson):
             broken = argument.begin if found is None else found.end
             return _unread(text, broken, name, names, cut=found is not None and found.cut)
         given[argument.key] = replace(argument, value=found)
@@ -110,7 +110,7 @@ class _Argument(Struct, frozen=True):
     key: str
     begin: int
     named: bool
-    value: Mended | None = None
+    value: RepairedJson | None = None
 
 
 def _argument(text: str, position: int, index: int, parameters: tuple[str, ...]) -> _Argument | None:
@@ -131,7 +131,7 @@ def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) 
         value = argument.value
         if value is None:
             continue
-        members.append(f"{quoted(key)}:{value.json}")
+        members.append(f"{json_quoted(key)}:{value.json}")
         repairs.update(dict.fromkeys(r for r in value.repairs if r not in ("single_quotes", "python_literals")))
         cost += value.cost
         if not argument.named:
@@ -144,9 +144,9 @@ def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) 
 def _of_object(text: str, head: re.Match[str], position: int, name: str) -> PythonCalls:
     """`f({"x": 1})`, as JavaScript has it: all arguments in one object."""
     found = json_at(text, position)
-    closing = _OBJECT_END.match(text, found.end) if isinstance(found, Json) else None
-    if not isinstance(found, Json) or closing is None:
-        cut = isinstance(found, Torn) and found.cut
+    closing = _OBJECT_END.match(text, found.end) if isinstance(found, FoundJson) else None
+    if not isinstance(found, FoundJson) or closing is None:
+        cut = isinstance(found, BrokenJson) and found.cut
         why = "is cut off before it is complete." if cut else "has arguments that cannot be read."
         return PythonCalls((), max(found.end, position), f"the call of {name[:60]} {why}")
     claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)

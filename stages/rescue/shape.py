@@ -6,10 +6,10 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.json_text import Json, elements, json_at, members, source, string
+from stages.repair.json_text import FoundJson, array_elements, json_at, json_source, object_members, string_value
 from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
-from stages.rescue.names import Names, plain
+from stages.rescue.names import Names, bare_name
 
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
@@ -42,12 +42,12 @@ class _Shape(Struct, frozen=True, kw_only=True):
     damage: str | None = None
 
 
-DATA = _Shape()
+NOT_A_CALL = _Shape()
 
 
-def shape_of(found: Json, names: Names, *, marked: bool) -> _Shape:
+def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
     """The calls that a JSON value stands for. `marked`: markup around it says that it is a call."""
-    many = elements(found.text) if found.text.startswith("[") else None
+    many = array_elements(found.text) if found.text.startswith("[") else None
     shape = _object(found.text, names, marked=marked) if many is None else _several(many, names, marked=marked)
     if not found.repairs:
         return shape
@@ -63,32 +63,32 @@ def shape_of(found: Json, names: Names, *, marked: bool) -> _Shape:
 
 def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> _Shape:
     """An array is calls only if all of it is."""
-    shapes = [_object(source(value), names, marked=marked) for value in values if not _is_words(value)]
+    shapes = [_object(json_source(value), names, marked=marked) for value in values if not _is_words(value)]
     if not shapes or not all(shape.claims or shape.damage for shape in shapes):
-        return DATA
+        return NOT_A_CALL
     claims = tuple(claim for shape in shapes for claim in shape.claims)
     return _Shape(claims=claims, damage=next((shape.damage for shape in shapes if shape.damage), None))
 
 
 def _is_words(value: Raw) -> bool:
     """Whether an element is a block of text beside the calls."""
-    block = members(source(value)) or {}
-    return string(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(NAME_KEYS)
+    block = object_members(json_source(value)) or {}
+    return string_value(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(NAME_KEYS)
 
 
 def _object(text: str, names: Names, *, marked: bool) -> _Shape:
-    value = members(text)
+    value = object_members(text)
     if value is None:
-        return DATA
+        return NOT_A_CALL
     if len(value) == len(("name", "arguments")) and (claim := _plain_call(value, names)):
         return _Shape(claims=(claim,))
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
-    if plain(string(value.get("name")) or string(value.get("recipient_name")) or "") == _PARALLEL:
+    if bare_name(string_value(value.get("name")) or string_value(value.get("recipient_name")) or "") == _PARALLEL:
         given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
-        value = members(string(given) or source(given)) or {}
+        value = object_members(string_value(given) or json_source(given)) or {}
     for key in _MANY_KEYS:
-        if key in value and (many := elements(source(value[key]))):
+        if key in value and (many := array_elements(json_source(value[key]))):
             return _several(many, names, marked=marked)
     return _call(_innermost(value), names, marked=marked)
 
@@ -96,8 +96,8 @@ def _object(text: str, names: Names, *, marked: bool) -> _Shape:
 def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
     """The object that is the call, where others only wrap it: `{"tool_call": {"function": {…}}}`."""
     for _ in range(_WRAPPERS):
-        keys = (*_ONE_KEYS, "params") if string(value.get("method")) == "tools/call" else _ONE_KEYS
-        wrapped = ((key, members(source(value[key]))) for key in keys if key in value)
+        keys = (*_ONE_KEYS, "params") if string_value(value.get("method")) == "tools/call" else _ONE_KEYS
+        wrapped = ((key, object_members(json_source(value[key]))) for key in keys if key in value)
         key, inner = next(((key, inner) for key, inner in wrapped if inner is not None), ("", None))
         if inner is None:
             break
@@ -118,7 +118,7 @@ def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
     named, given = value if next(iter(value)) in NAME_KEYS else reversed(value)
     if named not in NAME_KEYS or given not in ARGUMENT_KEYS:
         return None
-    name, arguments = string(value[named]), bytes(value[given])
+    name, arguments = string_value(value[named]), bytes(value[given])
     if name is None or name not in names.known or not arguments.startswith(b"{"):
         return None
     described = b'"type"' in arguments if given == "arguments" else _TYPED.search(arguments) is not None
@@ -127,8 +127,8 @@ def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
 
 def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if is_record(value) or is_definition(value):
-        return DATA
-    written = [name for key in NAME_KEYS if (name := string(value.get(key))) is not None]
+        return NOT_A_CALL
+    written = [name for key in NAME_KEYS if (name := string_value(value.get(key))) is not None]
     known = {found for name in written for found in names.find(name)}
     if len(known) > 1:
         return _Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
@@ -136,11 +136,11 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
         return _keyed(value, names, marked=marked)
     name = next((name for name in written if names.find(name)), written[0] if written else "")
     shape = _with_arguments(name, value, names, marked=marked)
-    return shape if known or marked or shape.claims else DATA
+    return shape if known or marked or shape.claims else NOT_A_CALL
 
 
 def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
-    given = {source(value[key]): key for key in ARGUMENT_KEYS if key in value}
+    given = {json_source(value[key]): key for key in ARGUMENT_KEYS if key in value}
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
     if len(full) > 1:
         return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
@@ -150,7 +150,7 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
-        return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else DATA
+        return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else NOT_A_CALL
     repair = "flat_arguments" if flat else "no_arguments"
     return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
 
@@ -161,14 +161,14 @@ def _arguments(name: str, text: str) -> _Shape:
         return _Shape(claims=(Claim(name=name, arguments=text),))
     if text in ("null", '""'):
         return _Shape(claims=(Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1),))
-    only = elements(text) if text.startswith("[") else None
+    only = array_elements(text) if text.startswith("[") else None
     if only and len(only) == 1 and bytes(only[0]).startswith(b"{"):
-        claim = Claim(name=name, arguments=source(only[0]), repairs=("arguments_in_a_list",), cost=1)
+        claim = Claim(name=name, arguments=json_source(only[0]), repairs=("arguments_in_a_list",), cost=1)
         return _Shape(claims=(claim,))
-    inner = string(Raw(text.encode()))
+    inner = string_value(Raw(text.encode()))
     if inner is not None and inner.lstrip().startswith("{"):
         found = json_at(inner, inner.index("{"))
-        if isinstance(found, Json) and not inner[found.end :].strip():
+        if isinstance(found, FoundJson) and not inner[found.end :].strip():
             repairs = ("arguments_as_text", *found.repairs)
             return _Shape(claims=(Claim(name=name, arguments=found.text, repairs=repairs, cost=found.cost),))
     return _Shape(damage=f"the arguments of the call of {name[:60]} are not a JSON object.")
@@ -177,11 +177,11 @@ def _arguments(name: str, text: str) -> _Shape:
 def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     if len(value) != 1:
-        return DATA
+        return NOT_A_CALL
     name, raw = next(iter(value.items()))
-    given = members(source(raw))
+    given = object_members(json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
-    return _arguments(name, source(raw)) if fits or (marked and names.knows(name)) else DATA
+    return _arguments(name, json_source(raw)) if fits or (marked and names.knows(name)) else NOT_A_CALL
 
 
 def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:
@@ -189,9 +189,9 @@ def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool)
     if not written or not _IDENTIFIER.fullmatch(written[0]):
         return False
     keys = [key for key in ("arguments", "args", "parameters", "tool_input", "action_input", "input") if key in value]
-    if not any(source(value[key])[:1] in ("{", '"') for key in keys):
+    if not any(json_source(value[key])[:1] in ("{", '"') for key in keys):
         return marked and not keys and len(value) == 1
-    strong = "name" not in value or "arguments" in value or string(value.get("type")) in ("function", "tool_use")
+    strong = "name" not in value or "arguments" in value or string_value(value.get("type")) in ("function", "tool_use")
     return marked or (strong and value.keys() <= {*NAME_KEYS, *ARGUMENT_KEYS, "type", "id"})
 
 

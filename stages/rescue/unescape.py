@@ -16,7 +16,7 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _MARGIN = re.compile(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]{1,3}|//)[ \t]{0,4}", re.MULTILINE)
 
 
-def spelt_out(text: str) -> str:
+def unescape_letters(text: str) -> str:
     """The text with plain letters and digits for escapes that stand for one, and without characters of no width.
 
     Letters and digits mean nothing in any grammar, so nobody needs to escape them but to hide a word.
@@ -38,7 +38,7 @@ def without_margin(text: str) -> str | None:
     return plain if lines > 1 else None
 
 
-def layers(text: str) -> Iterator[str]:
+def unescape_layers(text: str) -> Iterator[str]:
     """The text, and what it is without one layer of escapes after the other."""
     seen = {text}
     layer = [text]

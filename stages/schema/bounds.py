@@ -1,10 +1,10 @@
 """The rules of strings, numbers and lengths that llama.cpp's converter bears: what to ask, and what is dropped."""
 
-from stages.schema.pattern import MOST_REPEATS, plain
+from stages.schema.pattern import MOST_REPEATS, plain_pattern
 from stages.schema.value import Json
 
-Part = dict[str, Json]
-Borne = tuple[Part, list[str]]
+SchemaPart = dict[str, Json]
+Supported = tuple[SchemaPart, list[str]]
 """The rules that are borne, and the keywords of those that are not."""
 
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
@@ -13,11 +13,11 @@ _EXACT = 2**53
 """Beyond this the converter's arithmetic on bounds is not to be trusted."""
 
 
-def of_string(schema: Part, *, typed: bool) -> Borne:
+def of_string(schema: SchemaPart, *, typed: bool) -> Supported:
     """The rules of a string: one of pattern, format and length, for the converter looks at the first it finds."""
     pattern, name = schema.get("pattern"), schema.get("format")
-    asked: Part = {}
-    if isinstance(pattern, str) and (plainly := plain(pattern)) is not None:
+    asked: SchemaPart = {}
+    if isinstance(pattern, str) and (plainly := plain_pattern(pattern)) is not None:
         asked = {"pattern": plainly}
     elif isinstance(name, str) and name in _FORMATS:
         asked = {"format": name}
@@ -27,24 +27,24 @@ def of_string(schema: Part, *, typed: bool) -> Borne:
     return asked, sorted(given - asked.keys())
 
 
-def of_length(schema: Part, low: str, high: str) -> Borne:
+def of_length(schema: SchemaPart, low: str, high: str) -> Supported:
     """Two limits of a length, where the grammar does not grow too large by them and they leave a value."""
     given = [limit for limit in (low, high) if limit in schema]
     whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= MOST_REPEATS}
-    asked: Part = {} if whole.get(low, 0) > whole.get(high, MOST_REPEATS) else {**whole}
+    asked: SchemaPart = {} if whole.get(low, 0) > whole.get(high, MOST_REPEATS) else {**whole}
     return asked, [limit for limit in given if limit not in asked]
 
 
-def of_number(schema: Part, *, integers: bool) -> Borne:
+def of_number(schema: SchemaPart, *, integers: bool) -> Supported:
     """The bounds of a number. Only an integer's become grammar; they must be integers, and leave a value."""
     given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:
-        numbers: Part = {name: bound for name, bound in given.items() if not isinstance(bound, bool)}
+        numbers: SchemaPart = {name: bound for name, bound in given.items() if not isinstance(bound, bool)}
         return numbers, [name for name in given if name not in numbers]
     whole = {name: n for name, bound in given.items() if (n := _whole(bound)) is not None and abs(n) <= _EXACT}
     lowest = max((whole[name] + n for n, name in enumerate(_LOWER) if name in whole), default=-_EXACT)
     highest = min((whole[name] - n for n, name in enumerate(_UPPER) if name in whole), default=_EXACT)
-    asked: Part = {**whole} if lowest <= highest else {}
+    asked: SchemaPart = {**whole} if lowest <= highest else {}
     return asked, [name for name in given if name not in asked]
 
 

@@ -11,7 +11,7 @@ from stages.schema.coercion import coerce
 from stages.schema.compilation import Compiled, compiled
 from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
-from stages.schema.value import DEEPEST, Json, cut, pairs_lost, shallow, too_deep
+from stages.schema.value import MAX_DEPTH, Json, cut_text, pairs_lost, shallow, too_deep
 
 _LONGEST = 1_000_000
 """Characters of arguments that are read at all."""
@@ -114,12 +114,12 @@ def _decoded(text: str) -> Json | Problem:
     if not shallow(text) and too_deep(value):
         return _deep(text)
     if pairs_lost(text, value):
-        return Problem(path="", rule="unique", expected="each argument only once", found=cut(text))
+        return Problem(path="", rule="unique", expected="each argument only once", found=cut_text(text))
     return value
 
 
 def _deep(text: str) -> Problem:
-    return Problem(path="", rule="depth", expected=f"at most {DEEPEST} levels of nesting", found=cut(text))
+    return Problem(path="", rule="depth", expected=f"at most {MAX_DEPTH} levels of nesting", found=cut_text(text))
 
 
 def _unquoted(text: str) -> Json:

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from stages.repair.decoding import decode
-from stages.repair.json_text import Json as Found
+from stages.repair.json_text import FoundJson as Found
 from stages.repair.json_text import json_at
 from stages.schema.compilation import Compiled, Place, start
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.repair.decoding import decode
-from stages.schema.value import DEEPEST, Json, cut, dotted, shown, too_deep
+from stages.schema.value import MAX_DEPTH, Json, cut_text, dotted, shown_value, too_deep
 
 if TYPE_CHECKING:
     from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator, ValidatorMap
@@ -150,12 +150,12 @@ def _read(parameters: bytes | Raw) -> dict[str, Json]:
     except msgspec.DecodeError as error:
         raise SchemaError(f"the schema is no JSON: {error}") from error
     if not isinstance(schema, dict):
-        raise SchemaError(f"the schema is {shown(schema)}; write a JSON object")
+        raise SchemaError(f"the schema is {shown_value(schema)}; write a JSON object")
     if too_deep(schema):
-        raise SchemaError(f"the schema is nested deeper than {DEEPEST} levels")
+        raise SchemaError(f"the schema is nested deeper than {MAX_DEPTH} levels")
     types = schema.get("type", "object")
     if types != "object" and not (isinstance(types, list) and "object" in types):
-        raise SchemaError(f'the schema is wrong at "type": arguments are an object, not {shown(types)}')
+        raise SchemaError(f'the schema is wrong at "type": arguments are an object, not {shown_value(types)}')
     return schema
 
 
@@ -175,4 +175,4 @@ def _explained(error: "ValidationError") -> str:
     if error.kind.name == "$ref":
         return f"the schema refers to what is not in it: {error.message}; refer to its own parts, as in #/$defs/name"
     keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
-    return f'the schema is wrong at "{dotted(where)}": {cut(error.message, 200)} (keyword "{keyword}")'
+    return f'the schema is wrong at "{dotted(where)}": {cut_text(error.message, 200)} (keyword "{keyword}")'

@@ -3,17 +3,17 @@
 import re
 from collections.abc import Callable
 
-from stages.schema.bounds import Borne, Part, of_length
+from stages.schema.bounds import SchemaPart, Supported, of_length
 from stages.schema.value import Json
 
-Inner = Callable[[Json, str], Part]
+Inner = Callable[[Json, str], SchemaPart]
 """Projects a part within, given the step to it (`.name`, `[]`)."""
 
 _CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
 """Rules that can speak of further members of an object."""
 
 
-def anything() -> Part:
+def anything() -> SchemaPart:
     """What accepts every value; an empty schema would be an object to the converter."""
     return {"type": ["object", "array", "string", "number", "boolean", "null"]}
 
@@ -22,17 +22,17 @@ _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
 """Names that the converter can tell further members from: it puts their bytes into character classes as they are."""
 
 
-def of_object(schema: Part, inner: Inner) -> Borne:
+def of_object(schema: SchemaPart, inner: Inner) -> Supported:
     """The members that are declared or required, and the rule for others."""
     declared, required = schema.get("properties", {}), _names(schema.get("required"))
     rest = _rest(schema, inner)
     if "properties" not in schema and not required:
         return ({} if rest is None or rest is True else {"additionalProperties": rest}), []
-    members: Part = declared if isinstance(declared, dict) else {}
-    known: Part = {name: inner(child, f".{name}") for name, child in members.items()}
+    members: SchemaPart = declared if isinstance(declared, dict) else {}
+    known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
     # The converter forgets a required member that is not declared, and then no call could ever fit.
     known |= {name: anything() for name in required if name not in members}
-    asked: Part = {"properties": known, **({"required": [*required]} if required else {})}
+    asked: SchemaPart = {"properties": known, **({"required": [*required]} if required else {})}
     if rest is None and "properties" not in schema:
         rest = True
     if rest is None:
@@ -42,7 +42,7 @@ def of_object(schema: Part, inner: Inner) -> Borne:
     return {**asked, "additionalProperties": rest}, []
 
 
-def _rest(schema: Part, inner: Inner) -> Json:
+def _rest(schema: SchemaPart, inner: Inner) -> Json:
     """The rule for members that are not declared; None to leave it to the converter, which refuses them."""
     given = schema.get("additionalProperties")
     if schema.get("patternProperties"):
@@ -67,7 +67,7 @@ def _names(names: Json) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def of_array(schema: Part, inner: Inner) -> Borne:
+def of_array(schema: SchemaPart, inner: Inner) -> Supported:
     """The items, and how many of them."""
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
@@ -81,7 +81,7 @@ def of_array(schema: Part, inner: Inner) -> Borne:
     return asked, [*dropped, "items"] if items is False else dropped
 
 
-def _of_tuple(schema: Part, leading: list[Json], inner: Inner) -> Borne:
+def _of_tuple(schema: SchemaPart, leading: list[Json], inner: Inner) -> Supported:
     """A list of fixed places, which the converter bears only where no place may be missing and none be added."""
     length: Json = len(leading)
     if leading and schema.get("minItems") == length == schema.get("maxItems"):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from stages.schema.compilation import BACKTRACKING, Compiled, Place, start
-from stages.schema.problems import Problem, in_words, keeping
-from stages.schema.value import Json, cut, dotted, kinds, shown
+from stages.schema.problems import Problem, in_words, keeps_rule
+from stages.schema.value import Json, cut_text, dotted, kinds, shown_value
 
 _MOST = 5
 """Problems that are named: a model mends few at a time, and the first cause the others."""
@@ -38,7 +38,9 @@ def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
     """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
     found = sorted(islice(_in(value, start(schema, size)), _LOOKED_AT), key=lambda each: -each[0])
     named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
-    return named or (Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown(value)),)
+    return named or (
+        Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),
+    )
 
 
 def _in(value: Json, at: Place) -> Iterator[_Found]:
@@ -54,7 +56,10 @@ def _in(value: Json, at: Place) -> Iterator[_Found]:
         yield len(at.path), problem
     if not led:
         rule = next((keyword for keyword in at.part if keyword not in _LOCAL | _FOLLOWED), "schema")
-        yield len(at.path), Problem(path=dotted(at.path), rule=rule, expected=keeping(rule), found=shown(value))
+        yield (
+            len(at.path),
+            Problem(path=dotted(at.path), rule=rule, expected=keeps_rule(rule), found=shown_value(value)),
+        )
 
 
 def _elsewhere(value: Json, at: Place) -> Iterator[_Found]:
@@ -82,8 +87,8 @@ def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[_Fou
     if len(meant) == 1:
         yield from _in(value, meant[0])
         return
-    expected = cut(" or ".join(dict.fromkeys(_wanted(branch) for branch in meant or branches)), 400)
-    yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown(value))
+    expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch) for branch in meant or branches)), 400)
+    yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown_value(value))
 
 
 def _plausible(value: Json, at: Place) -> bool:
@@ -117,9 +122,9 @@ def _wanted(at: Place) -> str:
     """What the part asks for, in a word or two."""
     part, types = at.part, _types(at)
     if "const" in part:
-        return shown(part["const"])
+        return shown_value(part["const"])
     if isinstance(options := part.get("enum"), list):
-        return ", ".join(map(shown, options[:20]))
+        return ", ".join(map(shown_value, options[:20]))
     if types:
         marks = "".join(f" with {name} {_wanted(at.member(name))}" for name in sorted(_marks(at)))
         return " or ".join(types) + marks

@@ -26,7 +26,7 @@ _SETS = {"d": "0-9", "w": "A-Za-z0-9_"}
 _MEMBER = re.compile(r"\\(?P<set>[dw])|\\(?P<escaped>.)|(?P<range>[A-Za-z0-9]-[A-Za-z0-9])|(?P<plain>.)")
 
 
-def plain(pattern: str) -> str | None:
+def plain_pattern(pattern: str) -> str | None:
     """An equal pattern that llama.cpp bears, from `^` to `$`; None for one that has none."""
     if not (pattern.startswith("^") and pattern.endswith("$") and len(pattern) > 2):
         return None

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from stages.repair.decoding import sound
-from stages.schema.value import Json, cut, dotted, shown
+from stages.schema.value import Json, cut_text, dotted, shown_value
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -53,7 +53,7 @@ def _found(error: "ValidationError") -> str:
 
 
 def _shown(value: object) -> str:
-    return cut(msgspec.json.encode(value).decode())
+    return cut_text(msgspec.json.encode(value).decode())
 
 
 def _expected(error: "ValidationError") -> str:
@@ -64,19 +64,19 @@ def _expected(error: "ValidationError") -> str:
         case ValidationErrorKind.Type(types=types):
             return " or ".join(types)
         case ValidationErrorKind.Enum(options=options):
-            return "one of " + cut(", ".join(map(_shown, options)), 400)
+            return "one of " + cut_text(", ".join(map(_shown, options)), 400)
         case ValidationErrorKind.Constant(expected_value=value):
             return _shown(value)
         case ValidationErrorKind.Pattern(pattern=pattern):
-            return f"text that matches {cut(pattern, 200)}"
+            return f"text that matches {cut_text(pattern, 200)}"
         case ValidationErrorKind.Format(format=name):
             return f"text in the format {name}"
         case _:
             words = _LIMITS.get(error.kind.name)
-            return words.format(error.kind.value) if words else keeping(error.kind.name)
+            return words.format(error.kind.value) if words else keeps_rule(error.kind.name)
 
 
-def keeping(rule: str) -> str:
+def keeps_rule(rule: str) -> str:
     """What a rule asks for that has no words of its own."""
     return f"a value that keeps the rule {rule}"
 
@@ -100,12 +100,12 @@ _LIMITS = {
 
 def not_an_object(value: Json) -> Problem:
     """For arguments that are JSON, but no object."""
-    return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown(value))
+    return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
 
 
 def not_json(text: str, reason: str) -> Problem:
     """For arguments that are no JSON; `reason` is the decoder's."""
     expected = f"one JSON object with the arguments, {{}} for none ({reason})"
     # Half a surrogate pair would spoil every later text that quotes it.
-    found = sound(cut(text))
+    found = sound(cut_text(text))
     return Problem(path="", rule="json", expected=expected, found=found or "nothing")

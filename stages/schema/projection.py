@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.schema.bounds import Borne, Part, of_number, of_string
+from stages.schema.bounds import SchemaPart, Supported, of_number, of_string
 from stages.schema.compilation import pointed
 from stages.schema.containers import Inner, anything, of_array, of_object
 from stages.schema.cycles import endless
@@ -65,7 +65,7 @@ def project(schema: bytes | Raw, target: Target) -> Projection:
             assert_never(target)
 
 
-def _for_strict(part: Part, dropped: tuple[str, ...]) -> Projection:
+def _for_strict(part: SchemaPart, dropped: tuple[str, ...]) -> Projection:
     try:
         closed, more = strict(part, dropped)
     except NotStrict as reason:
@@ -77,7 +77,7 @@ class _Work(Struct):
     """What the walk collects: definitions by name, names by pointer, and what was dropped."""
 
     root: Json
-    definitions: Part
+    definitions: SchemaPart
     names: dict[str, str]
     dropped: list[str]
 
@@ -85,7 +85,7 @@ class _Work(Struct):
         self.dropped.append(f'{what} at "{path.removeprefix(".")}"' if path else what)
 
 
-def _for_llama(root: Json) -> tuple[Part, tuple[str, ...]]:
+def _for_llama(root: Json) -> tuple[SchemaPart, tuple[str, ...]]:
     work = _Work(root, {}, {}, [])
     projected = _part(root, "", work)
     for name in endless(work.definitions):
@@ -95,18 +95,18 @@ def _for_llama(root: Json) -> tuple[Part, tuple[str, ...]]:
     return whole, tuple(dict.fromkeys(work.dropped))
 
 
-def _part(schema: Json, path: str, work: _Work) -> Part:
+def _part(schema: Json, path: str, work: _Work) -> SchemaPart:
     if not isinstance(schema, dict):
         if schema is False:
             work.drop("false", path)
         return anything()
     for rule in sorted(schema.keys() & _UNKNOWN):
         work.drop(rule, path)
-    notes: Part = {note: schema[note] for note in _KEPT if note in schema}
+    notes: SchemaPart = {note: schema[note] for note in _KEPT if note in schema}
     return {**notes, **_rules(schema, path, work)}
 
 
-def _rules(schema: Part, path: str, work: _Work) -> Part:
+def _rules(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     if "$ref" in schema:
         return _reference(schema, path, work)
     if "const" in schema or schema.get("enum"):
@@ -118,14 +118,14 @@ def _rules(schema: Part, path: str, work: _Work) -> Part:
     return _typed(schema, path, work)
 
 
-def _listed(schema: Part, path: str, work: _Work) -> Part:
+def _listed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     keyword = "const" if "const" in schema else "enum"
     for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {keyword, "type"}):
         work.drop(rule, path)
     return {keyword: schema[keyword]}
 
 
-def _reference(schema: Part, path: str, work: _Work) -> Part:
+def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     pointer = schema["$ref"]
     if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
         work.drop("$ref", path)
@@ -139,7 +139,7 @@ def _reference(schema: Part, path: str, work: _Work) -> Part:
     return {"$ref": f"#/$defs/{work.names[pointer]}"}
 
 
-def _conjunction(schema: Part, path: str, work: _Work) -> Part:
+def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     """`allOf` as one part; as a definition if it refers to others, for it may be within what it refers to."""
     text, conjuncts = msgspec.json.encode(schema).decode(), schema["allOf"]
     if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - _UNKNOWN - {"allOf"}:
@@ -165,13 +165,13 @@ def _define(key: str, name: str, schema: Json, work: _Work) -> None:
     work.definitions[free] = _part(schema, f".{free}", work)
 
 
-def _alternatives(schema: Part, path: str, work: _Work) -> Part:
+def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     keyword = "anyOf" if "anyOf" in schema else "oneOf"
     branches = schema[keyword]
     # Beside alternatives no other rule counts; the type is told to those that have none.
     for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"type", keyword}):
         work.drop(rule, path)
-    given: Part = {"type": schema["type"]} if "type" in schema else {}
+    given: SchemaPart = {"type": schema["type"]} if "type" in schema else {}
     untyped = {"type", "$ref", "const", "enum", "allOf", "anyOf", "oneOf"}
     told = [
         {**given, **branch} if isinstance(branch, dict) and not untyped & branch.keys() else branch
@@ -181,10 +181,10 @@ def _alternatives(schema: Part, path: str, work: _Work) -> Part:
     return {"anyOf": [_part(branch, path, work) for branch in told]} if told else anything()
 
 
-def _typed(schema: Part, path: str, work: _Work) -> Part:
+def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     given = schema.get("type")
     types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
-    asked: Part = {"type": given} if types else {}
+    asked: SchemaPart = {"type": given} if types else {}
     for rule in sorted({"anyOf", "oneOf"} & schema.keys()):
         work.drop(rule, path)
     for rules, dropped in _of_types(schema, types, lambda child, step: _part(child, path + step, work)):
@@ -194,7 +194,7 @@ def _typed(schema: Part, path: str, work: _Work) -> Part:
     return asked or anything()
 
 
-def _of_types(schema: Part, types: set[str], inner: Inner) -> Iterator[Borne]:
+def _of_types(schema: SchemaPart, types: set[str], inner: Inner) -> Iterator[Supported]:
     """The rules for each type that the value may have; where none is named, for those that a rule tells."""
     if not types or "object" in types:
         yield of_object(schema, inner)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from stages.schema.bounds import Part
+from stages.schema.bounds import SchemaPart
 from stages.schema.value import Json, kinds
 
 _DEEPEST = 8
@@ -35,7 +35,7 @@ class _Count(Struct):
     text: int = 0
 
 
-def strict(schema: Part, before: tuple[str, ...]) -> tuple[Part, tuple[str, ...]]:
+def strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tuple[str, ...]]:
     """The schema in the strict subset, and what it does not ask for any more. NotStrict says why there is none.
 
     `before` is what the projection to llama.cpp dropped.
@@ -46,7 +46,7 @@ def strict(schema: Part, before: tuple[str, ...]) -> tuple[Part, tuple[str, ...]
     definitions = schema.get("$defs")
     named = definitions.items() if isinstance(definitions, dict) else ()
     whole = _part({key: value for key, value in schema.items() if key != "$defs"}, "", 0, count, dropped)
-    defined: Part = {name: _part(part, f".{name}", 0, count, dropped) for name, part in named}
+    defined: SchemaPart = {name: _part(part, f".{name}", 0, count, dropped) for name, part in named}
     if whole.get("type") != "object":
         raise NotStrict("the whole is no object with declared members")
     if count.members > _MOST_MEMBERS or count.values > _MOST_VALUES or count.text > _MOST_TEXT:
@@ -54,13 +54,13 @@ def strict(schema: Part, before: tuple[str, ...]) -> tuple[Part, tuple[str, ...]
     return ({**whole, "$defs": defined} if defined else whole), tuple(dict.fromkeys(dropped))
 
 
-def _part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+def _part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     if not isinstance(schema, dict):
         raise NotStrict(f"anything may stand at {_named(path)}")
     if depth > _DEEPEST:
         raise NotStrict(f"it is nested deeper than {_DEEPEST} objects at {_named(path)}")
     dropped += [f"{rule} at {_named(path)}" for rule in _FORBIDDEN[1:] if rule in schema]
-    notes: Part = {"description": schema["description"]} if "description" in schema else {}
+    notes: SchemaPart = {"description": schema["description"]} if "description" in schema else {}
     if "$ref" in schema:
         # The subset takes nothing beside a reference.
         return {"anyOf": [{"$ref": schema["$ref"]}], **notes} if notes else {"$ref": schema["$ref"]}
@@ -73,7 +73,7 @@ def _part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]
     return {**notes, **_typed(schema, path, depth, count, dropped)}
 
 
-def _listed(values: Json, path: str, count: _Count) -> Part:
+def _listed(values: Json, path: str, count: _Count) -> SchemaPart:
     listed = values if isinstance(values, list) else []
     if any(isinstance(value, dict | list) for value in listed):
         raise NotStrict(f"an object or a list is among the values at {_named(path)}")
@@ -88,14 +88,14 @@ def _scalar(value: Json) -> str:
     return "integer" if isinstance(value, int) and not isinstance(value, bool) else min(kinds(value) - {"integer"})
 
 
-def _typed(schema: Part, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+def _typed(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     given = schema.get("type")
     types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
     # A rule tells the type where none is named; where that fails, anything may stand there.
     types = types or set(_told(schema))
     if not types:
         raise NotStrict(f"anything may stand at {_named(path)}")
-    left: Part = {key: schema[key] for key in schema if key not in (*_FORBIDDEN, "description", "type")}
+    left: SchemaPart = {key: schema[key] for key in schema if key not in (*_FORBIDDEN, "description", "type")}
     named: list[Json] = [*sorted(types)]
     left["type"] = named[0] if len(named) == 1 else named
     if "object" in types:
@@ -106,7 +106,7 @@ def _typed(schema: Part, path: str, depth: int, count: _Count, dropped: list[str
     return left
 
 
-def _told(schema: Part) -> Iterator[str]:
+def _told(schema: SchemaPart) -> Iterator[str]:
     if "properties" in schema:
         yield "object"
     if "items" in schema or "prefixItems" in schema:
@@ -115,7 +115,7 @@ def _told(schema: Part) -> Iterator[str]:
         yield "string"
 
 
-def _object(schema: Part, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     declared = schema.get("properties")
     if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
         raise NotStrict(f"members of any name may stand at {_named(path)}")
@@ -123,19 +123,19 @@ def _object(schema: Part, path: str, depth: int, count: _Count, dropped: list[st
     always = required if isinstance(required, list) else []
     count.members += len(declared)
     count.text += sum(map(len, declared))
-    members: Part = {
+    members: SchemaPart = {
         name: _member(_part(child, f"{path}.{name}", depth + 1, count, dropped), always=name in always)
         for name, child in declared.items()
     }
     return {"properties": members, "required": [*members], "additionalProperties": False}
 
 
-def _member(part: Part, *, always: bool) -> Part:
+def _member(part: SchemaPart, *, always: bool) -> SchemaPart:
     """The part, or null in its place where it may be left out."""
     return part if always else {"anyOf": [part, {"type": "null"}]}
 
 
-def _items(schema: Part, path: str, depth: int, count: _Count, dropped: list[str]) -> Part:
+def _items(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     places = schema.get("prefixItems")
     if isinstance(places, list):
         dropped.append(f"prefixItems at {_named(path)}")

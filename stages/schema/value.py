@@ -10,7 +10,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 _SHOWN = 80
 """Characters of a value, or of one name in a path, that a text quotes."""
 
-DEEPEST = 64
+MAX_DEPTH = 64
 """Levels of arrays and objects within one another that are read at all."""
 
 
@@ -33,26 +33,26 @@ def kinds(value: Json) -> frozenset[str]:
             return frozenset({"object"})
 
 
-def cut(text: str, limit: int = _SHOWN) -> str:
+def cut_text(text: str, limit: int = _SHOWN) -> str:
     """The text, at most `limit` characters of it."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def shown(value: Json) -> str:
+def shown_value(value: Json) -> str:
     """The value as JSON text, cut to size."""
-    return cut(msgspec.json.encode(value).decode())
+    return cut_text(msgspec.json.encode(value).decode())
 
 
 def dotted(path: Sequence[str | int]) -> str:
     """A path as people write it, `items[2].qty`; empty for the whole."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{cut(step)}" for step in path)
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{cut_text(step)}" for step in path)
     return text.removeprefix(".")
 
 
 def too_deep(value: Json) -> bool:
-    """Whether arrays and objects lie in one another deeper than `DEEPEST`."""
+    """Whether arrays and objects lie in one another deeper than `MAX_DEPTH`."""
     level: list[Json] = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return False
@@ -71,7 +71,7 @@ def _children(value: Json) -> list[Json]:
 
 def shallow(text: str) -> bool:
     """Whether JSON text has too few brackets to be too deep: what can be said without a look at its value."""
-    return text.count("{") + text.count("[") <= DEEPEST
+    return text.count("{") + text.count("[") <= MAX_DEPTH
 
 
 def pairs_lost(text: str, value: Json) -> bool:

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from stages.compaction.exchange import exchanges, protected
+from stages.compaction.exchange import exchanges, is_protected
 from stages.message import Assistant, History, Kind, Tool, is_nudge
 
 
@@ -17,7 +17,7 @@ def collapsed(history: History, *, over: bool = False) -> History:
     worked: set[str] = set()
     for start, end in reversed(exchanges(history)):
         part = history[start:end]
-        if any(map(protected, part)) or not ((over or worked) and _failed(part, worked)):
+        if any(map(is_protected, part)) or not ((over or worked) and _failed(part, worked)):
             kept.append(part)
         worked.update(m.name for m in part if isinstance(m, Tool) and _succeeded(m))
     return tuple(chain.from_iterable(reversed(kept)))

@@ -39,7 +39,7 @@ class Loss(Struct, frozen=True, kw_only=True):
 _S = TypeVar("_S", str, bytes, History)
 
 
-def shared(before: _S, after: _S) -> int:
+def common_length(before: _S, after: _S) -> int:
     """The length of the common prefix of two texts or histories: linear, in slices that are compared at C speed."""
     low, high = 0, min(len(before), len(after))
     if before[:high] == after[:high]:
@@ -54,14 +54,14 @@ def shared(before: _S, after: _S) -> int:
     return low
 
 
-def prefix(before: History, after: History) -> Prefix:
+def common_prefix(before: History, after: History) -> Prefix:
     """The common prefix of two views, in messages and characters by `message.size`."""
-    return _measured(before, after, shared(before, after))
+    return _measured(before, after, common_length(before, after))
 
 
 def shared_bytes(before: Request, after: Request) -> int:
     """How many bytes of two requests, as they are sent, are the same from the start on."""
-    return shared(before.body, after.body)
+    return common_length(before.body, after.body)
 
 
 def _measured(before: History, after: History, count: int) -> Prefix:
@@ -75,16 +75,16 @@ def _alike(before: Message, after: Message) -> int:
     """Characters that two messages begin with alike: texts of the same role, the text before the calls."""
     if type(before) is not type(after):
         return 0
-    return length(before.text[: shared(before.text, after.text)])
+    return length(before.text[: common_length(before.text, after.text)])
 
 
-def loss(before: State, after: State) -> Loss | None:
+def prefix_loss(before: State, after: State) -> Loss | None:
     """What the request that `after` sends loses of the one before; None where it loses nothing.
 
     Tokens are by the ledger's ratio. The tools, which stand before all messages, are kept unless they change.
     """
     last, sent = before.sent, after.sent
-    count = shared(last.view, sent.view)
+    count = common_length(last.view, sent.view)
     rewritten = bool(last.view) and (_tools(last) != _tools(sent) or _first(count, last) != _first(count, sent))
     if not rewritten and count == len(last.view):
         return None

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages import nudges, rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
-from stages.compaction.exchange import Span, exchanges, protected, recent_from, without
+from stages.compaction.exchange import Span, exchanges, is_protected, recent_from, without
 from stages.effect import Reply
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
@@ -18,7 +18,7 @@ from stages.tokens import length
 from stages.view.recall import clear
 from stages.wire import constrained
 
-PHASE = 5
+SUMMARY_PHASE = 5
 """Of a compaction by summary; those of `TieredCompact` end with 4."""
 
 _FAILURES = 2
@@ -44,7 +44,7 @@ class Summarize(Struct, frozen=True, kw_only=True):
     shortest: int = 40
 
 
-def summarize(policy: Summarize, compactor: Compactor, budget: ContextBudget) -> Stage:
+def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudget) -> Stage:
     """Have a Ready state ask for a summary, where the compactor's own tiers are not enough.
 
     It stands before `compact`. The reply is put to use by `stages.deliver`; when it cannot be used, the
@@ -94,7 +94,7 @@ def _replaced(old: History) -> list[Span]:
 
 
 def _replaceable(part: History) -> bool:
-    return not any(map(protected, part)) or (isinstance(part[0], User) and part[0].kind is Kind.SUMMARY)
+    return not any(map(is_protected, part)) or (isinstance(part[0], User) and part[0].kind is Kind.SUMMARY)
 
 
 def _taken(old: History) -> History:
@@ -143,7 +143,7 @@ def _shortened(state: State, history: History, budget: ContextBudget) -> State:
     record = clear(state.cleared, state.history, history) if budget.recall or budget.record else state.cleared
     event = Compaction(
         turn=state.ledger.turn,
-        phase=PHASE,
+        phase=SUMMARY_PHASE,
         tokens_before=estimate(state.history, budget),
         tokens_after=estimate(history, budget),
         budget_tokens=budget.tokens,

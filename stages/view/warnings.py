@@ -18,7 +18,7 @@ from stages.policy.rules import Rules, names, pending, steps
 from stages.state import Folded, State
 
 
-class _ContextUse(Struct, frozen=True, kw_only=True):
+class ContextUse(Struct, frozen=True, kw_only=True):
     """A threshold that the prompt has crossed: a fraction of `budget`. `tokens` is what the prompt takes."""
 
     threshold: float
@@ -26,7 +26,7 @@ class _ContextUse(Struct, frozen=True, kw_only=True):
     budget: int
 
 
-ContextWarning = str | Callable[[_ContextUse], str | None]
+ContextWarning = str | Callable[[ContextUse], str | None]
 """What the model is told: a text, or a pure function that gives one; None or empty: nothing."""
 
 
@@ -49,7 +49,7 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
         noted = state.note(context_warned=crossed)
         if crossed < before:
             return noted
-        said = _words(text, _ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
+        said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
         return _warned(noted, phase, said, Kind.CONTEXT_WARNING)
 
     return stage
@@ -111,7 +111,7 @@ def _tokens(state: State, budget: ContextBudget) -> int:
     return calibrated.tokens_of(state.measure(reasoning=budget.reasoning))
 
 
-def _words(text: ContextWarning | None, use: _ContextUse) -> str:
+def _words(text: ContextWarning | None, use: ContextUse) -> str:
     match text:
         case None:
             return nudges.context_use(use.threshold, use.tokens, use.budget)

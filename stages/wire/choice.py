@@ -8,14 +8,14 @@ ToolChoice = Literal["none", "required", "named"]
 """What a backend takes: nothing, that some call is required, that or the name of the tool to be called."""
 
 
-def openai(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
+def openai_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
     """The field `tool_choice`: that tool, where there is one and it may be named; else any."""
     if name := _one(takes, tools):
         return _encoded({"type": "function", "function": {"name": name}})
     return _encoded("required")
 
 
-def anthropic(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
+def anthropic_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
     """The same, as the Messages API has it; with extended thinking it is refused."""
     if name := _one(takes, tools):
         return _encoded({"type": "tool", "name": name})

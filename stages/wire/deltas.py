@@ -5,7 +5,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from stages import rescue
+from stages import reasoning
 from stages.effect import Fault, RawCall, Reply, Usage
 
 
@@ -69,7 +69,7 @@ Delta = Piece | Reclassified | Retry
 """What a watcher is told."""
 
 
-def gather(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
+def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
     """The reply that the pieces make, the same as the server would have given whole; else what is wrong with them."""
     text: list[str] = []
     thought: list[str] = []
@@ -106,7 +106,7 @@ def gather(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
     return Fault(kind="interrupted", detail="the stream ended before the reply did")
 
 
-def whole(reply: Reply) -> tuple[Piece, ...]:
+def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
     """The pieces of a reply that came in one go."""
     started = ((CallStarted(index=n, name=c.name, id=c.id), c.arguments) for n, c in enumerate(reply.calls))
     calls = tuple(
@@ -122,21 +122,21 @@ def whole(reply: Reply) -> tuple[Piece, ...]:
     )
 
 
-def shown(split: "rescue.Split", piece: Piece) -> tuple["rescue.Split", tuple[Delta, ...]]:
+def watched_deltas(split: "reasoning.Split", piece: Piece) -> tuple["reasoning.Split", tuple[Delta, ...]]:
     """What a watcher is told of a piece: reasoning between tags is told apart from text. Begin with `Split()`."""
     match piece:
         case TextDelta(text=text):
-            after, found = rescue.advance(split, text)
+            after, found = reasoning.advance_split(split, text)
             return after, tuple(delta for each in found for delta in _told(each))
         case Ended():
-            return split, (*(delta for each in rescue.finish(split) for delta in _told(each)), piece)
+            return split, (*(delta for each in reasoning.finish_split(split) for delta in _told(each)), piece)
         case ReasoningDelta() | CallStarted() | CallDelta():
             return split, (piece,)
         case _:
             assert_never(piece)
 
 
-def _told(found: "rescue.Delta") -> Iterable[Delta]:
+def _told(found: "reasoning.SplitDelta") -> Iterable[Delta]:
     if found.to_reasoning or found.to_text:
         yield Reclassified(to_reasoning=found.to_reasoning, to_text=found.to_text)
     if found.reasoning:

@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 from stages.effect import Fault
 from stages.repair.decoding import decode
 
-KEPT = 2000
+BODY_KEPT = 2000
 """Bytes of a body that are kept with a fault."""
 
 CALLS_LIMIT = 256
@@ -43,24 +43,24 @@ _object = msgspec.json.Decoder(_Error)
 _text = msgspec.json.Decoder(str)
 
 
-def cut(body: bytes) -> str:
+def cut_body(body: bytes) -> str:
     """The beginning of a body, as text."""
-    return body[:KEPT].decode(errors="replace")
+    return body[:BODY_KEPT].decode(errors="replace")
 
 
-def crowded(body: bytes) -> Fault | None:
+def too_many_objects(body: bytes) -> Fault | None:
     """The fault of JSON with more objects than are decoded; None where it has few enough."""
     if len(body) <= _OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= _OBJECTS_LIMIT:
         return None
     return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
 
 
-def too_many_calls() -> Fault:
+def too_many_calls_fault() -> Fault:
     """The fault of a reply with more calls than are read."""
     return Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
 
 
-def reported(error: Raw) -> Fault:
+def reported_fault(error: Raw) -> Fault:
     """The fault that an error stands for: an object with message, type and code, or a bare text, as servers have it.
 
     `status` is the error's own code, or the one that its type stands for; None where it has neither.
@@ -69,7 +69,7 @@ def reported(error: Raw) -> Fault:
     try:
         said = _Error(message=decode(_text, raw)) if raw.startswith(b'"') else decode(_object, raw)
     except msgspec.DecodeError:
-        said = _Error(message=cut(raw))
+        said = _Error(message=cut_body(raw))
     status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
     words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"
-    return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut(raw))
+    return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut_body(raw))

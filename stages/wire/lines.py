@@ -25,7 +25,7 @@ class Lines(Struct, frozen=True, kw_only=True):
             chunk = chunk[1:]
         lines = chunk.splitlines()
         rest = b"" if chunk.endswith((b"\n", b"\r")) or not lines else lines.pop()
-        kept = type(self)(held=grown(() if lines else self.held, rest), returned=chunk.endswith(b"\r"))
+        kept = type(self)(held=appended(() if lines else self.held, rest), returned=chunk.endswith(b"\r"))
         if not lines:
             return kept, ()
         return kept, (b"".join((*self.held, lines[0])), *lines[1:])
@@ -35,7 +35,7 @@ class Lines(Struct, frozen=True, kw_only=True):
         return (b"".join(self.held),) if self.held else ()
 
 
-def grown(parts: tuple[bytes, ...], more: bytes) -> tuple[bytes, ...]:
+def appended(parts: tuple[bytes, ...], more: bytes) -> tuple[bytes, ...]:
     """The parts with more at their end. Few parts, each longer than the next: a long text costs n log n, not n²."""
     if not more:
         return parts

@@ -6,10 +6,10 @@ from typing import Annotated, Self, TypeAlias
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 
-from stages.options.checked import OptionError, Options
+from stages.options.option_checks import OptionError, Options
 from stages.options.types import Fraction, Tokens
 
-LIMIT = 1024
+DEFAULT_MAX_TOKENS = 1024
 """Tokens of a reply where nobody says: without a limit a small model may never stop."""
 
 _WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
@@ -54,7 +54,7 @@ class Sampling(Options, frozen=True, kw_only=True):
     @property
     def limit(self) -> int:
         """Tokens that a reply may take: always sent, and left free in the context."""
-        return LIMIT if self.max_tokens is UNSET else self.max_tokens
+        return DEFAULT_MAX_TOKENS if self.max_tokens is UNSET else self.max_tokens
 
     def over(self, base: Self) -> Self:
         """These options, and those of `base` where these are unset; `extra` key by key."""

@@ -5,21 +5,21 @@ from typing import Protocol, Self, TypeVar
 
 from stages.effect import Fault
 from stages.wire.deltas import Piece
-from stages.wire.faults import crowded
+from stages.wire.faults import too_many_objects
 from stages.wire.lines import Lines
 
-Read = tuple[Piece | Fault, ...]
+StreamRead = tuple[Piece | Fault, ...]
 """What a decoder read. After `Ended` or a Fault comes nothing that counts."""
 
 
 class Decoder(Protocol):
     """How far the stream of one reply has been read: a value, like all of the core."""
 
-    def advance(self, chunk: bytes) -> tuple["Decoder", Read]:
+    def advance(self, chunk: bytes) -> tuple["Decoder", StreamRead]:
         """The next bytes: how far it is read now, and what they add."""
         ...
 
-    def finish(self) -> Read:
+    def finish(self) -> StreamRead:
         """What the end of the stream adds; nothing where it came too early."""
         ...
 
@@ -36,7 +36,7 @@ class _Reader(Protocol):
         """How far the stream has been cut into lines."""
         ...
 
-    def read(self, payload: bytes) -> tuple[Self, Read]:
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next payload, and what it adds."""
         ...
 
@@ -44,11 +44,11 @@ class _Reader(Protocol):
 _R = TypeVar("_R", bound=_Reader)
 
 
-def read_all(reader: _R, payloads: Iterable[bytes]) -> tuple[_R, Read]:
+def read_all(reader: _R, payloads: Iterable[bytes]) -> tuple[_R, StreamRead]:
     """The reader after these payloads, and all that they add; at the end the fault of a line that is too long."""
     pieces: list[Piece | Fault] = []
     for payload in payloads:
-        if (fault := crowded(payload)) is not None:
+        if (fault := too_many_objects(payload)) is not None:
             return reader, (*pieces, fault)
         reader, added = reader.read(payload)
         pieces += added

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import nested
-from stages.repair.json_text import Json, json_at
+from stages.repair.json_text import FoundJson, json_at
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of tools that OpenAI-compatible servers take."""
 
 _object = msgspec.json.Decoder(dict[str, object])
@@ -32,7 +32,7 @@ def is_object(text: str) -> bool:
     return True
 
 
-def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
+def valid_history(history: History, names: re.Pattern[str] = TOOL_NAME) -> History:
     """The history with only such calls as a server takes back, each answered at once and in order.
 
     Damaged arguments are mended. An exchange that cannot be mended (arguments that are no JSON object, a name
@@ -57,7 +57,7 @@ def repaired(history: History, names: re.Pattern[str] = NAME) -> History:
 def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str]) -> History:
     if _is_sound(reply.calls, answers, names):
         return (reply, *answers)
-    calls = tuple(mended(call) for call in reply.calls)
+    calls = tuple(with_object_arguments(call) for call in reply.calls)
     sound = tuple(call for call in calls if call is not None and names.fullmatch(call.name))
     given = {answer.call_id: answer for answer in answers}
     ids = {call.id for call in sound}
@@ -85,13 +85,13 @@ def _answering(answer: Tool, call: ToolCall) -> Tool:
     return answer if answer.name == call.name else replace(answer, name=call.name)
 
 
-def mended(call: ToolCall) -> ToolCall | None:
+def with_object_arguments(call: ToolCall) -> ToolCall | None:
     """The call with arguments that are a JSON object; None where there is no reading them so."""
     if is_object(call.arguments):
         return call
     text = call.arguments.strip()
     found = json_at(text, 0) if text.startswith("{") else None
-    if not isinstance(found, Json) or text[found.end :].strip() or not is_object(found.text):
+    if not isinstance(found, FoundJson) or text[found.end :].strip() or not is_object(found.text):
         return None
     return replace(call, arguments=found.text, repairs=call.repairs + found.repairs)
 
@@ -106,7 +106,7 @@ def _answer_as_text(answer: Tool) -> User:
     return User(text=text, kind=answer.kind, turn=answer.turn, pinned=answer.pinned)
 
 
-def alternating(history: History) -> History:
+def alternating_history(history: History) -> History:
     """The history repaired and with neighbours of one role joined, for templates that want roles to take turns.
 
     What the user says right after a tool's result is joined to that result: such templates refuse it there too.
@@ -114,7 +114,7 @@ def alternating(history: History) -> History:
     with a reply is joined by itself, so the whole must not have a reply before it.
     """
     turns: list[Message] = []
-    for message in repaired(history):
+    for message in valid_history(history):
         joined = _joined(turns[-1], message) if turns else None
         if joined is None:
             turns.append(message)

@@ -106,9 +106,9 @@ def _openai(dialect: Dialect) -> Wire:
     return Wire(
         name="openai",
         path="/chat/completions",
-        head=lambda model, sampling, _: openai.head(model, sampling, dialect.body, dialect.option_names),
-        tools=strict.encode_tools if strictly else openai.encode_tools,
-        messages=lambda history: openai.encode_messages(openai.encode_history(valid.repaired(history))),
+        head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body, dialect.option_names),
+        tools=strict.encode_strict_tools if strictly else openai.encode_tools,
+        messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
         stream=OpenAIStream(),
@@ -117,7 +117,7 @@ def _openai(dialect: Dialect) -> Wire:
         lists_models=True,
         constraints=("json_schema", "strict", "structured_outputs", "guided_json"),
         strict=strictly,
-        demand=choice.openai,
+        demand=choice.openai_choice,
     )
 
 
@@ -125,7 +125,7 @@ def _ollama(dialect: Dialect) -> Wire:
     return Wire(
         name="ollama",
         path="/api/chat",
-        head=lambda model, sampling, _: ollama.head(model, sampling, dialect.context_tokens, dialect.body),
+        head=lambda model, sampling, _: ollama.request_head(model, sampling, dialect.context_tokens, dialect.body),
         tools=ollama.encode_tools,
         messages=lambda history: ollama.encode_messages(ollama.encode_history(history)),
         tail=_tail(dialect),
@@ -143,7 +143,7 @@ def _anthropic(dialect: Dialect) -> Wire:
     return Wire(
         name="anthropic",
         path="/messages",
-        head=lambda model, sampling, history: anthropic.head(
+        head=lambda model, sampling, history: anthropic.request_head(
             model, sampling, anthropic.system_text(history), cache=dialect.cache, body=dialect.body
         ),
         tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.cache),
@@ -153,7 +153,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         stream=AnthropicStream(),
         stream_fields=STREAM,
         dialect=dialect,
-        demand=choice.anthropic,
+        demand=choice.anthropic_choice,
         excludes_demand=("thinking",),
     )
 
@@ -172,7 +172,7 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
 
 def loosened(strictly: Wire, tools: tuple[ToolSpec, ...]) -> Wire:
     """The wire, with a schema that is not strict where one of the tools cannot be: strict is a whole reply, or none."""
-    if not strictly.strict or not strict.refused(tools):
+    if not strictly.strict or not strict.strict_refusals(tools):
         return strictly
     return wire(replace(strictly.dialect, constrain="json_schema"))
 

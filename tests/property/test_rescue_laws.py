@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.test_rescue import WORST
-from stages.rescue import Delta, Split, advance, finish, gather, rescue, split_reasoning
+from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
+from stages.rescue import rescue
 from tests.rescue_corpus import cases
 
 NAMES = ("get_weather", "search", "set_timer")
@@ -172,13 +173,13 @@ def _is_schema(arguments: dict[str, object]) -> bool:
 @example("`\n`<think>", [1, 1, 1])
 def test_a_stream_splits_like_the_whole_for_every_way_to_cut_it(text: str, sizes: list[int]) -> None:
     split, position = Split(), 0
-    deltas: list[Delta] = []
+    deltas: list[SplitDelta] = []
     for size in sizes:
-        split, added = advance(split, text[position : position + size])
+        split, added = advance_split(split, text[position : position + size])
         deltas += added
         position += size
-    split, added = advance(split, text[position:])
-    assert gather((*deltas, *added, *finish(split))) == split_reasoning(text)
+    split, added = advance_split(split, text[position:])
+    assert join_split((*deltas, *added, *finish_split(split))) == split_reasoning(text)
 
 
 @given(replies | hostile)

@@ -24,9 +24,9 @@ from stages.wire.deltas import (
     Reclassified,
     Retry,
     TextDelta,
-    gather,
-    shown,
-    whole,
+    gather_reply,
+    reply_pieces,
+    watched_deltas,
 )
 from stages.wire.faults import CALLS_LIMIT
 from stages.wire.lines import Lines
@@ -91,7 +91,7 @@ def test_a_stream_makes_the_reply_that_comes_whole(
 ) -> None:
     stream = server.stream(reply, lambda text: cut(text, texts))
     expected = server.wire.decode(server.whole(reply))
-    assert gather(read(server.wire.stream, cut_bytes(stream, chunks))) == expected
+    assert gather_reply(read(server.wire.stream, cut_bytes(stream, chunks))) == expected
 
 
 @each
@@ -100,7 +100,7 @@ def test_a_reply_has_the_same_number_of_calls_at_most_whole_and_streamed(server:
     reply = Reply(calls=tuple(RawCall(id=f"c{n}", name="look", arguments="{}") for n in range(made)))
     for read_as in (
         server.wire.decode(server.whole(reply)),
-        gather(read(server.wire.stream, [_streamed(server, reply)])),
+        gather_reply(read(server.wire.stream, [_streamed(server, reply)])),
     ):
         if made <= CALLS_LIMIT:
             assert isinstance(read_as, Reply)
@@ -121,7 +121,7 @@ def test_lines_may_end_in_any_way_and_every_byte_may_come_alone(
     lines = server.stream(reply, lambda text: cut(text, texts)).split(b"\n")
     stream = b"".join(line + ends[n % len(ends)].encode() for n, line in enumerate(lines))
     expected = server.wire.decode(server.whole(reply))
-    assert gather(read(server.wire.stream, (bytes([byte]) for byte in stream))) == expected
+    assert gather_reply(read(server.wire.stream, (bytes([byte]) for byte in stream))) == expected
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
@@ -130,7 +130,7 @@ def test_recorded_streams_of_a_real_server_make_the_reply_of_the_same_request(
     case: dict[str, Any], chunks: list[int]
 ) -> None:
     """llama.cpp, asked the same at temperature 0 with and without `stream`; ids and the cache differ."""
-    found = gather(read(OPENAI.stream, cut_bytes(case["stream"].encode(), chunks)))
+    found = gather_reply(read(OPENAI.stream, cut_bytes(case["stream"].encode(), chunks)))
     expected = OPENAI.decode(msgspec.json.encode(case["whole"]))
     assert isinstance(found, Reply)
     assert isinstance(expected, Reply)
@@ -148,7 +148,7 @@ def test_a_stream_that_breaks_off_is_a_fault_or_lacks_only_what_follows_the_repl
     server: Server, reply: Reply, at: int
 ) -> None:
     stream = server.stream(reply, lambda text: cut(text, (3, 5)))
-    found = gather(read(server.wire.stream, [stream[: at % len(stream)]]))
+    found = gather_reply(read(server.wire.stream, [stream[: at % len(stream)]]))
     expected = server.wire.decode(server.whole(reply))
     assert isinstance(expected, Reply)
     if isinstance(found, Fault):
@@ -161,7 +161,7 @@ def test_a_stream_that_breaks_off_is_a_fault_or_lacks_only_what_follows_the_repl
 @each
 @given(chunks=st.lists(st.binary() | st.sampled_from([b"data:", b"\n", b"[DONE]", b"error:", b"{", b'{"error":1}'])))
 def test_no_stream_is_too_strange_to_be_told(server: Server, chunks: list[bytes]) -> None:
-    gather(read(server.wire.stream, chunks))
+    gather_reply(read(server.wire.stream, chunks))
 
 
 @each
@@ -177,7 +177,7 @@ def test_a_name_comes_before_any_of_its_arguments(server: Server, reply: Reply, 
 
 @given(reply=replies())
 def test_a_whole_reply_is_told_as_a_stream_of_itself(reply: Reply) -> None:
-    assert gather(whole(reply)) == reply
+    assert gather_reply(reply_pieces(reply)) == reply
 
 
 def watched(deltas: Iterable[Delta]) -> tuple[str, str]:
@@ -211,7 +211,7 @@ def test_a_watcher_sees_the_reasoning_that_the_run_will_see(text: str, chunks: l
     split, told = Split(), list[Delta]()
     pieces: list[Piece] = [*(TextDelta(text=part) for part in cut(text, chunks)), Ended()]
     for piece in pieces:
-        split, deltas = shown(split, piece)
+        split, deltas = watched_deltas(split, piece)
         told += deltas
     assert watched(told) == split_reasoning(text)
     assert told[-1] == Ended()

@@ -20,7 +20,7 @@ from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
 from stages.wire.sampling import Sampling
-from stages.wire.valid import alternating, is_object, repaired
+from stages.wire.valid import alternating_history, is_object, valid_history
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI
 from tests.property import servers
 
@@ -42,9 +42,9 @@ def text_wire(form: prompted.Form) -> Wire:
 
 
 WIRES = {
-    "openai": wire(lambda history: openai.encode_history(repaired(history)), servers.openai),
+    "openai": wire(lambda history: openai.encode_history(valid_history(history)), servers.openai),
     "openai, strict template": wire(
-        lambda history: openai.encode_history(alternating(history)), servers.strict_template
+        lambda history: openai.encode_history(alternating_history(history)), servers.strict_template
     ),
     "ollama": wire(ollama.encode_history, servers.ollama),
     "anthropic": wire(anthropic.encode_history, servers.anthropic),
@@ -150,14 +150,14 @@ def test_no_word_is_lost(wire: Wire, history: History) -> None:
 
 @given(history=compacted())
 def test_a_sound_history_is_left_alone(history: History) -> None:
-    assert repaired(history) == history
+    assert valid_history(history) == history
 
 
 @given(history=compacted() | imported())
 def test_what_was_repaired_stays(history: History) -> None:
-    once, turns = repaired(history), alternating(history)
-    assert repaired(once) == once
-    assert alternating(turns) == turns
+    once, turns = valid_history(history), alternating_history(history)
+    assert valid_history(once) == once
+    assert alternating_history(turns) == turns
     assert all(is_object(call.arguments) for m in once if isinstance(m, Assistant) for call in m.calls)
 
 
@@ -254,9 +254,9 @@ def test_no_answer_is_too_strange_to_be_told(decode: Callable[[bytes], object], 
 def test_heads_and_tails_are_objects(options: Sampling) -> None:
     tools = openai.encode_tools(())
     for part in (
-        openai.head("m", options),
-        ollama.head("m", options),
-        anthropic.head("m", options, "Do it."),
+        openai.request_head("m", options),
+        ollama.request_head("m", options),
+        anthropic.request_head("m", options, "Do it."),
         OPENAI.tail(tools, None),
         OLLAMA.tail(tools, Raw(b"{}")),
         ANTHROPIC.tail(tools, None),

@@ -42,7 +42,7 @@ def seen(url: str, mode: Mode, rung: Rung) -> list[events.Event]:
     told: list[events.Event] = []
     backend = Server(url, mode=mode, profile=LLAMA, sampling=Sampling(max_tokens=48, temperature=0.0))
     run_sync(workflow, "Find cats.", backend=backend, observer=told.append)
-    assert [type(e.halt).__name__ for e in told if isinstance(e, events.Halted)] == ["BudgetSpent"]
+    assert [type(e.halt).__name__ for e in told if isinstance(e, events.RunHalted)] == ["BudgetSpent"]
     return told
 
 

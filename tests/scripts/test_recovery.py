@@ -464,7 +464,7 @@ def test_a_run_that_had_ended_ends_the_same_and_asks_nobody(tmp_path: Path) -> N
     heard: list[Event] = []
     again = asyncio.run(resume_journal(till.workflow, path, backend="http://127.0.0.1:1", observer=heard.append))
     assert (again, path.read_bytes()) == (first, written)
-    assert heard == [events.Finished(outcome=first.unwrap().outcome)], "who watches hears how it ended"
+    assert heard == [events.RunFinished(outcome=first.unwrap().outcome)], "who watches hears how it ended"
 
 
 def test_what_does_not_belong_to_the_journal_is_refused(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_on_compact_hears_each_compaction() -> None:
 def test_a_halt_is_observed_too() -> None:
     heard: list[Event] = []
     run_sync(Desk(max_iterations=1).workflow, "Go.", backend=Scripted(["Hm."]), observer=heard.append)
-    assert isinstance(heard[-1], events.Halted)
+    assert isinstance(heard[-1], events.RunHalted)
 
 
 def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, 
 from forge.backends.questions import Answer
 from stages.effect import Fault
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, TextDelta
-from stages.wire.streaming import Read
+from stages.wire.streaming import StreamRead
 
 
 class Stream(Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ def read_stream(facts: Facts, body: bytes) -> Stream:
     )
 
 
-def _counting(pieces: Read) -> Iterator[Piece | Fault]:
+def _counting(pieces: StreamRead) -> Iterator[Piece | Fault]:
     for piece in pieces:
         yield piece
         if isinstance(piece, Ended | Fault):

@@ -5,8 +5,8 @@ import re
 
 from msgspec import Struct
 
-from stages.repair.json_text import Json, json_at, quoted
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.repair.json_text import FoundJson, json_at, json_quoted
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 
@@ -33,8 +33,8 @@ def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] 
     begin = past_blank(text, position)
     if text.startswith("{", begin):
         found = json_at(text, begin)
-        if not isinstance(found, Json):
-            return Broken(CUT if found.cut else UNREADABLE, len(text) if found.cut else found.end)
+        if not isinstance(found, FoundJson):
+            return Broken(CUT_OFF if found.cut else UNREADABLE, len(text) if found.cut else found.end)
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
         return _closed(text, found.end, closing, claim)
     given: dict[str, list[str]] = {}
@@ -43,7 +43,7 @@ def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] 
         closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
         end = text.find(closing_tag, past_cdata(text, element.end()))
         if end < 0:
-            return Broken(CUT, len(text))
+            return Broken(CUT_OFF, len(text))
         given.setdefault(key, []).append(as_json(text[element.end() : end], repairs))
         position = end + len(closing_tag)
     return _closed(text, position, closing, Claim(name=name, arguments=joined(given), repairs=tuple(repairs)))
@@ -55,7 +55,7 @@ def joined(given: dict[str, list[str]]) -> str:
     A name that was given more than once is an array: whether the tool takes one is its schema's business.
     """
     values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
-    return "{" + ",".join(f"{quoted(key)}:{value}" for key, value in values) + "}"
+    return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
 
 
 def past_cdata(text: str, begin: int) -> int:
@@ -77,13 +77,13 @@ def as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
     bare = value.strip()
     if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
         # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
-        return quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
+        return json_quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
     if strip and value.startswith("\n"):
         value = value[1:].removesuffix("\n")
     if not _ESCAPED.fullmatch(value):
-        return quoted(value)
+        return json_quoted(value)
     repairs["entities"] = None
-    return quoted(html.unescape(value))
+    return json_quoted(html.unescape(value))
 
 
 def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | Broken:
@@ -120,5 +120,5 @@ def plain_body(text: str, position: int, tag: str, name: str, names: Names) -> t
     parameters, closing, end = names.parameters(name), f"</{tag}>", text.find("<", position)
     if len(parameters) != 1 or not text.startswith(closing, max(end, 0)) or not text[position:end].strip():
         return None
-    arguments = f"{{{quoted(parameters[0])}:{quoted(text[position:end].strip())}}}"
+    arguments = f"{{{json_quoted(parameters[0])}:{json_quoted(text[position:end].strip())}}}"
     return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(closing)

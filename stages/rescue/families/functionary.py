@@ -2,8 +2,8 @@
 
 import re
 
-from stages.repair.json_text import Json, json_at
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.repair.json_text import FoundJson, json_at
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
@@ -23,8 +23,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if not text.startswith("{", head.end()) or not names.knows(head["name"]):
         return None
     found = json_at(text, head.end())
-    if not isinstance(found, Json):
-        return Read(start=start, end=max(found.end, head.end()), damage=CUT if found.cut else UNREADABLE, keep="")
+    if not isinstance(found, FoundJson):
+        return Read(start=start, end=max(found.end, head.end()), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
     end = _END.match(text, found.end)
     claim = Claim(name=head["name"], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=end.end() if end else found.end, claims=(claim,), keep="")

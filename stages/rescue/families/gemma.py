@@ -3,8 +3,8 @@
 import html
 import re
 
-from stages.repair.json_text import Json, is_json, json_at, quoted
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
@@ -31,11 +31,11 @@ def _gemma(text: str, start: int, _names: Names) -> Read | None:
 
 def _called(text: str, start: int, head: re.Match[str]) -> Read:
     found = json_at(text, head.end())
-    if not isinstance(found, Json):
-        return Read(start=start, end=max(found.end, head.end()), damage=CUT if found.cut else UNREADABLE, keep="")
+    if not isinstance(found, FoundJson):
+        return Read(start=start, end=max(found.end, head.end()), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
     ended = _END.match(text, found.end)
     if ended is None and "missing_closer" in found.repairs:
-        return Read(start=start, end=found.end, damage=CUT, keep="")
+        return Read(start=start, end=found.end, damage=CUT_OFF, keep="")
     # Keys without quotes are this grammar's way of writing them.
     repairs = tuple(repair for repair in found.repairs if repair != "bare_key")
     claim = Claim(name=head[1], arguments=found.text, repairs=repairs, cost=found.cost)
@@ -54,7 +54,7 @@ def _element(text: str, start: int, _names: Names) -> Read | None:
     head = _ELEMENT.match(text, start)
     if head is None:
         return (
-            Read(start=start, end=len(text), damage=CUT, keep="")
+            Read(start=start, end=len(text), damage=CUT_OFF, keep="")
             if "<|sep|>" not in text[start : start + 300]
             else None
         )
@@ -64,18 +64,18 @@ def _element(text: str, start: int, _names: Names) -> Read | None:
         ended = _VALUE_END.search(text, key.end())
         name = html.unescape(key[1])
         if ended is None or name in given:
-            return Read(start=start, end=len(text) if ended is None else ended.end(), damage=CUT, keep="")
+            return Read(start=start, end=len(text) if ended is None else ended.end(), damage=CUT_OFF, keep="")
         given[name] = _typed(text[key.end() : ended.start()], key[2])
         position = ended.end()
     end = _CALL_END.match(text, position)
     if end is None:
-        return Read(start=start, end=position, damage=CUT, keep="")
-    arguments = "{" + ",".join(f"{quoted(name)}:{value}" for name, value in given.items()) + "}"
+        return Read(start=start, end=position, damage=CUT_OFF, keep="")
+    arguments = "{" + ",".join(f"{json_quoted(name)}:{value}" for name, value in given.items()) + "}"
     return Read(start=start, end=end.end(), claims=(Claim(name=html.unescape(head[1]), arguments=arguments),), keep="")
 
 
 def _typed(value: str, kind: str | None) -> str:
-    return value if kind not in (None, "string") and is_json(value) else quoted(value)
+    return value if kind not in (None, "string") and is_json(value) else json_quoted(value)
 
 
 def _structure(text: str, start: int, _names: Names) -> Read | None:

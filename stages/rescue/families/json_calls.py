@@ -2,8 +2,8 @@
 
 import re
 
-from stages.repair.damaged_json import Torn
-from stages.repair.json_text import FIRST_KEY, Json, json_at
+from stages.repair.damaged_json import BrokenJson
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -52,13 +52,13 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"[\[{{\s\uff5b]{{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
-CUT = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
+CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
     found = json_at(text, start, strict=not _PROMISING.match(text, start))
-    if isinstance(found, Torn):
+    if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
@@ -102,7 +102,7 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
     damage = None
     while True:
         found = json_at(text, position)
-        if isinstance(found, Torn):
+        if isinstance(found, BrokenJson):
             torn = torn_call(text, position, found, names)
             return Read(start=start, end=found.end, claims=tuple(claims), damage=torn.damage if torn else damage)
         shape = shape_of(found, names, marked=False)
@@ -120,7 +120,7 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
     return Read(start=start, end=closing.end() if closing else found.end, claims=tuple(claims), damage=damage, keep="")
 
 
-def _named(text: str, start: int, found: Json, names: Names) -> Read | None:
+def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name and its arguments, with nothing else in the reply: `get_weather {"city": …}`."""
     if start > 160 or len(text) - found.end > 40 or not found.text.startswith("{"):
         return None
@@ -131,13 +131,13 @@ def _named(text: str, start: int, found: Json, names: Names) -> Read | None:
     return Read(start=0, end=len(text), claims=(claim,), keep="")
 
 
-def torn_call(text: str, start: int, torn: Torn, names: Names) -> Read | None:
+def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | None:
     """Broken JSON that names a known tool where a call would: damage. None: text like any other."""
     meant = _MEANT.match(text, start)
     cut_name = meant is not None and meant.end() == len(text)
     if meant is None or not (names.begins(meant[1]) if cut_name else names.knows(meant[1])):
         return None
-    return Read(start=start, end=max(torn.end, meant.end()), damage=CUT if torn.cut else UNREADABLE)
+    return Read(start=start, end=max(torn.end, meant.end()), damage=CUT_OFF if torn.cut else UNREADABLE)
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)

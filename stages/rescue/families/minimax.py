@@ -11,9 +11,9 @@ import re
 
 from msgspec import Struct
 
-from stages.repair.json_text import quoted
+from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import joined
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
@@ -33,7 +33,7 @@ class _Element(Struct):
     def json(self, text: str) -> str:
         """The element as JSON; `text` stands before its closing tag, and counts where it holds no elements."""
         if not self.children:
-            return quoted(text)
+            return json_quoted(text)
         if all(name == "item" for name, _ in self.children):
             return f"[{','.join(value for _, value in self.children)}]"
         return self.members()
@@ -72,7 +72,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         if tag[2] != closed.name:
             return _damaged(start, position, UNREADABLE, head[1], names)
         open_elements[-1].children.append((closed.name, closed.json(before)))
-    return _damaged(start, len(text), CUT, head[1], names)
+    return _damaged(start, len(text), CUT_OFF, head[1], names)
 
 
 def _damaged(start: int, end: int, why: str, name: str, names: Names) -> Read:

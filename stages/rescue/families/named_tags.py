@@ -3,7 +3,7 @@
 import html
 import re
 
-from stages.repair.json_text import quoted
+from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import ELEMENT, Broken, after, body_at, past_blank, plain_body, unclosed
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -82,8 +82,10 @@ def _own_attributes(text: str, start: int, names: Names) -> Read | None:
     tag = _OWN_ATTRIBUTES.match(text, start)
     if tag is None or tag[1] not in names.known:
         return None
-    given = {pair[1]: quoted(html.unescape(pair[2] or pair[3] or pair[4] or "")) for pair in _PAIR.finditer(tag[2])}
-    arguments = "{" + ",".join(f"{quoted(key)}:{value}" for key, value in given.items()) + "}"
+    given = {
+        pair[1]: json_quoted(html.unescape(pair[2] or pair[3] or pair[4] or "")) for pair in _PAIR.finditer(tag[2])
+    }
+    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
     return Read(start=start, end=tag.end(), claims=(Claim(name=tag[1], arguments=arguments),), keep="")
 
 

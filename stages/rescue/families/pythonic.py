@@ -74,5 +74,5 @@ def _any_known(calls: PythonCalls, names: Names) -> bool:
     return calls.damage is not None or any(names.knows(claim.name) for claim in calls.claims)
 
 
-LIST = Family(name="pythonic", first="[", opener=r"\[(?=\s{0,8}[A-Za-z_][\w.-]{0,120}\s?\()", read=_read)
-WHOLE = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole)
+CALL_LIST = Family(name="pythonic", first="[", opener=r"\[(?=\s{0,8}[A-Za-z_][\w.-]{0,120}\s?\()", read=_read)
+WHOLE_REPLY = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole)

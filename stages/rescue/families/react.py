@@ -4,9 +4,9 @@ import re
 
 from msgspec.structs import replace
 
-from stages.repair.damaged_json import Torn
-from stages.repair.json_text import Json, json_at, quoted
-from stages.rescue.families.json_calls import CUT, UNREADABLE, torn_call
+from stages.repair.damaged_json import BrokenJson
+from stages.repair.json_text import FoundJson, json_at, json_quoted
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
@@ -55,16 +55,16 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
         return _plain(text, start, label.end(), name[1], names)
     found = json_at(text, label.end())
     looked = found.end
-    if isinstance(found, Torn):
+    if isinstance(found, BrokenJson):
         found = _up_to_label(text, label.end(), found)
-    if not isinstance(found, Json):
-        why = CUT if found.cut else UNREADABLE
+    if not isinstance(found, FoundJson):
+        why = CUT_OFF if found.cut else UNREADABLE
         return Read(start=start, end=max(found.end, label.end()), damage=why, keep="", looked=looked)
     claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="", looked=looked)
 
 
-def _up_to_label(text: str, start: int, torn: Torn) -> Json | Torn:
+def _up_to_label(text: str, start: int, torn: BrokenJson) -> FoundJson | BrokenJson:
     """The object once more: the label of the next line ends it, whether its braces are closed or not."""
     label = _NEXT_LABEL.search(text, start, torn.end + _LONGEST_LABEL)
     if label is None:
@@ -91,8 +91,8 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
         return None
     parameters = names.parameters(name)
     if len(parameters) == 1 and line:
-        value = quoted(_unwrapped(text[position:end].strip()))
-        claim = Claim(name=name, arguments=f"{{{quoted(parameters[0])}:{value}}}", repairs=("plain_input",))
+        value = json_quoted(_unwrapped(text[position:end].strip()))
+        claim = Claim(name=name, arguments=f"{{{json_quoted(parameters[0])}:{value}}}", repairs=("plain_input",))
         return Read(start=start, end=_end(text, _past(text, end)), claims=(claim,), keep="")
     if line.lower() in ("", "none", "null", "n/a"):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
@@ -119,7 +119,7 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
     fence = _FENCE.match(text, position)
     if fence:
         found = json_at(text, fence.end())
-        if not isinstance(found, Json):
+        if not isinstance(found, FoundJson):
             return torn_call(text, fence.end(), found, names) or Read(start=start, end=found.end)
         shape = shape_of(found, names, marked=True)
         if not shape.claims and not shape.damage:
@@ -135,8 +135,8 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
             return _bracketed(text, start, name, names)
         return Read(start=start, end=_end(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
     found = json_at(text, brace.end())
-    if not isinstance(found, Json):
-        return Read(start=start, end=max(found.end, position), damage=CUT if found.cut else UNREADABLE, keep="")
+    if not isinstance(found, FoundJson):
+        return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
     end = found.end + (text[found.end : found.end + 1] in (")", "]"))
     claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=_end(text, end), claims=(claim,), keep="")

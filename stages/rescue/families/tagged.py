@@ -6,8 +6,8 @@ because models mix them up.
 
 import re
 
-from stages.repair.json_text import FIRST_KEY, Json, json_at
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
@@ -80,12 +80,12 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
     damage = None
     while True:
         found = json_at(text, position)
-        if not isinstance(found, Json):
+        if not isinstance(found, FoundJson):
             return Read(
                 start=start,
                 end=max(found.end, position),
                 claims=tuple(claims),
-                damage=CUT if found.cut else UNREADABLE,
+                damage=CUT_OFF if found.cut else UNREADABLE,
                 keep="",
             )
         shape = shape_of(found, names, marked=True)
@@ -106,11 +106,11 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
     if head is None:
         return None
     found = json_at(text, head.end())
-    if not names.knows(head[1]) and not (isinstance(found, Json) and _CLOSER.match(text, found.end)):
+    if not names.knows(head[1]) and not (isinstance(found, FoundJson) and _CLOSER.match(text, found.end)):
         # Perhaps no name at all; what is closed was meant as a call.
         return Read(start=start, end=max(found.end, position))
-    if not isinstance(found, Json):
-        return Read(start=start, end=max(found.end, position), damage=CUT if found.cut else UNREADABLE, keep="")
+    if not isinstance(found, FoundJson):
+        return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
     claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=_past_closer(text, found.end), claims=(claim,), keep="")
 

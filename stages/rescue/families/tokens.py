@@ -2,10 +2,10 @@
 
 import re
 
-from stages.repair.json_text import Json, json_at
-from stages.rescue.families.json_calls import CUT, UNREADABLE
+from stages.repair.json_text import FoundJson, json_at
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.names import LONGEST, Names
+from stages.rescue.names import LONGEST_NAME, Names
 
 _BEGIN = r"<[|\uff5c]tool[\u2581_]call[\u2581_]begin[|\uff5c]>"
 _HEAD = re.compile(
@@ -33,10 +33,10 @@ _NOTHING = re.compile(r"\b\B")
 def _call(text: str, begin: int, head: re.Match[str], end: re.Pattern[str]) -> Read:
     """The JSON after a head that has named the call."""
     found = json_at(text, head.end()) if text.startswith("{", head.end()) else None
-    if not isinstance(found, Json):
+    if not isinstance(found, FoundJson):
         cut = head.end() == len(text) or (found is not None and found.cut)
         broken = found.end if found else head.end()
-        return Read(start=begin, end=max(broken, head.end()), damage=CUT if cut else UNREADABLE, keep="")
+        return Read(start=begin, end=max(broken, head.end()), damage=CUT_OFF if cut else UNREADABLE, keep="")
     closing = end.match(text, found.end)
     claim = Claim(name=head["name"], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
@@ -78,8 +78,8 @@ def _args(text: str, start: int, names: Names) -> Read | None:
         return None
     begin = start - len(name)
     found = json_at(text, head.end())
-    if not isinstance(found, Json):
-        why = (CUT if found.cut else UNREADABLE) if names.knows(name) else None
+    if not isinstance(found, FoundJson):
+        why = (CUT_OFF if found.cut else UNREADABLE) if names.knows(name) else None
         return Read(start=begin, end=max(found.end, head.end()), damage=why)
     claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=begin, end=found.end, claims=(claim,), keep="")
@@ -87,7 +87,7 @@ def _args(text: str, start: int, names: Names) -> Read | None:
 
 def _name_before(text: str, end: int) -> str:
     start = end
-    while start > max(0, end - LONGEST) and (text[start - 1].isalnum() or text[start - 1] in "_.:/-"):
+    while start > max(0, end - LONGEST_NAME) and (text[start - 1].isalnum() or text[start - 1] in "_.:/-"):
         start -= 1
     return text[start:end]
 

@@ -12,7 +12,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.repair.json_text import Json, is_json, json_at, quoted
+from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
 from stages.rescue.families.elements import as_json, joined, past_cdata
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -90,7 +90,7 @@ def _json_body(text: str, called: _Called, end: re.Pattern[str], names: Names) -
     if brace is None:
         return None
     found = json_at(text, brace.end())
-    if not isinstance(found, Json):
+    if not isinstance(found, FoundJson):
         return _damaged(called, max(found.end, called.body), names)
     closing = end.match(text, found.end)
     claim = Claim(name=called.name, arguments=found.text, repairs=found.repairs, cost=found.cost)
@@ -150,7 +150,7 @@ def _parameters(
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
     """One value as JSON. Where the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
-        return value.strip() if "false" in typed and is_json(value.strip()) else quoted(value)
+        return value.strip() if "false" in typed and is_json(value.strip()) else json_quoted(value)
     return as_json(value, repairs, strip=strip)
 
 

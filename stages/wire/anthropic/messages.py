@@ -17,12 +17,12 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
-from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.openai.chat import arguments_text, encode_messages
 from stages.wire.sampling import Sampling, options
-from stages.wire.valid import repaired
+from stages.wire.valid import valid_history
 
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head", "system_text"]
+__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head", "system_text"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """Names of tools that the API takes: no dots."""
@@ -76,7 +76,7 @@ _NAMES = {
 """The options that the API has another name for, or has not."""
 
 
-def head(
+def request_head(
     model: str, sampling: Sampling, system: str = "", *, cache: bool = False, body: Mapping[str, object] | None = None
 ) -> Raw:
     """The fields of a request before its messages; `system` is `system_text` of the history.
@@ -117,7 +117,7 @@ def encode_history(history: History) -> tuple[_WireMessage, ...]:
     A part that begins with a reply gives the end of what the whole gives, unless a reply stands before it.
     """
     turns: list[tuple[str, list[_Block]]] = []
-    for message in repaired(history, _NAME):
+    for message in valid_history(history, _NAME):
         if isinstance(message, System):
             continue
         role = "assistant" if isinstance(message, Assistant) else "user"
@@ -196,7 +196,7 @@ class AnswerBlock(Struct):
     input: Raw = Raw(b"null")
 
 
-class WireUsage(Struct):
+class AnthropicUsage(Struct):
     """Tokens, as the API has them; in a stream some come first and some last."""
 
     input_tokens: int | None = None
@@ -208,7 +208,7 @@ class WireUsage(Struct):
 class _Answer(Struct):
     content: list[AnswerBlock] | None = None
     stop_reason: str | None = None
-    usage: WireUsage | None = None
+    usage: AnthropicUsage | None = None
     error: Raw = Raw(b"null")
 
 
@@ -227,22 +227,22 @@ _FINISH = {
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
-    if (fault := crowded(body)) is not None:
+    if (fault := too_many_objects(body)) is not None:
         return fault
     try:
         return _reply(decode(_answer, body), body)
     except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut(body))
+        return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut_body(body))
 
 
 def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
     if bytes(answer.error) != b"null":
-        return reported(answer.error)
+        return reported_fault(answer.error)
     if answer.content is None:
-        return Fault(kind="malformed", detail="the server's answer has no content", body=cut(body))
+        return Fault(kind="malformed", detail="the server's answer has no content", body=cut_body(body))
     calls = [block for block in answer.content if block.type == "tool_use"]
     if len(calls) > CALLS_LIMIT:
-        return too_many_calls()
+        return too_many_calls_fault()
     return Reply(
         text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
         reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
@@ -262,7 +262,7 @@ def _raw_call(block: AnswerBlock) -> RawCall:
     return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
 
 
-def usage_of(usage: WireUsage | None) -> Usage | None:
+def usage_of(usage: AnthropicUsage | None) -> Usage | None:
     """Tokens; what was read from the cache or written to it is part of the prompt, and the API counts it apart."""
     if usage is None:
         return None

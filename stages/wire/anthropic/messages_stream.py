@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from stages.effect import Fault
 from stages.repair.decoding import decode
-from stages.wire.anthropic.messages import AnswerBlock, WireUsage, finish_of, sealed_blocks, usage_of
+from stages.wire.anthropic.messages import AnswerBlock, AnthropicUsage, finish_of, sealed_blocks, usage_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
-from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
-from stages.wire.lines import Lines, grown, payloads
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault
+from stages.wire.lines import Lines, appended, payloads
 from stages.wire.openai.chat import arguments_text
-from stages.wire.streaming import Read, read_all
+from stages.wire.streaming import StreamRead, read_all
 
 _BLOCKS_LIMIT = 256
 """Blocks of thinking of one reply that are kept for the API."""
@@ -29,7 +29,7 @@ class _Delta(Struct):
 
 
 class _Message(Struct):
-    usage: WireUsage | None = None
+    usage: AnthropicUsage | None = None
 
 
 class _Event(Struct):
@@ -38,7 +38,7 @@ class _Event(Struct):
     message: _Message | None = None
     content_block: Raw = Raw(b"null")
     delta: _Delta | None = None
-    usage: WireUsage | None = None
+    usage: AnthropicUsage | None = None
     error: Raw = Raw(b"null")
 
 
@@ -69,25 +69,25 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
     sealed: tuple[bytes, ...] = ()
     """The blocks of thinking that are whole."""
     stop_reason: str = ""
-    usage: WireUsage | None = None
+    usage: AnthropicUsage | None = None
 
-    def advance(self, chunk: bytes) -> tuple[Self, Read]:
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
         """The next bytes of the stream: how far it is read now, and what they add."""
         lines, ended = self.lines.advance(chunk)
         return read_all(replace(self, lines=lines), payloads(ended))
 
-    def finish(self) -> Read:
+    def finish(self) -> StreamRead:
         """What the end of the stream adds: one that said why the message ends may leave out `message_stop`."""
         after, pieces = read_all(self, payloads(self.lines.finish()))
         return (*pieces, _ended(after)) if after.stop_reason else pieces
 
-    def read(self, payload: bytes) -> tuple[Self, Read]:
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next event."""
         try:
             return _read(self, decode(_event, payload))
         except msgspec.DecodeError as error:
             said = f"an event of the stream is none: {error}"
-            return self, (Fault(kind="malformed", detail=said, body=cut(payload)),)
+            return self, (Fault(kind="malformed", detail=said, body=cut_body(payload)),)
 
 
 _S = TypeVar("_S", bound=AnthropicStream)
@@ -98,10 +98,10 @@ def _ended(stream: AnthropicStream) -> Ended:
     return Ended(finish=finish, usage=usage_of(stream.usage), sealed=sealed_blocks(stream.sealed))
 
 
-def _read(stream: _S, event: _Event) -> tuple[_S, Read]:
+def _read(stream: _S, event: _Event) -> tuple[_S, StreamRead]:
     """What an event adds; unknown ones are left out, as the API asks."""
     if bytes(event.error) != b"null":
-        return stream, (reported(event.error),)
+        return stream, (reported_fault(event.error),)
     match event.type:
         case "message_start" if event.message is not None:
             return _counted(stream, event.message.usage), ()
@@ -120,15 +120,15 @@ def _read(stream: _S, event: _Event) -> tuple[_S, Read]:
             return stream, ()
 
 
-def _counted(stream: _S, usage: WireUsage | None) -> _S:
+def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
     """With the counts that are new; the others stay."""
     if usage is None:
         return stream
     given = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
-    return replace(stream, usage=replace(stream.usage or WireUsage(), **given))
+    return replace(stream, usage=replace(stream.usage or AnthropicUsage(), **given))
 
 
-def _started(stream: _S, index: int, given: Raw) -> tuple[_S, Read]:
+def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
     block = decode(_block, bytes(given))
     if block.type == "redacted_thinking":
         if len(stream.sealed) == _BLOCKS_LIMIT:
@@ -137,12 +137,12 @@ def _started(stream: _S, index: int, given: Raw) -> tuple[_S, Read]:
     if block.type != "tool_use":
         return _said(stream, index, block.text or "", block.thinking or "")
     if stream.calls == CALLS_LIMIT:
-        return stream, (too_many_calls(),)
+        return stream, (too_many_calls_fault(),)
     after = replace(stream, calls=stream.calls + 1, input=arguments_text(block.input))
     return after, (CallStarted(index=stream.calls, name=block.name or "", id=block.id or ""),)
 
 
-def _stopped(stream: _S) -> tuple[_S, Read]:
+def _stopped(stream: _S) -> tuple[_S, StreamRead]:
     if stream.input:
         return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
     if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
@@ -152,7 +152,7 @@ def _stopped(stream: _S) -> tuple[_S, Read]:
     return (replace(stream, thought=()) if stream.thought else stream), ()
 
 
-def _grown(stream: _S, index: int, delta: _Delta) -> tuple[_S, Read]:
+def _grown(stream: _S, index: int, delta: _Delta) -> tuple[_S, StreamRead]:
     if delta.signature:
         return replace(stream, signature=delta.signature), ()
     if not delta.partial_json:
@@ -161,10 +161,10 @@ def _grown(stream: _S, index: int, delta: _Delta) -> tuple[_S, Read]:
     return after, (CallDelta(index=max(0, stream.calls - 1), arguments=delta.partial_json),)
 
 
-def _said(stream: _S, index: int, text: str, thinking: str) -> tuple[_S, Read]:
+def _said(stream: _S, index: int, text: str, thinking: str) -> tuple[_S, StreamRead]:
     if thinking:
         gap = "" if stream.thought_in in (-1, index) else "\n\n"
-        thought = grown(stream.thought, thinking.encode())
+        thought = appended(stream.thought, thinking.encode())
         return replace(stream, thought_in=index, thought=thought), (ReasoningDelta(text=gap + thinking),)
     if text:
         gap = "" if stream.said_in in (-1, index) else "\n\n"

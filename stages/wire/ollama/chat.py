@@ -13,12 +13,12 @@ from msgspec import Raw, Struct
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
-from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.openai.chat import arguments_text, encode_messages, encode_tools
 from stages.wire.sampling import Sampling, options
-from stages.wire.valid import repaired
+from stages.wire.valid import valid_history
 
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "head"]
+__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head"]
 
 
 class _WireFunction(Struct, frozen=True, kw_only=True, gc=False):
@@ -41,7 +41,9 @@ _NAMES = {"max_tokens": "num_predict"}
 """The options that Ollama has another name for."""
 
 
-def head(model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None) -> Raw:
+def request_head(
+    model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None
+) -> Raw:
     """The fields of a request before its messages; those of `body` and of `sampling.extra` stand at the top level.
 
     `num_ctx` is the size of the context in tokens. Unset, the server chooses: 4,096, cut silently, on many machines.
@@ -57,7 +59,7 @@ def encode_history(history: History) -> tuple[_WireMessage, ...]:
     """The messages of a request; system prompts are one message, damaged calls are mended or told as text."""
     texts = [message.text for message in history if isinstance(message, System)]
     system = (_WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
-    return system + tuple(_message(message) for message in repaired(history) if not isinstance(message, System))
+    return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))
 
 
 def _message(message: Message) -> _WireMessage:
@@ -93,7 +95,7 @@ class AnswerMessage(Struct):
     tool_calls: list[_Call] | None = None
 
 
-class Answer(Struct):
+class OllamaAnswer(Struct):
     """An answer, or a line of a streamed one."""
 
     message: AnswerMessage | None = None
@@ -103,27 +105,27 @@ class Answer(Struct):
     error: Raw = Raw(b"null")
 
 
-_answer = msgspec.json.Decoder(Answer)
+_answer = msgspec.json.Decoder(OllamaAnswer)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply that a whole answer holds; a Fault says what a body that is none lacks, or what Ollama reports."""
-    if (fault := crowded(body)) is not None:
+    if (fault := too_many_objects(body)) is not None:
         return fault
     try:
         return _reply(decode(_answer, body), body)
     except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut(body))
+        return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut_body(body))
 
 
-def _reply(answer: Answer, body: bytes) -> Reply | Fault:
+def _reply(answer: OllamaAnswer, body: bytes) -> Reply | Fault:
     if bytes(answer.error) != b"null":
-        return reported(answer.error)
+        return reported_fault(answer.error)
     if answer.message is None:
-        return Fault(kind="malformed", detail="the server's answer has no message", body=cut(body))
+        return Fault(kind="malformed", detail="the server's answer has no message", body=cut_body(body))
     message = answer.message
     if len(message.tool_calls or ()) > CALLS_LIMIT:
-        return too_many_calls()
+        return too_many_calls_fault()
     return Reply(
         text=message.content or "",
         reasoning=message.thinking or "",
@@ -139,7 +141,7 @@ def raw_call(call: _Call) -> RawCall:
     return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
 
 
-def usage_of(answer: Answer) -> Usage | None:
+def usage_of(answer: OllamaAnswer) -> Usage | None:
     """Tokens; Ollama leaves out a count of zero, and gives none at all where it did not run the model."""
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None

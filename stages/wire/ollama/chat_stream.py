@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
-from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault
 from stages.wire.lines import Lines
-from stages.wire.ollama.chat import Answer, AnswerMessage, raw_call, usage_of
-from stages.wire.streaming import Read, read_all
+from stages.wire.ollama.chat import AnswerMessage, OllamaAnswer, raw_call, usage_of
+from stages.wire.streaming import StreamRead, read_all
 
 
-class _Line(Answer):
+class _Line(OllamaAnswer):
     done: bool = False
 
 
@@ -28,34 +28,36 @@ class OllamaStream(Struct, frozen=True, kw_only=True):
     lines: Lines = Lines()
     calls: int = 0
 
-    def advance(self, chunk: bytes) -> tuple[Self, Read]:
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
         """The next bytes of the stream: how far it is read now, and what they add."""
         lines, ended = self.lines.advance(chunk)
         return read_all(replace(self, lines=lines), ended)
 
-    def finish(self) -> Read:
+    def finish(self) -> StreamRead:
         """What the end of the stream adds: the last line may end with it."""
         return read_all(self, self.lines.finish())[1]
 
-    def read(self, payload: bytes) -> tuple[Self, Read]:
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next line."""
         if not payload.strip():
             return self, ()
         try:
             return _read(self, decode(_line, payload))
         except msgspec.DecodeError as error:
-            return self, (Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut(payload)),)
+            return self, (
+                Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut_body(payload)),
+            )
 
 
 _S = TypeVar("_S", bound=OllamaStream)
 
 
-def _read(stream: _S, line: _Line) -> tuple[_S, Read]:
+def _read(stream: _S, line: _Line) -> tuple[_S, StreamRead]:
     if bytes(line.error) != b"null":
-        return stream, (reported(line.error),)
+        return stream, (reported_fault(line.error),)
     message = line.message or AnswerMessage()
     if stream.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
-        return stream, (too_many_calls(),)
+        return stream, (too_many_calls_fault(),)
     calls = tuple(map(raw_call, message.tool_calls or ()))
     pieces: list[Piece | Fault] = []
     if message.thinking:

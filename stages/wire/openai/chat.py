@@ -1,6 +1,6 @@
 """The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 
-A request is `head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes for
+A request is `request_head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes for
 the same values. `decode_reply` reads a whole answer, and says as a Fault what is wrong with one that
 cannot be read.
 """
@@ -15,7 +15,7 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, sound_struct
 from stages.tool import ToolSpec
-from stages.wire.faults import CALLS_LIMIT, crowded, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.sampling import Sampling, options
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
     "encode_history",
     "encode_messages",
     "encode_tools",
-    "head",
+    "request_head",
 ]
 
 
@@ -97,7 +97,7 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
 _encode = msgspec.json.Encoder().encode
 
 
-def head(
+def request_head(
     model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
 ) -> Raw:
     """The fields of a request before its messages: what never changes from turn to turn comes first.
@@ -145,7 +145,7 @@ class _Details(Struct):
     cached_tokens: int | None = None
 
 
-class WireUsage(Struct):
+class OpenAIUsage(Struct):
     """Tokens, as the protocol has them."""
 
     prompt_tokens: int = 0
@@ -155,7 +155,7 @@ class WireUsage(Struct):
 
 class _Completion(Struct):
     choices: list[_Choice] = []
-    usage: WireUsage | None = None
+    usage: OpenAIUsage | None = None
     error: Raw = Raw(b"null")
 
 
@@ -165,23 +165,25 @@ _completion = msgspec.json.Decoder(_Completion)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The first choice of a chat completion; a Fault says what a body that is none lacks."""
-    if (fault := crowded(body)) is not None:
+    if (fault := too_many_objects(body)) is not None:
         return fault
     try:
         return _reply(decode(_completion, body), body)
     except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut(body))
+        return Fault(
+            kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut_body(body)
+        )
 
 
 def _reply(completion: _Completion, body: bytes) -> Reply | Fault:
     if bytes(completion.error) != b"null":
-        return reported(completion.error)
+        return reported_fault(completion.error)
     if not completion.choices:
-        return Fault(kind="malformed", detail="the server's answer has no choices", body=cut(body))
+        return Fault(kind="malformed", detail="the server's answer has no choices", body=cut_body(body))
     choice = completion.choices[0]
     message = choice.message
     if len(message.tool_calls or ()) > CALLS_LIMIT:
-        return too_many_calls()
+        return too_many_calls_fault()
     return Reply(
         text=message.content or "",
         reasoning=message.reasoning_content or message.reasoning or "",
@@ -204,7 +206,7 @@ def arguments_text(raw: Raw) -> str:
     return "" if given == b"null" else given.decode(errors="replace")
 
 
-def usage_of(usage: WireUsage | None) -> Usage | None:
+def usage_of(usage: OpenAIUsage | None) -> Usage | None:
     """Tokens; None where the server says nothing of them."""
     if usage is None:
         return None

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from stages.effect import Fault, Usage
 from stages.repair.decoding import decode
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
-from stages.wire.faults import CALLS_LIMIT, cut, reported, too_many_calls
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault
 from stages.wire.lines import Lines, payloads
-from stages.wire.openai.chat import WireUsage, arguments_text, usage_of
-from stages.wire.streaming import Read, read_all
+from stages.wire.openai.chat import OpenAIUsage, arguments_text, usage_of
+from stages.wire.streaming import StreamRead, read_all
 
 NAME_LIMIT = 1024
 """Characters of a name that are read: it is told anew whenever it grows."""
@@ -44,7 +44,7 @@ class _Choice(Struct):
 
 class _Chunk(Struct):
     choices: list[_Choice] | None = None
-    usage: WireUsage | None = None
+    usage: OpenAIUsage | None = None
     error: Raw = Raw(b"null")
     object: str | None = None
 
@@ -68,24 +68,26 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
     finish_reason: str = ""
     usage: Usage | None = None
 
-    def advance(self, chunk: bytes) -> tuple[Self, Read]:
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
         """The next bytes of the stream: how far it is read now, and what they add."""
         lines, ended = self.lines.advance(chunk)
         return read_all(replace(self, lines=lines), payloads(ended))
 
-    def finish(self) -> Read:
+    def finish(self) -> StreamRead:
         """What the end of the stream adds: a stream that said why the reply ends may leave out `[DONE]`."""
         after, pieces = read_all(self, payloads(self.lines.finish()))
         return (*pieces, _ended(after)) if after.finish_reason else pieces
 
-    def read(self, payload: bytes) -> tuple[Self, Read]:
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next event."""
         if payload == b"[DONE]":
             return self, (_ended(self),)
         try:
             return _read(self, decode(_chunk, payload), payload)
         except msgspec.DecodeError as error:
-            return self, (Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut(payload)),)
+            return self, (
+                Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut_body(payload)),
+            )
 
 
 _S = TypeVar("_S", bound=OpenAIStream)
@@ -95,9 +97,9 @@ def _ended(stream: OpenAIStream) -> Ended:
     return Ended(finish=stream.finish_reason or "stop", usage=stream.usage)
 
 
-def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, Read]:
+def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, StreamRead]:
     if bytes(chunk.error) != b"null" or chunk.object == "error":
-        return stream, (reported(Raw(payload) if chunk.object == "error" else chunk.error),)
+        return stream, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
     after = replace(stream, usage=usage_of(chunk.usage)) if chunk.usage else stream
     choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
     if choice is None:
@@ -107,7 +109,7 @@ def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, Read]:
     return _grown(after, choice.delta or _Delta())
 
 
-def _grown(stream: _S, delta: _Delta) -> tuple[_S, Read]:
+def _grown(stream: _S, delta: _Delta) -> tuple[_S, StreamRead]:
     pieces: list[Piece | Fault] = []
     if thought := delta.reasoning_content or delta.reasoning:
         pieces.append(ReasoningDelta(text=thought))
@@ -119,11 +121,11 @@ def _grown(stream: _S, delta: _Delta) -> tuple[_S, Read]:
     return stream, tuple(pieces)
 
 
-def _called(stream: _S, call: _Call) -> tuple[_S, Read]:
+def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
     function = call.function or _Function()
     at = _place(stream.calls, call)
     if at == CALLS_LIMIT:
-        return stream, (too_many_calls(),)
+        return stream, (too_many_calls_fault(),)
     known = stream.calls[at] if at < len(stream.calls) else None
     opened = _opened(known, call, function.name or "")
     if len(opened.name) > NAME_LIMIT:

@@ -8,8 +8,8 @@ from stages.tool import ToolSpec
 from stages.wire.openai.chat import WireSpec, WireTool
 
 
-def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
-    """The `tools` of a request, each strict if its schema can be; the others as `refused` names them."""
+def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
+    """The `tools` of a request, each strict if its schema can be; the others as `strict_refusals` names them."""
     return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
 
 
@@ -20,7 +20,7 @@ def _spec(tool: ToolSpec) -> WireSpec:
     return WireSpec(name=tool.name, description=tool.description, parameters=projected.schema, strict=True)
 
 
-def refused(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
+def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
     """The tools whose schema the strict mode has no form for, and why; a sentence each."""
     reasons = ((tool.name, project(tool.parameters, "openai-strict").refused) for tool in tools)
     return tuple(f"{name} cannot be strict: {reason}" for name, reason in reasons if reason)

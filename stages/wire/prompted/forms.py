@@ -17,7 +17,7 @@ from stages.wire.openai import chat as openai
 from stages.wire.openai.chat import WireMessage
 from stages.wire.prompted import xml_calls as prompted_xml
 from stages.wire.prompted.json_calls import decode_calls, encode_calls, instructions
-from stages.wire.valid import call_as_text, mended
+from stages.wire.valid import call_as_text, with_object_arguments
 
 __all__ = [
     "FORMS",
@@ -98,5 +98,5 @@ def _as_text(message: Message, form: Form) -> tuple[str, str]:
 
 def _call_as_text(call: ToolCall, form: Form) -> str:
     """The call in the form; one with damaged arguments is no example to follow: mended, or told as it was."""
-    sound = mended(call)
+    sound = with_object_arguments(call)
     return call_as_text(call) if sound is None else form.encode_calls((sound,))

@@ -35,10 +35,10 @@ class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
 
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
     """The text that tells a model of its tools; made once per workflow."""
-    return _INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
+    return _INSTRUCTIONS + "\n".join(map(described_tool, tools)) if tools else ""
 
 
-def described(tool: ToolSpec) -> str:
+def described_tool(tool: ToolSpec) -> str:
     """One tool, with the JSON Schema of its arguments."""
     return f"- {tool.name}: {tool.description}\n  arguments (JSON Schema): {bytes(tool.parameters).decode()}"
 

@@ -19,7 +19,7 @@ from stages.effect import RawCall
 from stages.message import ToolCall
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
-from stages.wire.prompted.json_calls import described
+from stages.wire.prompted.json_calls import described_tool
 
 _INSTRUCTIONS = """\
 # Tools
@@ -53,7 +53,7 @@ _any = msgspec.json.Decoder(Raw)
 
 def instructions(tools: tuple[ToolSpec, ...]) -> str:
     """The text that tells a model of its tools; made once per workflow."""
-    return _INSTRUCTIONS + "\n".join(map(described, tools)) if tools else ""
+    return _INSTRUCTIONS + "\n".join(map(described_tool, tools)) if tools else ""
 
 
 def encode_calls(calls: tuple[ToolCall, ...]) -> str:

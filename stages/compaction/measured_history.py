@@ -8,32 +8,36 @@ from stages.compaction.exchange import Span, outside
 from stages.message import History, Message
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class Measured(Struct, frozen=True, kw_only=True):
     """Messages, and what each takes in the prompt, in characters as `tokens.length` counts; `size` is the sum."""
 
     messages: History
     sizes: tuple[int, ...]
     size: int
 
-    def cut_at(self, index: int) -> tuple["Part", "Part"]:
+    def cut_at(self, index: int) -> tuple["Measured", "Measured"]:
         """What stands before the index, and the rest, which is the shorter one of a long history."""
         rest = self.sizes[index:]
-        after = Part(messages=self.messages[index:], sizes=rest, size=sum(rest))
-        return Part(messages=self.messages[:index], sizes=self.sizes[:index], size=self.size - after.size), after
+        after = Measured(messages=self.messages[index:], sizes=rest, size=sum(rest))
+        return Measured(messages=self.messages[:index], sizes=self.sizes[:index], size=self.size - after.size), after
 
-    def then(self, part: "Part") -> "Part":
+    def then(self, part: "Measured") -> "Measured":
         """This part and another after it."""
-        return Part(messages=self.messages + part.messages, sizes=self.sizes + part.sizes, size=self.size + part.size)
+        return Measured(
+            messages=self.messages + part.messages, sizes=self.sizes + part.sizes, size=self.size + part.size
+        )
 
-    def without(self, spans: list[Span]) -> "Part":
+    def without(self, spans: list[Span]) -> "Measured":
         """Without the messages in these spans."""
         if not spans:
             return self
         kept = outside(len(self.messages), spans)
         sizes = tuple(compress(self.sizes, kept))
-        return Part(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))
+        return Measured(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))
 
-    def inserted(self, index: int, message: Message, size: int) -> "Part":
+    def inserted(self, index: int, message: Message, size: int) -> "Measured":
         """With one message more, and what it takes."""
         messages = (*self.messages[:index], message, *self.messages[index:])
-        return Part(messages=messages, sizes=(*self.sizes[:index], size, *self.sizes[index:]), size=self.size + size)
+        return Measured(
+            messages=messages, sizes=(*self.sizes[:index], size, *self.sizes[index:]), size=self.size + size
+        )

@@ -1,12 +1,12 @@
 """The cues of `cues` in other languages: German, French, Spanish, Portuguese, Italian, Dutch, Russian, CJK.
 
-Words stand from the beginning of a word to its end, in lower case; signs (Chinese, Japanese, Korean) anywhere. Each
-line decides a reply of the corpora or of `tests/test_rescue_tongues.py`; those of `INTENT` allow a call, and are here
-for the verbs too that no such reply has. A call that only repeats what the model was shown is no business of words:
-see `stages.reading.provenance`.
+Words match as whole words, in lower case; signs (Chinese, Japanese, Korean) match anywhere. Each line decides a reply
+of the corpora or of `tests/test_rescue_tongues.py`. Those of `FOREIGN_INTENT` allow a call, so they also list verbs
+that no such reply has. Whether a call only repeats what the model was shown is decided elsewhere, without words: see
+`stages.reading.provenance`.
 """
 
-SHOWN = (
+FOREIGN_SHOWN = (
     # German
     r"\w+ (?:ich|wir) (?:\w+ )?nicht(?: \w+)?$|(?:lehne|verweigere) (?:ich|es)",
     r"(?:zum )?beispiel\w*|z\.\s?b\.|etwa so|(?:sieht|sähe|schaut) (?:\w+ ){0,5}(?:so|wie folgt|aus)",
@@ -43,7 +43,7 @@ SHOWN = (
     r"(?:хотите|выполнить|вызвать|запустить|мне)\b[^?]*\?$|(?:я|мы) бы",
     r"(?:как только|после того,? как|когда) (?:вы|ты) (?:подтверд|соглас|одобр)\w*|после вашего \w+",
 )
-SHOWN_SIGNS = (
+FOREIGN_SHOWN_SIGNS = (
     r"例如|比如|譬如|示例|例子|样例|範例|举例|格式(?:如下|为|是)|看起来|(?:你|您|用户|人们)(?:也)?可以",
     r"不(?:要|会|应|必|得|能|可)?(?:再|直接|实际)?(?:调用|执行|运行|使用|发送)|切勿|请勿|是否|要不要|吗[\uff1f?]?$",
     r"(?:确认|同意|批准)(?:后|之后|以后)|ご?(?:確認|承認|許可)(?:後|いただ|され|できたら)",
@@ -52,7 +52,7 @@ SHOWN_SIGNS = (
     r"しないで|呼び出(?:さ|しません)|実行し(?:ない|ません)|(?:利用|使用)(?:可能な|できる)(?:ツール|関数)",
     r"예를 들|예시|예[:\uff1a]|예제|형식은|경우에|수 (?:있습|있어|있다|없)|하지 (?:마|않)|할까요|시겠습니까",
 )
-REPORTED = (
+FOREIGN_REPORTED = (
     # Somebody else acts
     r"(?:модел[ьи]|агент|ассистент|сервер|бот)",
     r"formato|formaat|формат\w*",
@@ -66,10 +66,10 @@ REPORTED = (
     # Russian
     r"верну\w+|возвра\w+|ответил\w*|содерж\w+|показал\w*|показыва\w+|написал\w*|отправил\w*|сказал\w*",
 )
-REPORTED_SIGNS = (
+FOREIGN_REPORTED_SIGNS = (
     r"返回(?:了|的|值)|输出|结果(?:是|为|如下)?[:\uff1a]?$|显示|包含|写道|写着|说[:\uff1a]?$|日志|之前|刚才|已经",
 )
-INTENT = (
+FOREIGN_INTENT = (
     r"ich (?:werde|rufe|muss|will|möchte|führe|nutze|verwende|suche|schaue|hole|frage|starte|sende|prüfe)",
     r"lass(?:en sie)? mich|jetzt|nun",
     r"(?:werde|rufe|muss|führe|nutze|verwende|suche|hole) ich|zuerst|zunächst",
@@ -81,12 +81,12 @@ INTENT = (
     r"ik (?:ga|zal|moet|wil|roep|zoek|gebruik|haal|controleer)|laat me|nu|eerst",
     r"(?:вызову|вызываю|проверю|посмотрю|поищу|найду|использую)|сейчас|давайте|позвольте|сначала|теперь",
 )
-INTENT_SIGNS = (
+FOREIGN_INTENT_SIGNS = (
     r"我(?:将|会|要|来|需要|现在|先|正在|去|得|应该)|让我|现在|首先|接下来|正在",
     r"これから|今から|まず|次に|ましょう|必要があ|(?:呼び出し|調べ|確認し|検索し|実行し|取得し|使い|使用し)ます",
     r"하겠습니다|할게요|지금|먼저|호출합니다|확인합니다|검색합니다",
 )
-AFTERWARDS = (
+FOREIGN_AFTERWARDS = (
     r"(?:ist|war|dient|sind) (?:\w+ ){0,2}(?:als )?(?:\w+ )?(?:beispiel|vorlage|platzhalter)|soll ich|möchtest du",
     r"möchten sie",
     r"(?:habe|hat|werde|wurde) (?:\w+ ){0,5}nicht (?:\w+ )?(?:auf|aus|ge)\w+",
@@ -101,14 +101,14 @@ AFTERWARDS = (
     r"(?:это|лишь) (?:\w+ )?пример|хотите|(?:мне )?(?:выполнить|вызвать|запустить)[^.?]{0,60}\?",
     r"не (?:выполн|вызва|вызыв|запус)\w+|вернул\w*",
 )
-AFTERWARDS_SIGNS = (
+FOREIGN_AFTERWARDS_SIGNS = (
     r"(?:没有|并未|未|不会|还没)(?:实际|真的)?(?:执行|调用|运行)|吗\uff1f|请确认",
     r"例です|一例|サンプル|よろしいですか|しますか|ましょうか|実行して(?:い)?ません|ように(?:なり|書)",
     r"예시입니다|예입니다|할까요|시겠습니까|원하시|실행하지",
 )
-SUBJECT = (
+FOREIGN_SUBJECT = (
     r"ist|war|wäre|würde|hat|hatte|gibt|gab|bedeutet|liefert|est|était|serait|renvoie|es|era|sería|devuelve",
     r"devolvió|foi|é",
     r"seria|retorna|retornou|è|sarebbe|restituisce|zou|heeft|geeft|вернул\w*|возвращает|является|означает",
 )
-SUBJECT_SIGNS = r"是|会|将|表示|返回|这|は|が|を|という|のような|를|을|은|는"
+FOREIGN_SUBJECT_SIGNS = r"是|会|将|表示|返回|这|は|が|を|という|のような|를|을|은|는"

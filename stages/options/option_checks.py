@@ -9,7 +9,7 @@ from typing import Any, ForwardRef, ParamSpec, TypeVar, Unpack, get_args, get_or
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from stages.options.types import Hint, foreign, plain
+from stages.options.types import Hint, plain_classes, wrong_options
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,7 +33,7 @@ class Options(Struct, frozen=True):
             return
         hints = _fields(type(self))
         given = {name: getattr(self, name) for name in hints}
-        if wrong := foreign(given, hints, deep=False):
+        if wrong := wrong_options(given, hints, deep=False):
             sentences = (sentence for several in wrong.values() for sentence in several)
             raise OptionError(tuple(f"{type(self).__name__}: {sentence}" for sentence in sentences))
 
@@ -47,7 +47,7 @@ def _fields(kind: type[Struct]) -> dict[str, Hint]:
 @cache
 def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
     hints = _fields(kind)
-    return tuple(plain(hints[name]) for name in kind.__struct_fields__)
+    return tuple(plain_classes(hints[name]) for name in kind.__struct_fields__)
 
 
 def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -59,7 +59,7 @@ def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callabl
             given = {**dict(zip(names, args, strict=False)), **kwargs}
             given |= {f"{rest}[{i}]": one for i, one in enumerate(args[len(names) :])} if rest else {}
             known = {name: hints[key] for name in given if (key := name.partition("[")[0]) in hints}
-            if wrong := foreign({name: given[name] for name in known}, known, deep=False):
+            if wrong := wrong_options({name: given[name] for name in known}, known, deep=False):
                 raise error(tuple(sentence for several in wrong.values() for sentence in several))
 
         if inspect.iscoroutinefunction(function):

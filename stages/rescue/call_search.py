@@ -15,14 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from stages.repair.decoding import decode
-from stages.repair.json_text import Json, json_at
+from stages.repair.json_text import FoundJson, json_at
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import Family
-from stages.rescue.names import Names, spelling
+from stages.rescue.names import Names, name_pattern
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import NAME_KEYS
-from stages.rescue.unescape import layers, spelt_out, without_margin
-from stages.schema.value import DEEPEST
+from stages.rescue.unescape import unescape_layers, unescape_letters, without_margin
+from stages.schema.value import MAX_DEPTH
 from stages.schema.value import Json as Value
 
 _NEAR = 300
@@ -42,7 +42,7 @@ _TO_ARGUMENTS = re.compile(rf"(?:[^\w{{.;!?]|_|(?:{_BETWEEN})(?![^\W_])){{0,80}}
 _DATA = re.compile(r"[\s\"':=*`]*")
 
 
-class Sought(Struct, frozen=True, kw_only=True):
+class WantedCall(Struct, frozen=True, kw_only=True):
     """What is looked for: a call of this tool.
 
     `written` is the text that it was read from, `reach` how far it may reach, `word` a word that is in its arguments,
@@ -57,7 +57,7 @@ class Sought(Struct, frozen=True, kw_only=True):
     families: tuple[Family, ...]
 
 
-class Standing(Struct, frozen=True):
+class Occurrence(Struct, frozen=True):
     """Arguments that stand with the name, as JSON text; None: the very text that was written stands there.
 
     `loose`: it may as well be data, `{"refund": {…}}`, or the name of a tool, `finish()`.
@@ -67,30 +67,30 @@ class Standing(Struct, frozen=True):
     loose: bool = False
 
 
-_Attempts = Iterator[Standing | None]
+_Attempts = Iterator[Occurrence | None]
 
 
-def attempts(text: str, sought: Sought) -> _Attempts:
+def search(text: str, sought: WantedCall) -> _Attempts:
     """What stands in the text with the name, an item for each place that was read: None for nothing."""
-    text = spelt_out(text)
+    text = unescape_letters(text)
     if sought.word not in text:
         return
-    spelt = spelling(sought.name)
+    spelt = name_pattern(sought.name)
     for part in _parts(text, spelt, sought):
-        for layer in layers(part):
+        for layer in unescape_layers(part):
             yield from _in_layer(layer, spelt, sought)
             if plain := without_margin(layer):
                 yield from _in_layer(plain, spelt, sought)
 
 
-def _in_layer(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
+def _in_layer(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
     yield from _verbatim(layer, sought)
     yield from _objects(layer, spelt, sought)
     yield from _behind_name(layer, spelt, sought)
     yield from _grammars(layer, spelt, sought)
 
 
-def _parts(text: str, spelt: re.Pattern[str], sought: Sought) -> Iterator[str]:
+def _parts(text: str, spelt: re.Pattern[str], sought: WantedCall) -> Iterator[str]:
     """The surroundings of the name that hold the word, those that overlap as one."""
     start = end = 0
     for found in spelt.finditer(text):
@@ -103,12 +103,12 @@ def _parts(text: str, spelt: re.Pattern[str], sought: Sought) -> Iterator[str]:
         yield text[start:end]
 
 
-def _verbatim(layer: str, sought: Sought) -> _Attempts:
-    written = " ".join(spelt_out(sought.written).split())
-    yield Standing(None) if written and written in " ".join(layer.split()) else None
+def _verbatim(layer: str, sought: WantedCall) -> _Attempts:
+    written = " ".join(unescape_letters(sought.written).split())
+    yield Occurrence(None) if written and written in " ".join(layer.split()) else None
 
 
-def _objects(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
+def _objects(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
     """JSON objects, those within others too; damaged ones where the name is near."""
     position = 0
     while (start := layer.find("{", position)) >= 0:
@@ -116,7 +116,7 @@ def _objects(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
         near = spelt.search(layer, start, start + _NEAR)
         found = json_at(layer[start : start + sought.reach], 0, strict=near is None)
         yield None
-        if isinstance(found, Json):
+        if isinstance(found, FoundJson):
             position = position if found.repairs else start + found.end
             for value in _members(decode(_any, found.text)):
                 yield from _in_object(value, sought)
@@ -132,11 +132,11 @@ def _members(value: Value) -> Iterator[dict[str, Value]]:
         one, depth = stack.pop()
         if isinstance(one, dict):
             yield one
-        if isinstance(one, dict | list) and depth < DEEPEST:
+        if isinstance(one, dict | list) and depth < MAX_DEPTH:
             stack.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
 
 
-def _in_object(value: dict[str, Value], sought: Sought) -> _Attempts:
+def _in_object(value: dict[str, Value], sought: WantedCall) -> _Attempts:
     """The name as a value or as a key, and the arguments beside it, or in it, or as the members of the same object."""
     named = [key for key, name in value.items() if isinstance(name, str) and sought.name in sought.names.find(name)]
     if named:
@@ -157,13 +157,13 @@ def _arguments(value: Value, *, loose: bool) -> _Attempts:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
-        yield Standing(msgspec.json.encode(value).decode(), loose)
+        yield Occurrence(msgspec.json.encode(value).decode(), loose)
     elif isinstance(value, str) and value.lstrip().startswith("{"):
         found = json_at(value, value.index("{"))
-        yield Standing(found.text, loose) if isinstance(found, Json) else None
+        yield Occurrence(found.text, loose) if isinstance(found, FoundJson) else None
 
 
-def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
+def _behind_name(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
     """The name, and behind it arguments as Python has them, or as one object."""
     for found in spelt.finditer(layer):
         near = layer[found.start() : found.start() + sought.reach]
@@ -173,10 +173,10 @@ def _behind_name(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempt
         if between := _TO_ARGUMENTS.match(near, end):
             read = json_at(near, between.end())
             loose = _DATA.fullmatch(between[0]) is not None
-            yield Standing(read.text, loose) if isinstance(read, Json) else None
+            yield Occurrence(read.text, loose) if isinstance(read, FoundJson) else None
 
 
-def _python(near: str, position: int, sought: Sought) -> _Attempts:
+def _python(near: str, position: int, sought: WantedCall) -> _Attempts:
     """A call as Python has it, up to each of the first parentheses: what follows may change what a quote means."""
     for _ in range(_CLOSERS):
         position = near.find(")", position) + 1
@@ -185,10 +185,10 @@ def _python(near: str, position: int, sought: Sought) -> _Attempts:
         calls = call_list(near[:position], 0, sought.names)
         given = calls.claims[0].arguments if calls and calls.claims else None
         # `finish()` in a sentence is how tools are spoken of.
-        yield Standing(given, loose=given == "{}") if given else None
+        yield Occurrence(given, loose=given == "{}") if given else None
 
 
-def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
+def _grammars(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
     """What the families read wherever one may begin before the name."""
     for family in sought.families:
         if family.name in _OTHERWISE:
@@ -201,4 +201,4 @@ def _grammars(layer: str, spelt: re.Pattern[str], sought: Sought) -> _Attempts:
             yield None
             for claim in read.claims if read else ():
                 if sought.name in sought.names.find(claim.name):
-                    yield Standing(claim.arguments)
+                    yield Occurrence(claim.arguments)
