@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from benchmarks.histories import history
 from benchmarks.results_loop import PEERS, environment, interpreters
 from stages import compact, fold, pipeline, serialize
-from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
+from stages.compaction import Compacted, Compactor, ContextBudget, Meter, SlidingWindowCompact, TieredCompact
 from stages.message import History, size
 from stages.policy.rules import Rules
 from stages.state import Ready, State
@@ -68,7 +68,7 @@ def throughput(
     speeds = {}
     for messages, whole in long.items():
         sizes = tuple(map(size, whole))
-        budget = ContextBudget(tokens=int(sum(sizes) * 0.25 * share), low=low, sizes=sizes)
+        budget = ContextBudget(tokens=int(sum(sizes) * 0.25 * share), low=low, meter=Meter(sizes=sizes))
         speeds[messages] = messages / cpu(partial(compactor, whole, budget))
     reached = compactor(whole, budget)
     phase = f"phase {reached.phase}" if isinstance(reached, Compacted) else "cannot fit"

@@ -4,7 +4,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.histories import history
-from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
+from stages.compaction import Compacted, Compactor, ContextBudget, Meter, SlidingWindowCompact, TieredCompact
 from stages.message import size
 
 CASES: dict[str, tuple[Compactor, float, float, int]] = {
@@ -25,7 +25,7 @@ def test_compactor(benchmark: BenchmarkFixture, case: str, messages: int) -> Non
     long = history(messages)
     sizes = tuple(map(size, long))
     tokens = int(sum(sizes) * 0.25 * share)
-    result = benchmark(compactor, long, ContextBudget(tokens=tokens, low=low, sizes=sizes))
+    result = benchmark(compactor, long, ContextBudget(tokens=tokens, low=low, meter=Meter(sizes=sizes)))
     benchmark.extra_info["messages"] = messages
     assert isinstance(result, Compacted)
     assert result.phase == phase

@@ -17,7 +17,7 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
 
     Halts with `CannotFit` when the history is beyond the budget and nothing may be cut any more.
     """
-    trigger = budget.trigger
+    trigger, overhead = budget.trigger, budget.meter.overhead
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> State | Halt:
@@ -29,10 +29,10 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
         known = state if budget.reasoning else state.to(Ready(sizes=sizes))
         if ledger.context_tokens != budget.tokens:
             known = known.note(context_tokens=budget.tokens)
-        if tokens_of(budget.overhead + characters, rate, ledger.report) < trigger:
+        if tokens_of(overhead + characters, rate, ledger.report) < trigger:
             return known
-        now = replace(budget, tokens_per_character=rate, report=ledger.report)
-        match compactor(state.history, replace(now, sizes=state.sizes(reasoning=budget.reasoning))):
+        now = budget.metered(rate, ledger.report, state.sizes(reasoning=budget.reasoning))
+        match compactor(state.history, now):
             case CannotFit() as halt:
                 return halt
             case Compacted(phase=0):

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from stages.compaction import Compacted, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact, estimate
+from stages.compaction import Compacted, ContextBudget, Meter, NoCompact, SlidingWindowCompact, TieredCompact, estimate
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 
@@ -173,7 +173,8 @@ def test_it_goes_down_to_the_low_mark_and_leaves_what_it_need_not_take() -> None
 
 def test_a_budget_goes_down_to_a_part_of_what_is_not_taken_for_good() -> None:
     """With a mark below what stays anyway, every compaction would take all that may go."""
-    plain, tools = ContextBudget(tokens=1000, low=0.2), ContextBudget(tokens=1000, low=0.2, overhead=1600)
+    plain, meter = ContextBudget(tokens=1000, low=0.2), Meter(overhead=1600)
+    tools = replace(plain, meter=meter)
     assert (plain.target(), tools.target()) == (200, 400 + 120)
     assert tools.target(opening=4000) == tools.trigger
 
@@ -181,7 +182,7 @@ def test_a_budget_goes_down_to_a_part_of_what_is_not_taken_for_good() -> None:
 def test_sizes_of_another_history_are_not_believed() -> None:
     history = ASKED + turn(1, "a" * 4000) + turn(2, "b") + turn(3, "c")
     shorter = ASKED + turn(3, "c")
-    budget = ContextBudget(tokens=500, sizes=ContextBudget(tokens=1).measured(history).sizes)
+    budget = ContextBudget(tokens=500, meter=Meter(sizes=ContextBudget(tokens=1).measured(history).sizes))
     assert TieredCompact()(shorter, budget) == Compacted(history=shorter, phase=0)
 
 
@@ -199,7 +200,7 @@ def test_arguments_and_tools_count_too() -> None:
     long = ToolCall(id="1", name="write", arguments='{"text":"' + "x" * 4000 + '"}')
     history = (*ASKED, Assistant(calls=(long,)), Tool(call_id="1", name="write", text="ok"))
     assert estimate(history, ContextBudget(tokens=1)) > 1000
-    assert estimate((), ContextBudget(tokens=1, overhead=4000)) > 1000
+    assert estimate((), ContextBudget(tokens=1, meter=Meter(overhead=4000))) > 1000
 
 
 def test_reasoning_counts_and_is_cut_only_where_it_is_shown_again() -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from history import spec
 
 from stages import compact, fold, pipeline, serialize
-from stages.compaction import ContextBudget, SlidingWindowCompact, TieredCompact
+from stages.compaction import ContextBudget, Meter, SlidingWindowCompact, TieredCompact
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, size
 from stages.policy.rules import Rules
 from stages.state import Ready, State
@@ -41,7 +41,7 @@ def make(case: dict[str, int]) -> dict[str, object]:
     whole = sum(sizes) // 4
 
     def budget(share: float, low: float) -> ContextBudget:
-        return ContextBudget(tokens=int(whole * share), low=low, sizes=sizes)
+        return ContextBudget(tokens=int(whole * share), low=low, meter=Meter(sizes=sizes))
 
     check = compact(TieredCompact(), ContextBudget(tokens=10**9))
     asked = pipeline(check, fold(), serialize(Rules(tools=()), model="model"))(State(history=history)).unwrap()

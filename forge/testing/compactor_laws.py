@@ -166,8 +166,10 @@ def idempotent(trial: Trial) -> None:
     """Its own answer, compacted again under the same budget, stays as it is."""
     if not isinstance(trial.result, Compacted):
         return
-    known = None if trial.budget.sizes is None else replace(trial.budget, sizes=None).measured(trial.shorter).sizes
-    again = attempt(trial.compactor, trial.shorter, replace(trial.budget, sizes=known)).result
+    budget, meter = trial.budget, trial.budget.meter
+    unsized = replace(budget, meter=replace(meter, sizes=None))
+    known = None if meter.sizes is None else unsized.measured(trial.shorter).sizes
+    again = attempt(trial.compactor, trial.shorter, replace(budget, meter=replace(meter, sizes=known))).result
     if not isinstance(again, Compacted) or again.history != trial.shorter:
         found = f"given its own answer, it answered {_short(again)}"
         remedy = "leave alone what bears the marks of an earlier cut, and go on cutting until you are done"

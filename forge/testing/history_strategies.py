@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from stages.compaction import ContextBudget, estimate
+from stages.compaction import ContextBudget, Meter, estimate
 from stages.message import NUDGES, WARNINGS, Assistant, History, Kind, Message, Status, System, Tool, ToolCall, User
 
 TOOLS = ("look", "write", "finish")
@@ -126,20 +126,19 @@ _STATUS = st.sampled_from(_STATUSES)
 @st.composite
 def budgets(draw: st.DrawFn, history: History) -> ContextBudget:
     """A budget for that history: from next to nothing to more than enough, most of them somewhat too small."""
+    meter = Meter(overhead=draw(st.sampled_from((0, 0, 400))), tokens_per_character=draw(st.sampled_from((0.25, 0.4))))
     options = ContextBudget(
         tokens=1,
         threshold=draw(st.sampled_from((0.75, 0.5, 1.0))),
-        overhead=draw(st.sampled_from((0, 0, 400))),
-        tokens_per_character=draw(st.sampled_from((0.25, 0.4))),
         low=draw(st.sampled_from((0.5, 0.75, 0.1))),
         reasoning=draw(st.booleans()),
         recall=draw(st.booleans()),
+        meter=meter,
     )
     whole, known = estimate(history, options), draw(st.booleans())
     share, more = draw(st.sampled_from(_SHARES)), draw(st.integers(-1, 1))
-    return replace(
-        options, tokens=max(1, whole * share // 100 + more), sizes=options.measured(history).sizes if known else None
-    )
+    sizes = options.measured(history).sizes if known else None
+    return replace(options, tokens=max(1, whole * share // 100 + more), meter=replace(meter, sizes=sizes))
 
 
 _SHARES = (100, 130, 105, 110, 120, 125, 200, 97, 95, 90, 85, 80, 70, 60, 50, 40, 20, 0)

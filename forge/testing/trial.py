@@ -62,7 +62,7 @@ def encoded(history: History, budget: ContextBudget) -> bytes:
 
 def weight(history: History, budget: ContextBudget) -> int:
     """What the history takes, finely enough to see a cut that is smaller than a token."""
-    return estimate(history, replace(budget, tokens_per_character=1.0))
+    return estimate(history, replace(budget, meter=replace(budget.meter, tokens_per_character=1.0)))
 
 
 def is_goal(message: Message) -> bool:

@@ -12,7 +12,7 @@ from forge.workflow.nudge_texts import rewords
 from forge.workflow.stage_list import StageName, arranged
 from forge.workflow.workflow import Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
-from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
+from stages.compaction import Compacted, Compactor, ContextBudget, Meter, TieredCompact
 from stages.halt import CannotFit
 from stages.pipeline import falling_back
 from stages.policy.backend_escalation import changing, climbable
@@ -106,15 +106,15 @@ def written(workflow: Workflow, state: State, setup: Setup) -> State:
 def _context(workflow: Workflow, setup: Setup, mode: Mode) -> ContextBudget:
     """What the history may take of the model's context, beside a reply."""
     rules = workflow.rules
-    return ContextBudget(
+    budget = ContextBudget(
         tokens=max(0, setup.context_tokens - setup.sampling.limit),
         threshold=workflow.compact_at,
         low=workflow.compact_to,
-        overhead=overhead(rules, mode, wire(setup.dialect), FORMS[setup.form]),
         reasoning=workflow.reasoning_replay != "none",
         recall=RECALL in rules.tools,
         record=any(spec.grounded or spec.calculated for spec in rules.tools),
     )
+    return replace(budget, meter=Meter(overhead=overhead(rules, mode, wire(setup.dialect), FORMS[setup.form])))
 
 
 def _compacting(workflow: Workflow, budget: ContextBudget) -> dict[str, Stage]:

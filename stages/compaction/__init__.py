@@ -1,6 +1,6 @@
 """Compaction: bare functions from a history and its budget to a shorter history."""
 
-from stages.compaction.budget import Compacted, CompactionResult, Compactor, ContextBudget, estimate
+from stages.compaction.budget import Compacted, CompactionResult, Compactor, ContextBudget, Meter, estimate
 from stages.compaction.keep import NoCompact
 from stages.compaction.sliding import SlidingWindowCompact
 from stages.compaction.tiered import TieredCompact
@@ -10,6 +10,7 @@ __all__ = [
     "CompactionResult",
     "Compactor",
     "ContextBudget",
+    "Meter",
     "NoCompact",
     "SlidingWindowCompact",
     "TieredCompact",

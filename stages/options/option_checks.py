@@ -28,7 +28,7 @@ class Options(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse what is wrong."""
-        # Most are right at first sight, and a budget is made anew in each turn.
+        # Most are right at first sight.
         if all(map(contains, _plain_fields(type(self)), map(type, astuple(self)))):
             return
         hints = _fields(type(self))

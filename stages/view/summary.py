@@ -56,13 +56,13 @@ def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudg
         if phase.summary is not None or not _may_ask(state.ledger):
             return state
         characters = state.measure(reasoning=budget.reasoning)
-        rate, report = state.ledger.tokens_per_character, state.ledger.report
-        now = replace(budget, tokens_per_character=rate, report=report)
+        rate = state.ledger.tokens_per_character
+        now = budget.metered(rate, state.ledger.report)
         text = nudges.summarize(policy.words)
         if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + length(text)) > now.tokens:
             return state
         old = recent_from(state.history, policy.keep_recent)
-        room = now.count(_taken(state.history[:old])) * now.tokens_per_character
+        room = now.count(_taken(state.history[:old])) * rate
         if room < policy.smallest * now.tokens or _enough(compactor, state.history, now):
             return state
         order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now)

@@ -107,8 +107,8 @@ def _went_well(state: State) -> bool:
 
 def _tokens(state: State, budget: ContextBudget) -> int:
     ledger = state.ledger
-    calibrated = replace(budget, tokens_per_character=ledger.tokens_per_character, report=ledger.report)
-    return calibrated.tokens_of(state.measure(reasoning=budget.reasoning))
+    now = budget.metered(ledger.tokens_per_character, ledger.report)
+    return now.tokens_of(state.measure(reasoning=budget.reasoning))
 
 
 def _words(text: ContextWarning | None, use: ContextUse) -> str:

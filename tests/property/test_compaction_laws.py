@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 
 from forge.testing import assert_compactor_laws, budgets, histories
-from stages.compaction import Compacted, Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.compaction import Compacted, Compactor, ContextBudget, Meter, NoCompact, SlidingWindowCompact, TieredCompact
 from stages.compaction.exchange import exchanges
 from stages.message import History
 
@@ -29,7 +29,10 @@ def test_it_keeps_the_laws(compactor: Compactor) -> None:
 def test_it_keeps_them_whatever_the_budget(compactor: Compactor) -> None:
     """Budgets that nobody fitted to the history: far too small, far too large, with a margin as large as they are."""
     budgets = st.builds(
-        ContextBudget, tokens=st.integers(1, 3000), overhead=st.integers(0, 500), reasoning=st.booleans()
+        ContextBudget,
+        tokens=st.integers(1, 3000),
+        meter=st.builds(Meter, overhead=st.integers(0, 500)),
+        reasoning=st.booleans(),
     )
     assert_compactor_laws(compactor, budgets=budgets, max_examples=30)
 

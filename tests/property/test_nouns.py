@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages import events
-from stages.compaction import Compacted, ContextBudget
+from stages.compaction import Compacted, ContextBudget, Meter
 from stages.effect import CallResult, Effect, Fault, Outcome, RawCall, Reply
 from stages.halt import Halt
 from stages.message import CUT_PHASE, Kind, Message
@@ -24,8 +24,7 @@ st.register_type_strategy(
         tokens=st.integers(0, 2**60),
         threshold=st.floats(0, 1),
         low=st.floats(0, 1),
-        overhead=st.integers(0, 2**60),
-        sizes=st.none() | st.lists(st.integers()).map(tuple),
+        meter=st.builds(Meter, overhead=st.integers(0, 2**60), sizes=st.none() | st.lists(st.integers()).map(tuple)),
     ),
 )
 
