@@ -106,6 +106,16 @@ def _answer_as_text(answer: Tool) -> User:
     return User(text=text, kind=answer.kind, turn=answer.turn, pinned=answer.pinned)
 
 
+def system_first(history: History) -> History:
+    """The history with every later system message said by the user: many templates take one at the beginning alone.
+
+    Clients put reminders there, and moving them up would change the beginning of the prompt at each.
+    """
+    first = next((n for n, message in enumerate(history) if not isinstance(message, System)), len(history))
+    later = (User(text=m.text) if isinstance(m, System) else m for m in history[first:])
+    return (*history[:first], *later)
+
+
 def alternating_history(history: History) -> History:
     """The history repaired and with neighbours of one role joined, for templates that want roles to take turns.
 

@@ -1,0 +1,125 @@
+"""Messages of chat completions as a history: what a client sends back, read as a server."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Raw, Struct
+
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.wire.custom_tools import as_arguments
+from stages.wire.openai.chat import arguments_text
+from stages.wire.request_body import Refused
+from stages.wire.served import Foreign
+
+
+class _Part(Struct):
+    type: str = "text"
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Function(Struct):
+    name: str = ""
+    arguments: Raw = Raw(b"null")
+
+
+class _Custom(Struct):
+    name: str = ""
+    input: str = ""
+
+
+class _Call(Struct):
+    id: str | None = None
+    function: _Function | None = None
+    custom: _Custom | None = None
+
+
+class SentMessage(Struct):
+    """A message of any role. Reasoning has one of two names, by server."""
+
+    role: str
+    content: str | list[_Part] | None = None
+    name: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+    tool_call_id: str | None = None
+
+
+_ROLES = "system, developer, user, assistant, tool"
+
+
+def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
+    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none.
+
+    A picture in what the user has said last is refused by backends of another protocol, any other is noted: the
+    conversation goes on, and it was answered once.
+    """
+    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    names: dict[str, str] = {}
+    history: list[Message] = []
+    foreign: list[Foreign] = []
+    turn = 0
+    for number, message in enumerate(messages):
+        at = f"messages[{number}]"
+        turn += message.role == "assistant"
+        fresh = message.role == "user" and number > last
+        text, other = _text(message.content, f"{at}.content", fresh=fresh)
+        foreign += other
+        history.append(_message(message, text, turn, names, at))
+    return tuple(history), tuple(foreign)
+
+
+def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], at: str) -> Message:
+    """One message; `names` learns the tools that are called, for their results, which don't repeat them."""
+    match message.role:
+        case "system" | "developer":
+            return System(text=text)
+        case "user":
+            return User(text=text, turn=turn)
+        case "assistant":
+            calls = tuple(_calls(message, at))
+            names.update((call.id, call.name) for call in calls)
+            thought = message.reasoning_content or message.reasoning or ""
+            return Assistant(text=text or message.refusal or "", reasoning=thought, calls=calls, turn=turn)
+        case "tool" | "function":
+            answered = message.tool_call_id or ""
+            name = names.get(answered) or message.name or ""
+            return Tool(call_id=answered, name=name, text=text, turn=turn)
+        case _:
+            raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"{at}.role")
+
+
+def _calls(message: SentMessage, at: str) -> Iterator[ToolCall]:
+    for number, call in enumerate(message.tool_calls or ()):
+        if call.function is not None:
+            yield ToolCall(
+                id=call.id or "", name=call.function.name, arguments=arguments_text(call.function.arguments) or "{}"
+            )
+        elif call.custom is not None:
+            yield ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input))
+        else:
+            raise Refused("it must have a function", f"{at}.tool_calls[{number}]")
+    if message.function_call is not None and not message.tool_calls:
+        said = message.function_call
+        yield ToolCall(id="", name=said.name, arguments=arguments_text(said.arguments) or "{}")
+
+
+def _text(content: str | list[_Part] | None, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:
+    """The text of a message, its parts on lines of their own, and what else is in it."""
+    if not isinstance(content, list):
+        return content or "", ()
+    said: list[str] = []
+    foreign: list[Foreign] = []
+    for number, part in enumerate(content):
+        words = part.text if part.type == "text" else part.refusal
+        if words is not None:
+            said.append(words)
+        elif part.type == "text":
+            raise Refused("it is missing", f"{at}[{number}].text")
+        else:
+            kind = part.type[:50]
+            said.append(f"[{kind} left out]")
+            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
+    return "\n".join(said), tuple(foreign)

@@ -1,0 +1,136 @@
+"""The body of a client's request: read within bounds, and every fault told by the path of its field."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from stages.message import Assistant, History
+from stages.repair.decoding import decode, objects
+from stages.tool import ToolSpec
+from stages.wire.sampling import Sampling
+from stages.wire.served import NO_PARAMETERS, Choice, OfferedTool, RequestError
+
+T = TypeVar("T")
+
+BODY_LIMIT = 32 * 1024 * 1024
+"""Bytes of a request: what Anthropic's API takes."""
+
+OBJECTS_LIMIT = 250_000
+"""Objects and arrays of a request that are decoded: 10,000 tools with a dozen parameters each, and no more memory
+than a few times the body."""
+
+NAME_LIMIT = 256
+"""Characters of a tool's name."""
+
+_AT = re.compile(r"(?s)(?P<said>.*) - at `\$\.?(?P<path>.*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+
+
+class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
+    """Raised within a decoder; `error` is what it returns."""
+
+    def __init__(self, message: str, param: str = "", *, status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        said = f"{param}: {message}" if param else message
+        self.error = RequestError(message=said, param=param, status=status, code=code)
+
+
+def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
+    if len(body) > BODY_LIMIT:
+        raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
+    if body.count(b"{") + body.count(b"[") > OBJECTS_LIMIT and objects(body) > OBJECTS_LIMIT:
+        raise Refused(f"the request has more than {OBJECTS_LIMIT} JSON objects and arrays", status=413)
+    try:
+        return decode(decoder, body)
+    except msgspec.ValidationError as error:
+        raise _told(str(error)) from None
+    except msgspec.DecodeError as error:
+        raise Refused(f"the request's body is no JSON: {error}") from None
+
+
+def _told(error: str) -> Refused:
+    """The fault by the path of its field, as clients write paths: `messages[0].role`."""
+    said, path = _located(error)
+    if missing := _MISSING.fullmatch(said):
+        return Refused("it is missing", f"{path}.{missing['field']}".lstrip("."))
+    return Refused(said, path)
+
+
+def _located(error: str) -> tuple[str, str]:
+    """What msgspec says, and where."""
+    found = _AT.fullmatch(error)
+    said, path = (found["said"], found["path"]) if found else (error, "")
+    return said.replace("Expected", "expected", 1), path
+
+
+def sampling(called: Mapping[str, str], **given: object) -> Sampling:
+    """The options that are set, held to their ranges; `called` has the client's names of those with another."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return msgspec.convert(chosen, Sampling) if chosen else _UNSET
+    except msgspec.ValidationError as error:
+        said, path = _located(str(error))
+        raise Refused(said, called.get(path, path)) from None
+
+
+_UNSET = Sampling()
+
+
+def above_zero(limit: int | None) -> int | None:
+    """A limit of tokens; clients of llama.cpp say -1 where they mean none."""
+    return None if limit is None or limit < 0 else limit
+
+
+def share(value: float | None) -> float | None:
+    """`top_p`; 0 means the likeliest token alone, and a share is more than nothing."""
+    return 1e-6 if value == 0 else value
+
+
+def offered(tool: OfferedTool, at: str) -> OfferedTool:
+    """The tool. Refused for a name that is empty or too long, and for parameters that are no JSON Schema object."""
+    if not tool.spec.name.strip() or len(tool.spec.name) > NAME_LIMIT:
+        raise Refused(f"a tool's name has 1 to {NAME_LIMIT} characters", f"{at}.name")
+    schema_of(tool.spec.parameters, f"{at}.parameters")
+    return tool
+
+
+def spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
+    """A tool of the client's, as the stages know it."""
+    given = NO_PARAMETERS if bytes(parameters) == b"null" else parameters
+    return ToolSpec(name=name, description=description or "", parameters=given)
+
+
+def schema_of(given: Raw, at: str) -> Raw | None:
+    """A JSON Schema; None where there is none. Refused for what is no object."""
+    if bytes(given) == b"null":
+        return None
+    if not bytes(given).startswith(b"{"):
+        raise Refused("it must be a JSON Schema", at)
+    return given
+
+
+def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
+    """The tools by name, the first of each: a model cannot tell two of one name apart."""
+    known: dict[str, OfferedTool] = {}
+    for tool in tools:
+        known.setdefault(tool.spec.name, tool)
+    return tuple(known.values())
+
+
+def chosen(choice: Choice, tools: tuple[OfferedTool, ...]) -> Choice:
+    """The choice. Refused where it names a tool that is not offered, or demands a call where there is none to make."""
+    names = {tool.spec.name for tool in tools}
+    if unknown := [name for name in choice.tools if name not in names]:
+        raise Refused(f"{unknown[0]!r} is none of the tools of this request", "tool_choice")
+    if choice.mode == "required" and not tools:
+        raise Refused("a call is required, and the request has no tools", "tool_choice")
+    return choice
+
+
+def named(history: History) -> dict[str, str]:
+    """The tool that each call of a history was made to, by the call's id; of two with one id the later."""
+    return {call.id: call.name for message in history if isinstance(message, Assistant) for call in message.calls}

@@ -1,0 +1,39 @@
+"""The protocols that forge serves, as values: what a server must know of one to speak it."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from stages.effect import Reply
+from stages.wire.answers import Answer, Envelope, Events
+from stages.wire.openai.chat_events import chat_events
+from stages.wire.openai.chat_reply import encode_reply as encode_chat_reply
+from stages.wire.openai.chat_request import decode_request as decode_chat_request
+from stages.wire.openai.errors import encode_error as encode_openai_error
+from stages.wire.served import Protocol, RequestError, ServerRequest
+
+
+class ServerWire(Struct, frozen=True, kw_only=True):
+    """A protocol, as its server speaks it. `path` is where requests come in, below `/v1`.
+
+    `prefix` begins the ids of its answers; the rest of an id is the server's to make, and must be its own.
+    """
+
+    name: Protocol
+    path: str
+    prefix: str
+    decode_request: Callable[[bytes], ServerRequest | RequestError]
+    encode_reply: Callable[[Reply, Envelope], bytes]
+    encode_error: Callable[[RequestError], Answer]
+    events: Callable[[Envelope], Events]
+
+
+CHAT = ServerWire(
+    name="chat",
+    path="/chat/completions",
+    prefix="chatcmpl-",
+    decode_request=decode_chat_request,
+    encode_reply=encode_chat_reply,
+    encode_error=encode_openai_error,
+    events=chat_events,
+)

@@ -1,0 +1,257 @@
+"""The laws of forge as a server: what one side of a protocol writes, the other reads, whole and in streams."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from forge.testing.history_strategies import TOOLS, histories
+from stages.effect import Fault, Reply, Request
+from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from stages.tool import ToolSpec
+from stages.wire.answers import Envelope, Events
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, gather_reply
+from stages.wire.sampling import Sampling
+from stages.wire.served import RequestError, ServerRequest, as_sent
+from stages.wire.server_wires import CHAT, ServerWire
+from stages.wire.valid import system_first
+from stages.wire.wires import OPENAI, Wire
+from tests.property import servers
+from tests.property.test_stream_laws import cut, cut_bytes, places, read
+from tests.property.test_wire_laws import parsed, values
+from tests.property.test_wire_laws import replies as any_replies
+
+
+class Sides(Struct, frozen=True, kw_only=True):
+    """Both sides of a protocol: forge as a client, and forge as a server."""
+
+    client: Wire
+    server: ServerWire
+
+
+PROTOCOLS = {"chat": Sides(client=OPENAI, server=CHAT)}
+each = pytest.mark.parametrize("sides", PROTOCOLS.values(), ids=PROTOCOLS.keys())
+
+SPECS = tuple(
+    ToolSpec(name=name, description=f"To {name}.", parameters=Raw(b'{"type":"object","properties":{"a":{}}}'))
+    for name in TOOLS
+)
+options = st.builds(
+    Sampling,
+    temperature=st.floats(0, 2),
+    top_p=st.floats(0.01, 1),
+    top_k=st.integers(-1, 99),
+    stop=st.lists(st.text(min_size=1), min_size=1, max_size=3).map(tuple),
+    max_tokens=st.integers(1, 10**6),
+)
+
+
+def body_of(sides: Sides, history: History, sampling: Sampling, *, tools: Sequence[ToolSpec] = SPECS) -> bytes:
+    """What forge sends as a client."""
+    wire = sides.client
+    request = Request(
+        head=wire.head("m", sampling, history),
+        messages=wire.messages(history),
+        tail=wire.tail(wire.tools(tuple(tools)) if tools else None, None),
+    )
+    return request.body
+
+
+def served(sides: Sides, body: bytes) -> ServerRequest:
+    request = sides.server.decode_request(body)
+    assert isinstance(request, ServerRequest), request
+    return request
+
+
+def as_told(history: History) -> list[Message]:
+    """What a wire tells of a history: nobody but forge knows kinds and turns; neighbours of one role may be one."""
+    told: list[Message] = []
+    for message in history:
+        match message:
+            case System(text=text) | User(text=text) if not text.strip():
+                continue
+            case System() | User() if told and type(told[-1]) is type(message):
+                told[-1] = replace(message, text=f"{told[-1].text}\n\n{message.text}")
+            case Assistant(calls=calls):
+                bare = tuple(ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in calls)
+                told.append(Assistant(text=message.text, calls=bare))
+            case Tool():
+                told.append(Tool(call_id=message.call_id, name=message.name, text=message.text))
+            case System() | User():
+                told.append(message)
+    return [_bare(message) for message in told]
+
+
+def _bare(message: Message) -> Message:
+    if isinstance(message, System):
+        return message
+    if isinstance(message, User):
+        return User(text=message.text)
+    if isinstance(message, Tool):
+        return replace(message, kind=Kind.TOOL_RESULT, status="succeeded", turn=0, pinned=False)
+    return replace(message, turn=0, pinned=False)
+
+
+@each
+@given(history=histories().filter(bool), sampling=options)
+def test_what_forge_asks_for_as_a_client_it_reads_as_a_server(
+    sides: Sides, history: History, sampling: Sampling
+) -> None:
+    body = body_of(sides, history, sampling)
+    request = served(sides, body)
+    assert request.body == body
+    assert request.model == "m"
+    assert request.sampling == sampling
+    assert [(s.name, s.description, bytes(s.parameters)) for s in request.specs] == [
+        (s.name, s.description, bytes(s.parameters)) for s in SPECS
+    ]
+    assert as_told(request.history) == as_told(history)
+    assert request.foreign == ()
+
+
+@each
+@given(history=histories().filter(bool), sampling=options)
+def test_what_a_client_sent_can_be_sent_on_with_more(sides: Sides, history: History, sampling: Sampling) -> None:
+    body = body_of(sides, history, sampling)
+    sent = as_sent(served(sides, body))
+    assert sent.body == body
+    more = sides.client.messages((User(text="Once more."),))
+    assert json.loads(replace(sent, messages=sent.messages + more).body)["messages"][-1] == parsed(more)[0]
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> Reply:
+    """Replies of which every protocol can tell the parts apart: no blank text."""
+    reply = draw(any_replies())
+    text, thought = reply.text, reply.reasoning
+    return replace(reply, text=text if text.strip() else "", reasoning=thought if thought.strip() else "")
+
+
+def envelope(sides: Sides, *, stream: bool = False) -> Envelope:
+    body = json.loads(body_of(sides, (User(text="Look."),), Sampling()))
+    if stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    request = served(sides, msgspec.json.encode(body))
+    return Envelope(id="answer-1a", created=1_700_000_000, request=request, model="m")
+
+
+def same(found: Reply | Fault, reply: Reply) -> None:
+    """The reply came back, under ids that are whole and each its own."""
+    assert isinstance(found, Reply)
+    ids = [call.id for call in found.calls]
+    assert all(ids)
+    assert len(set(ids)) == len(ids)
+    firsts = {call.id: n for n, call in reversed([*enumerate(reply.calls)])}
+    assert all(ids[n] == given for given, n in firsts.items() if given)
+    assert [replace(call, id="") for call in found.calls] == [replace(call, id="") for call in reply.calls]
+    assert replace(found, calls=(), sealed="") == replace(reply, calls=(), sealed="")
+
+
+@each
+@given(reply=replies())
+def test_a_reply_that_forge_writes_as_a_server_it_reads_as_a_client(sides: Sides, reply: Reply) -> None:
+    body = sides.server.encode_reply(reply, envelope(sides))
+    same(sides.client.decode(body), reply)
+    assert body == sides.server.encode_reply(reply, envelope(sides))
+
+
+@st.composite
+def streamed(draw: st.DrawFn) -> tuple[Reply, list[Piece]]:
+    """A reply and how it comes: reasoning, text, then the calls, whose arguments may come by turns."""
+    reply = draw(replies())
+    texts = draw(places)
+    pieces: list[Piece] = [ReasoningDelta(text=part) for part in cut(reply.reasoning, texts)]
+    pieces += [TextDelta(text=part) for part in cut(reply.text, texts)]
+    waiting = [
+        [CallStarted(index=n, name=call.name, id=call.id)]
+        + [CallDelta(index=n, arguments=part) for part in cut(call.arguments, texts)]
+        for n, call in enumerate(reply.calls)
+    ]
+    begun = 0
+    while any(waiting):
+        # A call begins after the one before it; what follows may come in any order.
+        ready = [queue for n, queue in enumerate(waiting) if queue and n <= begun]
+        queue = draw(st.sampled_from(ready))
+        piece = queue.pop(0)
+        begun += isinstance(piece, CallStarted)
+        pieces.append(piece)
+    return reply, [*pieces, Ended(finish=reply.finish, usage=reply.usage)]
+
+
+def written(events: Events, pieces: Sequence[Piece], pings: Sequence[int]) -> bytes:
+    stream = b""
+    for number, piece in enumerate(pieces):
+        if number in pings:
+            events, ping = events.ping()
+            stream += ping
+        events, more = events.advance(piece)
+        stream += more
+    return stream
+
+
+@each
+@given(given=streamed(), chunks=places, pings=st.lists(st.integers(0, 9), max_size=3))
+def test_a_stream_that_forge_writes_is_the_reply_however_it_is_cut(
+    sides: Sides, given: tuple[Reply, list[Piece]], chunks: list[int], pings: list[int]
+) -> None:
+    reply, pieces = given
+    stream = written(sides.server.events(envelope(sides, stream=True)), pieces, pings)
+    found = gather_reply(read(sides.client.stream, cut_bytes(stream, chunks)))
+    same(found, reply)
+
+
+@each
+@given(given=streamed(), at=st.integers(0, 99))
+def test_a_stream_that_ends_with_an_error_is_a_fault(sides: Sides, given: tuple[Reply, list[Piece]], at: int) -> None:
+    pieces = given[1][: at % len(given[1])]
+    events = sides.server.events(envelope(sides, stream=True))
+    stream = written(events, pieces, ())
+    stream += events.fail(RequestError(message="it broke", status=529))
+    found = gather_reply(read(sides.client.stream, [stream]))
+    assert isinstance(found, Fault)
+    assert "it broke" in found.detail
+
+
+@st.composite
+def mutated(draw: st.DrawFn, sides: Sides) -> Any:
+    """A request with something else in some of its places."""
+    history = draw(histories().filter(bool))
+    body = json.loads(body_of(sides, history, draw(options)))
+    for _ in range(draw(st.integers(1, 4))):
+        node: Any = body
+        while isinstance(node, dict | list) and node:
+            keys = list(node) if isinstance(node, dict) else range(len(node))
+            key = draw(st.sampled_from(keys))
+            if draw(st.booleans()) or not isinstance(node[key], dict | list) or not node[key]:
+                node[key] = draw(values)
+                break
+            node = node[key]
+    return body
+
+
+@each
+@given(data=st.data())
+def test_no_request_is_too_strange_to_be_answered(sides: Sides, data: st.DataObject) -> None:
+    body = msgspec.json.encode(data.draw(mutated(sides)))
+    request = sides.server.decode_request(body)
+    if isinstance(request, RequestError):
+        assert 400 <= request.status < 500
+        assert request.message
+    else:
+        servers.openai(parsed(OPENAI.messages(system_first(request.history))) or [{"role": "user"}])
+
+
+@each
+@given(body=st.binary() | values.map(lambda value: json.dumps(value).encode()), data=st.data())
+def test_no_body_is_too_strange_either(sides: Sides, body: bytes, data: st.DataObject) -> None:
+    assert isinstance(sides.server.decode_request(body), RequestError)
+    whole = body_of(sides, (User(text="Look."),), Sampling())
+    at = data.draw(st.integers(0, len(whole) - 1))
+    assert isinstance(sides.server.decode_request(whole[:at]), RequestError)
+    sides.server.decode_request(whole[:at] + body + whole[at:])
