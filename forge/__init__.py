@@ -10,13 +10,13 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
     forge_program.end_quietly()
 
 from forge import _moved
-from forge._later import later
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.outcome import Finished, Halted
 from forge.runtime import installation
 from forge.runtime.runs import resume, run, run_or_raise, run_sync
 from forge.tools.decorator import tool
 from forge.workflow.workflow import Workflow
+from stages._later import later
 
 if TYPE_CHECKING:
     from forge.journal.redaction import Redact as Redact

@@ -28,6 +28,9 @@ MOVED = {
 }
 """The modules that the docs named, and no others."""
 
+RENAMED = {"stages.rescue.jsontext": {"Json": "FoundJson"}}
+"""Names in them that are others now."""
+
 
 class _Moved(Loader):
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
@@ -40,7 +43,9 @@ class _Moved(Loader):
     def exec_module(self, module: ModuleType) -> None:
         now = MOVED[module.__name__]
         warnings.warn(f"{module.__name__} is now {now}", DeprecationWarning, stacklevel=2)
-        vars(module).update({name: value for name, value in vars(import_module(now)).items() if name[:2] != "__"})
+        names = {name: value for name, value in vars(import_module(now)).items() if name[:2] != "__"}
+        renamed = {old: names[new] for old, new in RENAMED.get(module.__name__, {}).items()}
+        vars(module).update(names | renamed)
 
 
 def install() -> None:

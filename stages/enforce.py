@@ -11,7 +11,7 @@ from stages.halt import Halt
 from stages.message import ToolCall
 from stages.options.option_checks import OptionError, checked
 from stages.pipeline import Stage, on, pipeline
-from stages.policy.progress import in_vain
+from stages.policy.progress import attempts_since_progress
 from stages.policy.rules import OnViolation
 from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
@@ -90,7 +90,7 @@ def _refusals(block: Block, calls: tuple[ToolCall, ...], *, whole: bool) -> tupl
 
 def _came_back(state: State, block: Block, calls: tuple[ToolCall, ...]) -> bool:
     """Whether a call that there is nothing against was refused with another one since the last progress."""
-    before = {(a.name, canonical(a.arguments)) for a in in_vain(state.ledger) if not a.answer}
+    before = {(a.name, canonical(a.arguments)) for a in attempts_since_progress(state.ledger) if not a.answer}
     beside = {correction.call_id for correction in block.corrections if correction.beside}
     return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id in beside)
 

@@ -10,8 +10,8 @@ from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
-from stages.policy.progress import advanced
-from stages.policy.rules import Rules, undecided
+from stages.policy.progress import with_calls
+from stages.policy.rules import Rules, blocking_unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import ToolSpec
 from stages.view.recall import RECALL, recalled
@@ -44,7 +44,7 @@ def execute(rules: Rules) -> Stage:
         if left := waiting(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
         new = written(batch)
-        ledger = advanced(state.ledger, new.successes, new.attempts, repeatable)
+        ledger = with_calls(state.ledger, new.successes, new.attempts, repeatable)
         said = replace(state, history=state.history + new.messages, ledger=ledger)
         return _settled(said, batch, specs, rules.max_tool_errors)
 
@@ -81,7 +81,7 @@ def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
     """The calls whose outcome is unknown, and that a person is to be asked about at once."""
     if rules.in_doubt == "ask":
         return state.ledger.in_doubt
-    needed = undecided(rules, state.ledger)
+    needed = blocking_unknown_outcome(rules, state.ledger)
     return () if needed is None else (needed,)
 
 

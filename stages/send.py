@@ -8,7 +8,7 @@ from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import Assistant, call_id
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
-from stages.policy.rules import Rules, completed, legal, pending, undecided
+from stages.policy.rules import Rules, blocking_unknown_outcome, completed, legal_tools, pending
 from stages.state import Awaiting, Batch, Budget, Prepared, State
 
 
@@ -29,7 +29,7 @@ def send(rules: Rules) -> Stage:
         if spent := _spent(ledger.budget):
             left = pending(rules, ledger)
             return BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left)
-        if rules.order and not legal(rules, ledger):
+        if rules.order and not legal_tools(rules, ledger):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
         paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
@@ -42,7 +42,7 @@ def send(rules: Rules) -> Stage:
 def _decision(rules: Rules, state: State) -> State | Halt | None:
     """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
     ledger = state.ledger
-    needed = undecided(rules, ledger)
+    needed = blocking_unknown_outcome(rules, ledger)
     left_open = {call.id for call in ledger.in_doubt if digest(call) in ledger.rejected}
     if needed is not None and needed.id in left_open:
         return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id)

@@ -14,7 +14,7 @@ from stages.halt import Halt
 from stages.message import Assistant, History, System, size
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
-from stages.policy.escalation import demanded, offered, rung
+from stages.policy.escalation import demanded_tools, escalation_step, offered_tools
 from stages.policy.rules import Rules
 from stages.schema import Target, project
 from stages.state import Folded, Prepared, Sent, State
@@ -95,10 +95,10 @@ def serialize(
 def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
     """The tools of `Sent.offered`: on the rungs that offer all that is legal, nothing is limited."""
     if mode == "native":
-        return demanded(rules, state)
-    if mode == "prompted" or rung(rules, state.ledger) in ("open", "constrained", "prompted"):
+        return demanded_tools(rules, state)
+    if mode == "prompted" or escalation_step(rules, state.ledger) in ("open", "constrained", "prompted"):
         return ()
-    return tuple(tool.name for tool in offered(rules, state))
+    return tuple(tool.name for tool in offered_tools(rules, state))
 
 
 REQUEST = 20
@@ -144,7 +144,7 @@ def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:
     fixed = _tail_of_summary(rules, mode, wire)
     if mode != "native" or "call" not in rules.ladder.rungs or not rules.tools:
         return lambda _: fixed
-    return lambda state: demanding(fixed, wire, tools) if (tools := demanded(rules, state)) else fixed
+    return lambda state: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, state)) else fixed
 
 
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
@@ -165,7 +165,7 @@ def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
     branches = {tool.name: branch(tool) for tool in rules.tools}
 
     def end(state: State) -> Raw:
-        tools = offered(rules, state) or rules.tools
+        tools = offered_tools(rules, state) or rules.tools
         numbers = numbers_given(state, GRAMMAR_NUMBERS) if any(tool.calculated for tool in tools) else frozenset()
         calls = [branch(t, numbers) if t.calculated or t not in rules.tools else branches[t.name] for t in tools]
         return wire.tail(None, constrained.one_of(calls, wrapped=wire.strict))

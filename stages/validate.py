@@ -13,7 +13,7 @@ from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
-from stages.policy.rules import Rules, legal, pending
+from stages.policy.rules import Rules, legal_tools, pending
 from stages.reading.provenance import Repeated, sieve, told
 from stages.reading.replies import Judged, Reading, in_a_sentence, parameters_of, reader
 from stages.rescue import Family, Names
@@ -88,7 +88,7 @@ def _notice(state: State, reading: Reading, repeated: tuple[Repeated, ...]) -> s
 def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> State | Halt:
     if reading.damage is None and reading.said.text.strip() and _is_welcome(state, rules):
         return _said(state, reading, reading.said.text)
-    text = _correction(reply, reading, [tool.name for tool in legal(rules, state.ledger)])
+    text = _correction(reply, reading, [tool.name for tool in legal_tools(rules, state.ledger)])
     nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)
     return _nudged(state, reply, _spoken(state, reading, reading.said.text), nudge, rules)
 
@@ -99,7 +99,7 @@ def _only_repeats(
     """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
     if not reading.alone and _is_welcome(state, rules):
         return _said(state, reading, reading.whole)
-    text = nudges.repeats(told(repeated, state), [tool.name for tool in legal(rules, state.ledger)])
+    text = nudges.repeats(told(repeated, state), [tool.name for tool in legal_tools(rules, state.ledger)])
     nudge = User(text=text, kind=Kind.PROVENANCE_NUDGE, turn=state.ledger.turn)
     return _nudged(state, reply, _spoken(state, reading, reading.whole), nudge, rules)
 

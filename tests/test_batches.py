@@ -10,7 +10,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered, assert_guard_laws
 from stages.guards import no_placeholders
 from stages.message import Assistant, Tool, ToolCall, User
-from stages.policy.guesses import placeholders
+from stages.policy.placeholder_values import placeholder_arguments
 from stages.serialize import Mode
 from stages.state import State
 from tests.flows import Desk
@@ -197,18 +197,20 @@ VALUES = ["C-204", "", "Lisbon", "<b>bold</b>", "[1]", "{}", "{{name}}", "from L
 
 @pytest.mark.parametrize("text", PLACEHOLDERS)
 def test_what_only_stands_for_a_value(text: str) -> None:
-    assert placeholders(made("get_customer", customer_id=text), TOOLS, State(history=()))
+    assert placeholder_arguments(made("get_customer", customer_id=text), TOOLS, State(history=()))
     said = State(history=(User(text=f"Look up {text}, please."),))
-    assert not placeholders(made("get_customer", customer_id=text), TOOLS, said), "the user's own words are a value"
+    assert not placeholder_arguments(made("get_customer", customer_id=text), TOOLS, said), (
+        "the user's own words are a value"
+    )
 
 
 @pytest.mark.parametrize("text", VALUES)
 def test_what_is_a_value(text: str) -> None:
-    assert not placeholders(made("get_customer", customer_id=text), TOOLS, State(history=()))
+    assert not placeholder_arguments(made("get_customer", customer_id=text), TOOLS, State(history=()))
 
 
 def test_placeholders_inside_of_a_list_are_found() -> None:
-    found = placeholders(made("paint", color="red", parts=["door", "<result>"]), TOOLS, State(history=()))
+    found = placeholder_arguments(made("paint", color="red", parts=["door", "<result>"]), TOOLS, State(history=()))
     assert found == (("parts", "<result>"),)
 
 

@@ -23,7 +23,7 @@ from stages.grounding.miscalculations import calculation_problems
 from stages.grounding.sources import LONG_HISTORY, numbers_given
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
-from stages.policy.simpler_tools import simpler
+from stages.policy.simpler_tools import simpler_tool
 from stages.schema import Fits
 from stages.schema.pattern import plain_pattern
 from stages.state import State
@@ -219,7 +219,7 @@ def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None
 
 
 def test_a_grammar_without_optional_arguments_needs_none_of_them() -> None:
-    simple = simpler(replace(Orders().invoice, effect="read"))
+    simple = simpler_tool(replace(Orders().invoice, effect="read"))
     assert set(msgspec.json.decode(constraint_of(simple))["properties"]) == {"order_id", "amount"}
 
 

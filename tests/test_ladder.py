@@ -12,11 +12,11 @@ from stages import compact, events
 from stages.compaction import Compacted, ContextBudget
 from stages.guards import repetition
 from stages.message import History, Tool, ToolCall, User
-from stages.policy.escalation import offered
+from stages.policy.escalation import offered_tools
 from stages.policy.order import Use
-from stages.policy.progress import advanced, answered, circling, stalled, times
+from stages.policy.progress import answer_digest, replies_without_progress, stuck_tools, times_answered, with_calls
 from stages.policy.rules import Ladder, Rules
-from stages.policy.untried_values import fresh
+from stages.policy.untried_values import values_to_try
 from stages.state import Attempt, Ledger, State, Success
 from stages.verdict import Allow, Block
 from tests.flows import Desk
@@ -26,11 +26,11 @@ NONE: frozenset[str] = frozenset()
 
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
-    return Success(name=name, arguments=arguments, answer=answered(name, arguments, text), turn=turn)
+    return Success(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
 
 
 def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
-    return Attempt(name=name, arguments=arguments, answer=answered(name, arguments, text), turn=turn)
+    return Attempt(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
 
 
 def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
@@ -49,10 +49,10 @@ def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
     ids=["the same", "the same, spaced", "other arguments", "another answer", "a repeatable tool"],
 )
 def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, free: frozenset[str], *, new: bool) -> None:
-    before = replace(advanced(Ledger(turn=1), (success("look"),), (), NONE), turn=2)
-    after = advanced(before, (second,), (), free)
+    before = replace(with_calls(Ledger(turn=1), (success("look"),), (), NONE), turn=2)
+    after = with_calls(before, (second,), (), free)
     assert (after.progress == 2) is new
-    assert (stalled(after) == 0) is new
+    assert (replies_without_progress(after) == 0) is new
     assert after.successes == (*before.successes, second), "steps are judged by all that succeeded"
 
 
@@ -61,16 +61,16 @@ def test_what_a_compaction_cut_may_be_read_again() -> None:
         return Compacted(history=history[-1:], phase=1)
 
     long = (User(text="Go."), User(text="on " * 900))
-    state = State(history=long, ledger=advanced(Ledger(turn=1), (success("look"),), (), NONE))
+    state = State(history=long, ledger=with_calls(Ledger(turn=1), (success("look"),), (), NONE))
     cut = compact(newest, ContextBudget(tokens=400))(state).unwrap()
     assert cut.ledger.compactions
-    after = advanced(replace(cut.ledger, turn=2), (success("look", turn=2),), (), NONE)
+    after = with_calls(replace(cut.ledger, turn=2), (success("look", turn=2),), (), NONE)
     assert (after.progress, len(after.successes)) == (2, 2)
 
 
 def test_a_reply_that_was_asked_for_as_a_summary_is_no_reply_without_progress() -> None:
-    assert stalled(Ledger(turn=3, progress=2, summary_turn=3)) == 0
-    assert stalled(Ledger(turn=3, progress=2)) == 1
+    assert replies_without_progress(Ledger(turn=3, progress=2, summary_turn=3)) == 0
+    assert replies_without_progress(Ledger(turn=3, progress=2)) == 1
 
 
 FOUND = (success("look"),)
@@ -125,21 +125,21 @@ CASES: list[tuple[str, Ledger, set[str]]] = [
 
 @pytest.mark.parametrize(("ledger", "names"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
-    assert {spec.name for spec in offered(RULES, State(history=(), ledger=ledger))} == names
+    assert {spec.name for spec in offered_tools(RULES, State(history=(), ledger=ledger))} == names
 
 
 def test_a_ladder_of_one_s_own_and_none_at_all() -> None:
     circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
-    assert len(offered(replace(RULES, ladder=Ladder(rungs=())), State(history=(), ledger=circles))) == 4
+    assert len(offered_tools(replace(RULES, ladder=Ladder(rungs=())), State(history=(), ledger=circles))) == 4
     pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
-    assert [spec.name for spec in offered(pinned, State(history=(), ledger=circles))] == ["finish"]
+    assert [spec.name for spec in offered_tools(pinned, State(history=(), ledger=circles))] == ["finish"]
 
 
 def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_once() -> None:
     start = State(history=())
 
     def first(rules: Rules) -> set[str]:
-        return {spec.name for spec in offered(rules, start)}
+        return {spec.name for spec in offered_tools(rules, start)}
 
     assert first(replace(RULES, ladder=Ladder(look_first=False))) == {"look", "fail"}
     assert first(replace(RULES, required=("look", "fail"))) == {"look", "fail"}
@@ -172,8 +172,8 @@ def test_a_tool_called_in_circles_is_offered_with_what_was_seen_and_not_tried() 
     state = seen(
         "No 'Jonson'; there is a 'Johnson-Reyes'.", '{"known":["K-7"],"long":"' + "x" * 99 + '"}', attempts=tried
     )
-    assert fresh(find.spec, state) == ("K-7", "Johnson-Reyes", "Ann Lee", "B-42")
-    (only,) = offered(FIND, state)
+    assert values_to_try(find.spec, state) == ("K-7", "Johnson-Reyes", "Ann Lee", "B-42")
+    (only,) = offered_tools(FIND, state)
     enum = {"type": "string", "enum": ["K-7", "Johnson-Reyes", "Ann Lee", "B-42"]}
     assert msgspec.json.decode(only.parameters)["properties"] == {"name": enum}
 
@@ -182,7 +182,7 @@ def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it
     known = '{"customer":"C-204","city":"Oslo","next":"D-9","code":"x7"}'
     state = seen(known, attempts=(attempt("look", '{"what":"C-204"}'),))
     worked = state.note(successes=(success("find", '{"name":"A-17"}', turn=2),))
-    assert fresh(find.spec, worked) == ("D-9", "B-42")
+    assert values_to_try(find.spec, worked) == ("D-9", "B-42")
 
 
 @pytest.mark.parametrize(
@@ -195,20 +195,20 @@ def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it
     ],
 )
 def test_values_in_lists_and_the_names_of_files_are_seen_whole(result: str, found: tuple[str, ...]) -> None:
-    assert set(fresh(find.spec, State(history=(Tool(call_id="c", name="look", text=result),)))) == set(found)
+    assert set(values_to_try(find.spec, State(history=(Tool(call_id="c", name="look", text=result),)))) == set(found)
 
 
 def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() -> None:
     state = State(history=(User(text="The customer's city and the order's total, of 'Ann'."),))
-    assert fresh(find.spec, state) == ("Ann",)
-    assert fresh(replace(find.spec, effect="terminal"), state) == ()
+    assert values_to_try(find.spec, state) == ("Ann",)
+    assert values_to_try(replace(find.spec, effect="terminal"), state) == ()
 
 
 def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
     ends = tuple(refused("finish", turn=turn) for turn in (2, 3))
     ledger = Ledger(turn=4, progress=1, successes=FOUND, attempts=ends)
     pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
-    assert {spec.name for spec in offered(pinned, State(history=(), ledger=ledger))} == {"look", "write", "fail"}
+    assert {spec.name for spec in offered_tools(pinned, State(history=(), ledger=ledger))} == {"look", "write", "fail"}
 
 
 def test_whoever_watches_is_told_what_is_offered() -> None:
@@ -220,7 +220,7 @@ def test_whoever_watches_is_told_what_is_offered() -> None:
 
 def test_with_nothing_else_seen_the_tool_is_offered_as_it_is() -> None:
     state = State(history=(), ledger=Ledger(turn=2, attempts=(attempt("find"), attempt("find", turn=2))))
-    assert offered(FIND, state) == (find.spec,)
+    assert offered_tools(FIND, state) == (find.spec,)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_with_nothing_else_seen_the_tool_is_offered_as_it_is() -> None:
 )
 def test_only_a_tool_that_takes_one_text_is_limited(parameters: str) -> None:
     spec = replace(find.spec, parameters=msgspec.Raw(parameters.encode()))
-    assert fresh(spec, seen("'one'", attempts=())) == ()
+    assert values_to_try(spec, seen("'one'", attempts=())) == ()
 
 
 def test_the_constraint_of_a_request_has_the_limited_tool() -> None:
@@ -281,8 +281,8 @@ def test_the_correction_says_what_to_do_instead() -> None:
     assert "call one of: finish" in verdict.corrections[0].text
     moved_on = replace(ledger, turn=4, progress=4)
     assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == Allow()
-    assert times(moved_on, "look", '{"what":"a"}') == 0
-    assert circling(moved_on) == frozenset()
+    assert times_answered(moved_on, "look", '{"what":"a"}') == 0
+    assert stuck_tools(moved_on) == frozenset()
 
 
 def test_the_laws_of_guards() -> None:

@@ -7,7 +7,8 @@ from importlib import import_module
 import pytest
 
 import forge
-from forge._moved import MOVED
+from forge._moved import MOVED, RENAMED
+from stages import reasoning, rescue
 
 # What the docs imported from each of them, before the modules moved to their rooms.
 NAMES = {
@@ -31,8 +32,15 @@ def test_an_old_path_has_the_same_names_and_tells_the_new_one(old: str) -> None:
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match=f"{old} is now {MOVED[old]}"):
         module = import_module(old)
+    renamed = RENAMED.get(old, {})
     for name in NAMES[old]:
-        assert getattr(module, name) is getattr(import_module(MOVED[old]), name)
+        assert getattr(module, name) is getattr(import_module(MOVED[old]), renamed.get(name, name))
+
+
+def test_what_splits_reasoning_moved_to_its_room() -> None:
+    for old, new in (("advance", "advance_split"), ("finish", "finish_split"), ("gather", "join_split")):
+        with pytest.warns(DeprecationWarning, match=f"stages.rescue.{old} is now stages.reasoning.{new}"):
+            assert getattr(rescue, old) is getattr(reasoning, new)
 
 
 def test_the_warning_points_at_the_import() -> None:

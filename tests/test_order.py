@@ -9,7 +9,7 @@ from forge.testing import assert_guard_laws
 from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.message import Tool
-from stages.policy.order import Use, lacking, obstacle
+from stages.policy.order import Use, obstacle, underused_tools
 from stages.policy.rules import OnViolation
 from stages.tool import ToolEffect
 from tests.flows import Desk
@@ -100,8 +100,8 @@ def test_a_reply_of_several_calls_runs_as_the_rules_of_order_say(
 
 
 def test_what_must_be_used_more_often() -> None:
-    assert lacking((Use(tool="look", at_least=2),), ("look",)) == ("look",)
-    assert lacking((Use(tool="look", at_least=2),), ("look", "look")) == ()
+    assert underused_tools((Use(tool="look", at_least=2),), ("look",)) == ("look",)
+    assert underused_tools((Use(tool="look", at_least=2),), ("look", "look")) == ()
 
 
 def test_a_call_out_of_order_is_corrected_and_not_run() -> None:

@@ -14,10 +14,10 @@ from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
-from stages.policy.backend_escalation import climbable
-from stages.policy.escalation import demanded, rung
+from stages.policy.backend_escalation import possible_escalation
+from stages.policy.escalation import demanded_tools, escalation_step
 from stages.policy.rules import Ladder, OnText, Rung
-from stages.policy.simpler_tools import simpler
+from stages.policy.simpler_tools import simpler_tool
 from stages.serialize import Mode
 from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
@@ -57,7 +57,7 @@ def workflow(*rungs: Rung, **options: object) -> Workflow:
 
 def climbed(mode: Mode, dialect: Dialect, *, on_text: OnText = "nudge", body: dict[str, object] | None = None) -> str:
     rules = replace(workflow(*EVERY).rules, on_text=on_text)
-    return " ".join(climbable(rules, mode, wire(dialect), Sampling(extra=body or {})).rungs)
+    return " ".join(possible_escalation(rules, mode, wire(dialect), Sampling(extra=body or {})).rungs)
 
 
 FULL = Dialect(constrain="json_schema", tool_choice="required")
@@ -85,12 +85,12 @@ def test_what_a_backend_cannot_do_is_skipped(
 
 def test_a_rung_after_a_change_of_mode_is_judged_by_that_mode() -> None:
     rules = workflow("constrained", "call", "simple").rules
-    assert climbable(rules, "native", wire(FULL), Sampling()).rungs == ("constrained", "simple")
+    assert possible_escalation(rules, "native", wire(FULL), Sampling()).rungs == ("constrained", "simple")
 
 
 def test_without_optional_arguments_nothing_is_simpler() -> None:
     rules = replace(RULES, ladder=Ladder(rungs=("simple", "pin")))
-    assert climbable(rules, "constrained", wire(FULL), Sampling()).rungs == ("pin",)
+    assert possible_escalation(rules, "constrained", wire(FULL), Sampling()).rungs == ("pin",)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_without_optional_arguments_nothing_is_simpler() -> None:
 )
 def test_two_replies_in_a_row_without_a_call_are_a_circle(retries: int, turn: int, rungs: str) -> None:
     rules = workflow("call", "pin").rules
-    assert rung(rules, Ledger(turn=turn, retries=retries)) == rungs
+    assert escalation_step(rules, Ledger(turn=turn, retries=retries)) == rungs
 
 
 OBJECT: dict[str, object] = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
@@ -120,7 +120,7 @@ OBJECT: dict[str, object] = {"type": "object", "properties": {"a": {}, "b": {}},
 )
 def test_what_is_left_of_a_tool(schema: dict[str, object], effect: ToolEffect, left: list[str]) -> None:
     spec = ToolSpec(name="t", description="", parameters=Raw(msgspec.json.encode(schema)), effect=effect)
-    assert list(msgspec.json.decode(simpler(spec).parameters)["properties"]) == left
+    assert list(msgspec.json.decode(simpler_tool(spec).parameters)["properties"]) == left
 
 
 ANY, ONE = ("look", "fail"), ("look",)
@@ -201,8 +201,8 @@ def test_words_twice_in_a_row_and_the_next_request_demands_the_pending_step() ->
 def test_words_are_not_forbidden_where_they_are_welcome() -> None:
     rules = replace(workflow("call").rules, on_text="accept")
     state = State(history=(), ledger=Ledger(turn=2, retries=2))
-    assert demanded(rules, state) == ("search",), "a step is pending"
-    assert demanded(replace(rules, required=()), state) == ()
+    assert demanded_tools(rules, state) == ("search",), "a step is pending"
+    assert demanded_tools(replace(rules, required=()), state) == ()
 
 
 def requests(rung: Rung, script: list[Line], mode: Mode = "native") -> tuple[bytes, ...]:

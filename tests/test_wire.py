@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
-from stages.policy.rules import Rules, legal
+from stages.policy.rules import Rules, legal_tools
 from stages.serialize import serialize
 from stages.state import Folded, Ledger, Prepared, State, Success
 from stages.tool import Prerequisite, ToolSpec
@@ -235,7 +235,7 @@ def test_what_is_legal_is_asked_in_one_place() -> None:
 
     def names(*done: str) -> list[str]:
         ledger = Ledger(successes=tuple(Success(name=name, arguments="{}") for name in done))
-        return [tool.name for tool in legal(rules, ledger)]
+        return [tool.name for tool in legal_tools(rules, ledger)]
 
     assert names() == ["a"]
     assert names("a") == ["a", "b"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from forge._later import later
+from stages._later import later
 
 if TYPE_CHECKING:
     from forge.runtime.conversation import Conversation

@@ -15,10 +15,10 @@ from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, sen
 from stages.compaction import Compacted, Compactor, ContextBudget, Meter, TieredCompact
 from stages.halt import CannotFit
 from stages.pipeline import falling_back
-from stages.policy.backend_escalation import changing, climbable
-from stages.policy.guesses import kept
+from stages.policy.backend_escalation import possible_escalation, with_mode_changes
+from stages.policy.batch_selection import kept_calls
 from stages.policy.rewording import reword
-from stages.policy.rules import Rules, steps
+from stages.policy.rules import Rules, required_tools
 from stages.reading.replies import Read, reader
 from stages.rescue import Family
 from stages.rescue.chat_template import Markers, template_family
@@ -58,7 +58,7 @@ def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
 def _climbing(workflow: Workflow, setup: Setup) -> Workflow:
     """The workflow with those rungs of its ladder that the backend can do."""
     rules = workflow.rules
-    ladder = climbable(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
+    ladder = possible_escalation(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
     return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
 
 
@@ -80,7 +80,7 @@ def _judging(
     return {
         "send": {"send": send(rules)},
         "validate": {"validate": _validate(workflow, markers, form, in_text=in_text)},
-        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept, rules))},
+        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept_calls, rules))},
         "execute": {"execute": execute(rules), **nudged},
     }
 
@@ -133,7 +133,7 @@ def _warnings(workflow: Workflow, budget: ContextBudget, mode: Mode) -> dict[str
     thresholds, left = tuple(workflow.context_thresholds), workflow.iteration_warning
     said = workflow.on_context_threshold
     said = placed(said, "on_context_threshold", str, NoneType) if callable(said) else said
-    notes = workflow.progress_notes and mode != "native" and steps(workflow.rules)
+    notes = workflow.progress_notes and mode != "native" and required_tools(workflow.rules)
     context = warn_of_context(thresholds, budget, said)
     return {
         **({"warn_of_context": context} if thresholds else {}),
@@ -156,7 +156,7 @@ def _serialize(workflow: Workflow, setup: Setup) -> Stage:
 
     first = write(_mode(workflow.rules, setup))
     if modes := workflow.rules.ladder.modes:
-        first = changing(workflow.rules, first, {mode: write(mode) for mode in modes})
+        first = with_mode_changes(workflow.rules, first, {mode: write(mode) for mode in modes})
     return falling_back(first, write("prompted")) if setup.falls_back else first
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
-from stages.policy.progress import answered
+from stages.policy.progress import answer_digest
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Batch, Success
 from stages.tool import ToolEffect, ToolSpec
@@ -125,7 +125,7 @@ def written(batch: Batch) -> _Written:
     for call, result in _answers(batch):
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
-            answer = answered(call.name, call.arguments, result.text)
+            answer = answer_digest(call.name, call.arguments, result.text)
             done.append(Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn))
         elif isinstance(result, Failed | Unresolved | Refused):
             vain.append(_attempt(call, result, turn))
@@ -137,7 +137,7 @@ def written(batch: Batch) -> _Written:
 def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
     # What raised gave no answer: the next try may.
     unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
-    answer = "" if unanswered else answered(call.name, call.arguments, shown(result))
+    answer = "" if unanswered else answer_digest(call.name, call.arguments, shown(result))
     return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 

@@ -12,7 +12,7 @@ from stages.execution.batch import digest
 from stages.ledger import Ledger, Success
 from stages.message import ToolCall
 from stages.phase import Batch
-from stages.policy.progress import advanced, answered
+from stages.policy.progress import answer_digest, with_calls
 from stages.tool import ToolSpec
 
 
@@ -74,7 +74,7 @@ def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Led
     if cleared is batch and digest(unsure) == digest(ask.call):
         return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
     if cleared is batch:
-        ledger = advanced(ledger, (_success(unsure, success.text, ledger.turn),), (), frozenset())
+        ledger = with_calls(ledger, (_success(unsure, success.text, ledger.turn),), (), frozenset())
     unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
     return ledger, replace(cleared, results=(*cleared.results, unrun))
 
@@ -92,5 +92,5 @@ def _result(call_id: str, found: Settled) -> Succeeded:
 
 
 def _success(call: ToolCall, text: str, turn: int) -> Success:
-    answer = answered(call.name, call.arguments, text)
+    answer = answer_digest(call.name, call.arguments, text)
     return Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn)

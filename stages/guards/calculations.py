@@ -12,7 +12,7 @@ from stages.grounding.calculation import Calculation, Incalculable, as_json_numb
 from stages.grounding.miscalculations import calculation_problems
 from stages.grounding.sources import found_in, given_in
 from stages.message import Kind, ToolCall
-from stages.policy.escalation import offered
+from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
 from stages.schema import Check, Misfit, checker
 from stages.schema.value import Json
@@ -77,7 +77,7 @@ def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[str, ...]
 def _source(rules: Rules, state: State, name: str) -> str:
     if seen := _numbers(state):
         return nudges.numbers_seen(name, [(label, _json(value), tool) for label, value, tool in seen])
-    return nudges.find_first([other.name for other in offered(rules, state) if other.name != name])
+    return nudges.find_first([other.name for other in offered_tools(rules, state) if other.name != name])
 
 
 def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:

@@ -2,9 +2,9 @@
 
 from stages import nudges
 from stages.message import Kind, ToolCall
-from stages.policy.escalation import offered
+from stages.policy.escalation import offered_tools
 from stages.policy.order import obstacle
-from stages.policy.rules import Rules, names
+from stages.policy.rules import Rules, succeeded_names
 from stages.state import State
 from stages.verdict import Allow, Block, Correction, Guard, Verdict
 
@@ -13,10 +13,10 @@ def order(rules: Rules) -> Guard:
     """Block a batch with such a call. Counts as a refusal; the budget bounds it."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        reasons = _reasons(rules, names(state.ledger), calls)
+        reasons = _reasons(rules, succeeded_names(state.ledger), calls)
         if not reasons:
             return Allow()
-        allowed = [tool.name for tool in offered(rules, state)]
+        allowed = [tool.name for tool in offered_tools(rules, state)]
         corrections = (
             Correction(call_id=call.id, text=nudges.out_of_order(call.name, reason, allowed))
             if (reason := reasons.get(call.id))

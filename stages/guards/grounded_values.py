@@ -9,7 +9,7 @@ import msgspec
 from stages import nudges
 from stages.grounding.sources import Given, found_in, given_in, relevant, ungrounded_values
 from stages.message import Kind, ToolCall
-from stages.policy.escalation import offered
+from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
 from stages.schema.value import Json
 from stages.state import State
@@ -46,7 +46,7 @@ def _text(
     seen = [(b.argument, _json(value), source) for b, v in found for value, source in _instead(b, v, given)]
     if seen:
         return nudges.ungrounded(tool.name, problems, nudges.where_seen(tool.name, seen))
-    others = [other.name for other in offered(rules, state) if other.name != tool.name]
+    others = [other.name for other in offered_tools(rules, state) if other.name != tool.name]
     return nudges.ungrounded(tool.name, problems, nudges.find_first(others))
 
 

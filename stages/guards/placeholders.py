@@ -2,7 +2,7 @@
 
 from stages import nudges
 from stages.message import Kind, ToolCall
-from stages.policy.guesses import placeholders
+from stages.policy.placeholder_values import placeholder_arguments
 from stages.policy.rules import Rules
 from stages.state import State
 from stages.verdict import Allow, Block, Correction, Guard, Verdict
@@ -13,7 +13,7 @@ def no_placeholders(rules: Rules) -> Guard:
     tools = {tool.name: tool for tool in rules.tools}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        found = {c.id: names for c in calls if c.name in tools and (names := placeholders(c, tools, state))}
+        found = {c.id: names for c in calls if c.name in tools and (names := placeholder_arguments(c, tools, state))}
         if not found:
             return Allow()
         corrections = (

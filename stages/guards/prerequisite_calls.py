@@ -4,8 +4,8 @@ from stages import nudges
 from stages.execution.unknown_outcomes import in_doubt
 from stages.halt import PrerequisitesSkipped
 from stages.message import Kind, ToolCall
-from stages.policy.escalation import offered
-from stages.policy.rules import Rules, missing
+from stages.policy.escalation import offered_tools
+from stages.policy.rules import Rules, missing_prerequisites
 from stages.state import State
 from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 
@@ -16,7 +16,7 @@ def prerequisites(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         unmet = {
-            call.id: missing(dependent[call.name], call.arguments, state.ledger)
+            call.id: missing_prerequisites(dependent[call.name], call.arguments, state.ledger)
             for call in calls
             if call.name in dependent
         }
@@ -41,7 +41,7 @@ def _correction(rules: Rules, state: State, call: ToolCall, unmet: tuple[str, ..
     if not unmet or tool is None:
         return Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
     if barred := [name for name in unmet if (spec := rules.tool(name)) and in_doubt(spec, state.ledger)]:
-        others = [other.name for other in offered(rules, state)]
+        others = [other.name for other in offered_tools(rules, state)]
         return Correction(call_id=call.id, text=nudges.needs_a_decision(call.name, barred, others))
     match = [p.match_arg for p in tool.prerequisites if p.match_arg and p.tool in unmet]
     return Correction(call_id=call.id, text=nudges.prerequisite(call.name, unmet, match))

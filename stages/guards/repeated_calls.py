@@ -2,10 +2,10 @@
 
 from stages import nudges
 from stages.message import Kind, ToolCall
-from stages.policy.escalation import offered
-from stages.policy.progress import times
+from stages.policy.escalation import offered_tools
+from stages.policy.progress import times_answered
 from stages.policy.rules import Rules
-from stages.policy.untried_values import fresh
+from stages.policy.untried_values import values_to_try
 from stages.state import State
 from stages.verdict import Allow, Block, Correction, Guard, Verdict
 
@@ -25,11 +25,11 @@ def repetition(rules: Rules) -> Guard:
         ledger = state.ledger
         if most is None or not ledger.attempts:
             return Allow()
-        again = {call.id: times(ledger, call.name, call.arguments) for call in calls if call.name in bound}
+        again = {call.id: times_answered(ledger, call.name, call.arguments) for call in calls if call.name in bound}
         if all(count < most for count in again.values()):
             return Allow()
-        others = [tool.name for tool in offered(rules, state)]
-        values = {call.id: fresh(bound[call.name], state)[:PROPOSED] for call in calls if call.id in again}
+        others = [tool.name for tool in offered_tools(rules, state)]
+        values = {call.id: values_to_try(bound[call.name], state)[:PROPOSED] for call in calls if call.id in again}
         corrections = (
             Correction(
                 call_id=call.id, text=nudges.repeated(call.name, again[call.id], others, values.get(call.id, ()))

@@ -9,13 +9,13 @@ from stages.halt import Halt
 from stages.pipeline import Stage
 from stages.policy.escalation import changed_mode
 from stages.policy.rules import Ladder, Rules, Rung, TextMode
-from stages.policy.simpler_tools import simpler
+from stages.policy.simpler_tools import simpler_tool
 from stages.state import State
 from stages.wire.sampling import Sampling
 from stages.wire.wires import Wire, demandable
 
 
-def changing(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
+def with_mode_changes(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
     """The stage, and another instead of it once the ladder has changed the mode."""
 
     def chosen(state: State) -> Result[State, Halt]:
@@ -25,7 +25,7 @@ def changing(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> St
     return chosen
 
 
-def climbable(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Ladder:
+def possible_escalation(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Ladder:
     """The workflow's ladder without what cannot be done there; a rung that changes the mode decides for those after it.
 
     `mode` is the one in which the run begins.
@@ -44,7 +44,7 @@ def _can(rung: Rung, rules: Rules, mode: str, *, demands: bool, constrains: bool
         case "call":
             return mode == "native" and demands
         case "simple":
-            return mode == "constrained" and any(simpler(tool) is not tool for tool in rules.tools)
+            return mode == "constrained" and any(simpler_tool(tool) is not tool for tool in rules.tools)
         case "constrained":
             # A constraint allows nothing but calls, so words must not be welcome.
             return mode != rung and constrains and rules.on_text != "accept"

@@ -1,6 +1,6 @@
 """Order: in which order and how often tools may be used, beyond required steps and prerequisites.
 
-Only successful calls count. What is legal is asked here by `stages.policy.rules.legal`, by the guard and by
+Only successful calls count. What is legal is asked here by `stages.policy.rules.legal_tools`, by the guard and by
 corrections. The rules hold among the calls of one reply as they do from one reply to the next.
 """
 
@@ -40,7 +40,7 @@ def obstacle(order: tuple[Use, ...], done: tuple[str, ...], name: str, ahead: tu
     return next((reason for reason in reasons if reason), None)
 
 
-def lacking(order: tuple[Use, ...], done: tuple[str, ...]) -> tuple[str, ...]:
+def underused_tools(order: tuple[Use, ...], done: tuple[str, ...]) -> tuple[str, ...]:
     """The tools that have not been used as often as they must be before the run may end."""
     return tuple(use.tool for use in order if use.at_least and done.count(use.tool) < use.at_least)
 

@@ -14,19 +14,19 @@ from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Ledger, Success
 
 
-def answered(name: str, arguments: str, text: str) -> str:
+def answer_digest(name: str, arguments: str, text: str) -> str:
     """What stands in the ledger for a call and its answer: 16 hexadecimal digits."""
     whole = f"{name}\0{canonical(arguments)}\0{text}"
     return hashlib.blake2b(whole.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-def stalled(ledger: Ledger) -> int:
+def replies_without_progress(ledger: Ledger) -> int:
     """How many replies in a row have brought nothing new. One that was asked for as a summary is none of them."""
     summary = ledger.summary_turn > ledger.progress
     return max(0, ledger.turn - ledger.progress - summary)
 
 
-def advanced(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], free: frozenset[str]) -> Ledger:
+def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], free: frozenset[str]) -> Ledger:
     """The ledger after calls that succeeded and others that did not. `free` are the tools that may repeat themselves.
 
     All that succeeded is kept in `successes`; what steps are judged by does not depend on what is new.
@@ -47,25 +47,25 @@ def digests(done: tuple[Success, ...]) -> bytes:
     return bytes.fromhex("".join([success.answer for success in done]))
 
 
-def in_vain(ledger: Ledger) -> tuple[Attempt, ...]:
+def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
     """The calls since the last progress."""
     recent = takewhile(lambda attempt: attempt.turn > ledger.progress, reversed(ledger.attempts))
     return tuple(recent)[::-1]
 
 
-def circling(ledger: Ledger) -> frozenset[str]:
+def stuck_tools(ledger: Ledger) -> frozenset[str]:
     """The tools that were called, since the last progress, in a way that had already been answered or refused."""
     return frozenset(attempt.name for attempt in _repeats(ledger))
 
 
-def circles(ledger: Ledger) -> int:
+def stuck_replies(ledger: Ledger) -> int:
     """How many replies there were since the first of those, with it."""
     repeats = _repeats(ledger)
     return ledger.turn - repeats[0].turn + 1 if repeats else 0
 
 
 def _repeats(ledger: Ledger) -> list[Attempt]:
-    recent = in_vain(ledger)
+    recent = attempts_since_progress(ledger)
     seen, found = _answered_before(ledger) if recent else set(), []
     for attempt in recent:
         key = (attempt.name, canonical(attempt.arguments))
@@ -75,10 +75,10 @@ def _repeats(ledger: Ledger) -> list[Attempt]:
     return found
 
 
-def times(ledger: Ledger, name: str, arguments: str) -> int:
+def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
     """How often this very call was answered, the last time in vain; 0 where it was not since the last progress."""
     key = (name, canonical(arguments))
-    vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in in_vain(ledger))
+    vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in attempts_since_progress(ledger))
     return vain + (key in _answered_before(ledger)) if vain else 0
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stages.halt import Halt
 from stages.message import History, Message, System, Tool, User, is_nudge
 from stages.pipeline import Stage, on
-from stages.policy.rules import Rules, legal, pending
+from stages.policy.rules import Rules, legal_tools, pending
 from stages.repair.decoding import sound
 from stages.state import Ledger, Ready, State
 
@@ -127,7 +127,7 @@ def _correction(
         kind=kind,
         text=message.text[prefix.end() :] if prefix else message.text,
         tool=message.name if isinstance(message, Tool) else "",
-        allowed=tuple(tool.name for tool in legal(rules, ledger)),
+        allowed=tuple(tool.name for tool in legal_tools(rules, ledger)),
         pending=pending(rules, ledger),
         attempt=_attempt(kind, ledger),
     )

@@ -9,7 +9,7 @@ from msgspec import Struct
 from stages.execution.unknown_outcomes import in_doubt
 from stages.message import ToolCall
 from stages.options.option_checks import Options
-from stages.policy.order import Use, lacking, obstacle
+from stages.policy.order import Use, obstacle, underused_tools
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger
 from stages.tool import ToolEffect, ToolSpec
@@ -141,20 +141,20 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     if not rules.required and not rules.order:
         return ()
     steps = tuple(step for step in rules.required if all(success.name != step for success in ledger.successes))
-    return tuple(dict.fromkeys(steps + lacking(rules.order, names(ledger)))) if rules.order else steps
+    return tuple(dict.fromkeys(steps + underused_tools(rules.order, succeeded_names(ledger)))) if rules.order else steps
 
 
-def steps(rules: Rules) -> tuple[str, ...]:
+def required_tools(rules: Rules) -> tuple[str, ...]:
     """The tools that have to succeed before the run may end, in declared order."""
     return tuple(dict.fromkeys((*rules.required, *(use.tool for use in rules.order if use.at_least))))
 
 
-def names(ledger: Ledger) -> tuple[str, ...]:
+def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
     """The names of the calls that succeeded, one by one."""
     return tuple(success.name for success in ledger.successes)
 
 
-def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
+def missing_prerequisites(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
     """The prerequisites of a call that no earlier success meets; with no arguments yet, by name alone."""
     values = None if arguments is None else _values(canonical(arguments))
     unmet = []
@@ -169,24 +169,24 @@ def missing(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str,
     return tuple(unmet)
 
 
-def legal(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
+def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
     """The tools that may be called now: prerequisites met, terminal ones only when no step is pending, in order.
 
     None with a call whose outcome is unknown: a person decides about it first.
     """
     waiting = bool(pending(rules, ledger))
-    done = names(ledger) if rules.order else ()
+    done = succeeded_names(ledger) if rules.order else ()
     return tuple(
         tool
         for tool in rules.tools
         if not (waiting and tool.effect == "terminal")
         and not in_doubt(tool, ledger)
-        and not missing(tool, None, ledger)
+        and not missing_prerequisites(tool, None, ledger)
         and obstacle(rules.order, done, tool.name) is None
     )
 
 
-def needed(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
+def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
     """These tools, and all that has to succeed before them."""
     before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
     for use in rules.order:
@@ -198,14 +198,14 @@ def needed(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def undecided(rules: Rules, ledger: Ledger) -> ToolCall | None:
+def blocking_unknown_outcome(rules: Rules, ledger: Ledger) -> ToolCall | None:
     """A call whose outcome is unknown, and without whose tool the run cannot end."""
     unknown = tuple(call for tool in rules.tools if (call := in_doubt(tool, ledger)))
     if not unknown:
         return None
     left = pending(rules, ledger)
-    ends = needed(rules, (*left, *rules.terminal)) - ({*completed(ledger)} - {*left})
-    stuck = rules.on_text != "accept" and not legal(rules, ledger)
+    ends = needed_tools(rules, (*left, *rules.terminal)) - ({*completed(ledger)} - {*left})
+    stuck = rules.on_text != "accept" and not legal_tools(rules, ledger)
     return next((call for call in unknown if stuck or call.name in ends), None)
 
 

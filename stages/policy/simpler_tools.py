@@ -10,7 +10,7 @@ _PLAIN = frozenset({"type", "properties", "required", "additionalProperties", "t
 """Keywords beside which the properties that are not required can simply be left out."""
 
 
-def simpler(tool: ToolSpec) -> ToolSpec:
+def simpler_tool(tool: ToolSpec) -> ToolSpec:
     """The tool without its optional arguments, where it only reads; the same tool where there is nothing to leave out.
 
     Optional arguments of a write often say how much of it: left out, it may do more than was meant.

@@ -29,13 +29,13 @@ class _Schema(msgspec.Struct):
     properties: dict[str, dict[str, object]] = {}
 
 
-def fresh(tool: ToolSpec, state: State) -> tuple[str, ...]:
+def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     """What was seen and may be meant instead, the latest first; nothing for a tool that takes more than one text.
 
     No call of any tool has used it, and it looks like what this one has succeeded with: `C-311` like `A-17`. Nothing
     for a tool that ends the run: it is not to be guessed with.
     """
-    argument = one_text(tool)
+    argument = only_text_argument(tool)
     if argument is None or tool.effect == "terminal":
         return ()
     ledger = state.ledger
@@ -52,15 +52,15 @@ def _look(value: str) -> str:
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
 
 
-def limited(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
+def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
     """The tool with its only argument limited to these values."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    name = one_text(tool)
+    name = only_text_argument(tool)
     properties = {name: {"type": "string", "enum": list(values)}}
     return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
 
 
-def one_text(tool: ToolSpec) -> str | None:
+def only_text_argument(tool: ToolSpec) -> str | None:
     """The argument of a tool that takes one text and nothing else; a calculation is none."""
     if tool.calculated:
         return None

@@ -1,7 +1,8 @@
 """Reasoning told apart from a reply's text, in whole replies and in streams."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from stages._later import later
 
 if TYPE_CHECKING:
     from stages.reasoning.cutting import Split
@@ -24,10 +25,17 @@ __all__ = [
     "without_reasoning",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """What holds patterns, when it is first asked for: they take long to compile."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "cutting" if name == "Split" else "splitting"
-    return getattr(import_module(f"stages.reasoning.{module}"), name)
+__getattr__ = later(
+    __name__,
+    {
+        "stages.reasoning.cutting": ("Split",),
+        "stages.reasoning.splitting": (
+            "SplitDelta",
+            "advance_split",
+            "finish_split",
+            "join_split",
+            "split_reasoning",
+            "without_reasoning",
+        ),
+    },
+)

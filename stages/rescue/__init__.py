@@ -5,9 +5,11 @@ took; it never raises, never evaluates, and takes time linear in the length of t
 docs/rescue.md.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from stages._later import later
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
 
@@ -35,17 +37,24 @@ __all__ = [
     "split_reasoning",
 ]
 
-_LATER = {
-    "FAMILIES": "stages.rescue.families",
-    "rescue": "stages.rescue.known",
-    "rescuer": "stages.rescue.driver",
-    "split_reasoning": "stages.reasoning",
-    **dict.fromkeys(("WantedCall", "Occurrence", "search"), "stages.rescue.call_search"),
-}
+# Grammars take as long to compile as all the rest of forge.
+_later = later(
+    __name__,
+    {
+        "stages.reasoning": ("split_reasoning",),
+        "stages.rescue.call_search": ("Occurrence", "WantedCall", "search"),
+        "stages.rescue.driver": ("rescuer",),
+        "stages.rescue.families": ("FAMILIES",),
+        "stages.rescue.known": ("rescue",),
+    },
+)
+
+_MOVED = {"Split": "Split", "advance": "advance_split", "finish": "finish_split", "gather": "join_split"}
+"""Names that the docs had here, and what `stages.reasoning` calls them."""
 
 
 def __getattr__(name: str) -> object:
-    """What holds grammars, when it is first asked for: they take as long to compile as all the rest of forge."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    if name not in _MOVED:
+        return _later(name)
+    warnings.warn(f"stages.rescue.{name} is now stages.reasoning.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+    return getattr(import_module("stages.reasoning"), _MOVED[name])

@@ -2,7 +2,15 @@
 
 import re
 
-from stages.rescue.cues import AFTERWARDS, FETCHING, INTENT, REPORTED, SHOWN, SUBJECT, WITHDRAWN
+from stages.rescue.cues import (
+    AFTERWARDS_CUES,
+    FETCHING_CUES,
+    INTENT_CUES,
+    REPORTED_CUES,
+    SHOWN_CUES,
+    SUBJECT_PATTERN,
+    WITHDRAWN_CUES,
+)
 
 WINDOW = 240
 """Characters before and after a call in which its sentence is looked for."""
@@ -36,10 +44,10 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
         return not _is_all(text, start, end)
     if _ASKS.match(text, end) or (start > 0 and _is_mentioned(text, start, end, floor, torn=torn)):
         return True
-    if SUBJECT.match(text, end):
+    if SUBJECT_PATTERN.match(text, end):
         return True
     after = _said_after(text, end).lower()
-    return after != "" and (AFTERWARDS.in_(_first_sentence(after)) or WITHDRAWN.in_(after))
+    return after != "" and (AFTERWARDS_CUES.in_(_first_sentence(after)) or WITHDRAWN_CUES.in_(after))
 
 
 def _closed(text: str, end: int) -> int:
@@ -53,16 +61,16 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
     if text[start - 1] != "\n" and _in_line(text, start, end, floor, torn=torn):
         return True
     lead = _lead_in(text, start, floor).lower()
-    if SHOWN.in_(lead) and not FETCHING.in_(lead):
+    if SHOWN_CUES.in_(lead) and not FETCHING_CUES.in_(lead):
         return True
-    if lead and text[start - 1] in " \t" and _in_code_block(text, start) and not INTENT.in_(lead):
+    if lead and text[start - 1] in " \t" and _in_code_block(text, start) and not INTENT_CUES.in_(lead):
         return True
     if _introduced(text, start, lead):
         return True
     if lead.endswith((".", "!")) and not _POINTS.search(lead):
         # A sentence of its own is about what it says, not about the call that follows.
         return False
-    return not INTENT.in_(lead) and REPORTED.in_(lead)
+    return not INTENT_CUES.in_(lead) and REPORTED_CUES.in_(lead)
 
 
 def _in_line(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
@@ -87,7 +95,7 @@ _ACTS = re.compile(
 
 def _introduced(text: str, start: int, lead: str) -> bool:
     """Whether a sentence with a colon leads up to it that is about something else than what the model does."""
-    if len(lead.split()) <= _LABEL or _ACTS.search(lead) or INTENT.in_(lead):
+    if len(lead.split()) <= _LABEL or _ACTS.search(lead) or INTENT_CUES.in_(lead):
         return False
     before = _without_fences(text[max(0, start - 60) : start]).rstrip(" \t\r\n`*_#>~-")
     return before.endswith((":", "\uff1a"))
@@ -201,7 +209,7 @@ def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
         return False
     lead = before.lower()
     if _ENDS.match(text, end):
-        return not INTENT.in_(lead)
+        return not INTENT_CUES.in_(lead)
     return _GOES_ON.match(text, end) is not None and not _DOES.search(lead)
 
 

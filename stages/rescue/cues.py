@@ -51,7 +51,7 @@ def _any_of(*words: str, foreign: tuple[str, ...] = (), signs: tuple[str, ...] =
     return _Cues(re.compile(rf"\b(?:{factored(plain)})"), re.compile("|".join((*signs, *others))))
 
 
-SHOWN = _any_of(
+SHOWN_CUES = _any_of(
     r"for (?:example|instance|reference|illustration)\b|e\.\s?g\.|examples?\b|samples?\b|hypothetical",
     r"look(?:s|ed|ing)? (?:something |roughly |a bit )?(?:like|as follows)\b|templates?\b|placeholder",
     r"(?:expected|following|correct|general|usual|required|this|the) (?:\w+ ){0,2}"
@@ -111,7 +111,7 @@ SHOWN = _any_of(
 )
 """Before a call: it is an example, a rule, a question or a refusal."""
 
-REPORTED = _any_of(
+REPORTED_CUES = _any_of(
     r"(?:wrong|incorrect|invalid|bad|broken|malformed)\b|(?:syntax|usage|signature|documentation|docs)\b[^\w\n]*$",
     r"(?:returned|returns|responded|responds|replied|printed|prints|reads|said|says|saying|wrote|shows|showed|shown"
     r"|contains|contained|logged|received|quoted?|quoting|recorded|reported|previous(?:ly)?|earlier|already|yesterday"
@@ -142,7 +142,7 @@ REPORTED = _any_of(
 )
 """Before a call: somebody's words, a file's content, what was done before."""
 
-INTENT = _any_of(
+INTENT_CUES = _any_of(
     r"i(?:['\u2019]ll| will| shall|(?: a|['\u2019])m going to| need to| must| have to| should| want to)\b",
     r"i(?: a|['\u2019])m calling\b|i now call\b|i am now\b|i can\b|let me\b|let's\b|let us\b",
     r"now\b|next\b|first\b|calling\b|using\b|we (?:will|need|should|can|must)\b",
@@ -151,13 +151,13 @@ INTENT = _any_of(
 )
 """The model says that it is about to act; outweighs what sounds like a report."""
 
-FETCHING = _any_of(
+FETCHING_CUES = _any_of(
     r"(?:i['\u2019]ll|i will|let me|let['\u2019]s|i need to|i(?: a|['\u2019])m going to) (?:\w+ ){0,2}"
     r"(?:search|find|look (?:up|for|at)|fetch|read|list|retrieve|query|pull up|open|check (?!with\b|whether you))",
 )
 """The model says what it is about to look for, be it examples or documentation."""
 
-AFTERWARDS = _any_of(
+AFTERWARDS_CUES = _any_of(
     r"(?:is|was|were|as) (?:just |only |merely )?(?:an? )?(?:\w+ )?"
     r"(?:example|illustration|sample|placeholder|template|hypothetical)\b",
     r"would you like me to\b|do you want me to\b|^returns\b|^replace\b|please confirm\b",
@@ -181,7 +181,7 @@ AFTERWARDS = _any_of(
 )
 """After a call: it was an example, has been made already, or waits for a yes."""
 
-WITHDRAWN = _any_of(
+WITHDRAWN_CUES = _any_of(
     r"(?:ignore|disregard|cancel|discard|scratch|forget|skip|drop|undo|withdraw|retract) (?:that|this|it|the above)"
     r"(?=\s*(?:[.,;!\u2014-]|$))",
     r"(?:ignore|disregard|cancel|discard|forget|skip|drop|undo|withdraw|retract) (?:that|this|the|my|those|these|both)"
@@ -211,5 +211,5 @@ _VERBS = (
     "gave|gives|looks|came|appears|appeared|contains|shows|showed",
     *FOREIGN_SUBJECT,
 )
-SUBJECT = re.compile(rf"[`*\"']*(?:[ \t]+(?:{'|'.join(_VERBS)})\b|[ \t]*(?:{FOREIGN_SUBJECT_SIGNS}))")
+SUBJECT_PATTERN = re.compile(rf"[`*\"']*(?:[ \t]+(?:{'|'.join(_VERBS)})\b|[ \t]*(?:{FOREIGN_SUBJECT_SIGNS}))")
 """Right after a call: it is the subject of a sentence about it."""

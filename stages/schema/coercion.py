@@ -13,7 +13,7 @@ import msgspec
 from stages.repair.decoding import decode
 from stages.repair.json_text import FoundJson as Found
 from stages.repair.json_text import json_at
-from stages.schema.compilation import Compiled, Place, start
+from stages.schema.compilation import Compiled, Place, whole_place
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 
 _EXACT = 2**53
@@ -31,7 +31,7 @@ def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, .
 
     `size` is the length of the value's text. What coercions don't reach stays, and doesn't fit.
     """
-    mended, repairs = _mend(value, start(schema, size))
+    mended, repairs = _mend(value, whole_place(schema, size))
     return mended, tuple(repairs)
 
 

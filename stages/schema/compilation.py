@@ -121,7 +121,7 @@ def pointed(root: Json, pointer: str) -> Json:
     return found
 
 
-def start(schema: Compiled, size: int) -> Place:
+def whole_place(schema: Compiled, size: int) -> Place:
     """The whole schema and the whole value; `size`, the length of the value's text, bounds the work to follow.
 
     Where a schema refers to itself in several alternatives, trying all of them would take exponential time.

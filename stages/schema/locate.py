@@ -7,7 +7,7 @@ value where a schema refers to itself in alternatives; its verdicts on parts are
 from collections.abc import Iterator
 from itertools import islice
 
-from stages.schema.compilation import BACKTRACKING, Compiled, Place, start
+from stages.schema.compilation import BACKTRACKING, Compiled, Place, whole_place
 from stages.schema.problems import Problem, in_words, keeps_rule
 from stages.schema.value import Json, cut_text, dotted, kinds, shown_value
 
@@ -36,7 +36,7 @@ _Found = tuple[int, Problem]
 
 def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
     """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
-    found = sorted(islice(_in(value, start(schema, size)), _LOOKED_AT), key=lambda each: -each[0])
+    found = sorted(islice(_in(value, whole_place(schema, size)), _LOOKED_AT), key=lambda each: -each[0])
     named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
     return named or (
         Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),

@@ -14,7 +14,7 @@ from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, Tool, User
 from stages.pipeline import Stage, on
-from stages.policy.rules import Rules, names, pending, steps
+from stages.policy.rules import Rules, pending, required_tools, succeeded_names
 from stages.state import Folded, State
 
 
@@ -80,7 +80,7 @@ def note_progress(rules: Rules) -> Stage:
         if phase.summary or not _went_well(state):
             return state
         left = pending(rules, state.ledger)
-        done = [step for step in steps(rules) if step not in left]
+        done = [step for step in required_tools(rules) if step not in left]
         said = nudges.progress(done, [_counted(step, rules, state) for step in left], _ends(rules))
         return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
@@ -92,7 +92,7 @@ def _counted(step: str, rules: Rules, state: State) -> str:
     times = max((use.at_least for use in rules.order if use.tool == step), default=1)
     if times <= 1:
         return step
-    return f"{step} ({names(state.ledger).count(step)} of {times} times)"
+    return f"{step} ({succeeded_names(state.ledger).count(step)} of {times} times)"
 
 
 def _ends(rules: Rules) -> tuple[str, ...]:

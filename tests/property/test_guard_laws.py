@@ -15,10 +15,10 @@ from stages import enforce, execute, pipeline, send, serialize
 from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
 from stages.message import Assistant, Tool, ToolCall
-from stages.policy.escalation import demanded, offered
+from stages.policy.escalation import demanded_tools, offered_tools
 from stages.policy.order import Use, obstacle
-from stages.policy.rules import Ladder, Rules, Rung, legal, undecided
-from stages.policy.rules import names as names_of
+from stages.policy.rules import Ladder, Rules, Rung, blocking_unknown_outcome, legal_tools
+from stages.policy.rules import succeeded_names as names_of
 from stages.serialize import Mode
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
@@ -88,8 +88,8 @@ def test_what_enforce_lets_through_every_guard_allows(case: tuple[Rules, State],
 @given(cases())
 def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tuple[Rules, State]) -> None:
     rules, state = case
-    may = legal(rules, state.ledger)
-    tools = offered(rules, state)
+    may = legal_tools(rules, state.ledger)
+    tools = offered_tools(rules, state)
     assert {tool.name for tool in tools} <= {tool.name for tool in may}
     assert bool(tools) == bool(may)
 
@@ -98,10 +98,10 @@ def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tu
 def test_a_tool_with_a_call_of_unknown_outcome_is_neither_offered_nor_proposed(case: tuple[Rules, State]) -> None:
     rules, state = case
     barred = {call.name for call in state.ledger.in_doubt}
-    assert barred.isdisjoint(tool.name for tool in legal(rules, state.ledger))
-    assert barred.isdisjoint(tool.name for tool in offered(rules, state))
-    assert barred.isdisjoint(demanded(rules, state))
-    if undecided(rules, state.ledger):
+    assert barred.isdisjoint(tool.name for tool in legal_tools(rules, state.ledger))
+    assert barred.isdisjoint(tool.name for tool in offered_tools(rules, state))
+    assert barred.isdisjoint(demanded_tools(rules, state))
+    if blocking_unknown_outcome(rules, state.ledger):
         return  # the model is not asked before somebody has decided
     moved = enforce(*guards_of(rules))(state).value_or(None)
     said = [] if moved is None else [m.text for m in moved.history[len(state.history) :] if isinstance(m, Tool)]
@@ -157,7 +157,7 @@ def test_rules_of_order_hold_inside_a_reply_whichever_of_its_calls_succeed(
 @given(cases())
 def test_a_limited_tool_takes_nothing_that_the_whole_one_does_not(case: tuple[Rules, State]) -> None:
     rules, state = case
-    for tool in offered(rules, state):
+    for tool in offered_tools(rules, state):
         schema = msgspec.json.decode(tool.parameters)
         kind = schema["properties"].get("what", {"type": "string"})  # optional, so it may be left out
         assert kind["type"] == "string"

@@ -23,7 +23,7 @@ from forge.journal.redaction import Field, Redact
 from forge.runtime.recovery import resume_journal
 from stages.effect import Approved, Ask, RawCall, Reply
 from stages.message import ToolCall
-from stages.policy.guesses import placeholders
+from stages.policy.placeholder_values import placeholder_arguments
 from stages.serialize import Mode
 from stages.state import State
 from tests.flows import Desk
@@ -227,7 +227,7 @@ DESK = {spec.name: spec for spec in Desk().workflow.rules.tools}
 def can_be_secret(text: str) -> bool:
     """Long enough, none of forge's own words, and a value: a call with `<RESPONSE>` is refused, and never made."""
     made = ToolCall(id="call_000000001", name="look", arguments=json.dumps({"what": text}))
-    return len(text) >= 4 and text not in OWN_WORDS and not placeholders(made, DESK, State(history=()))
+    return len(text) >= 4 and text not in OWN_WORDS and not placeholder_arguments(made, DESK, State(history=()))
 
 
 secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(can_be_secret)

@@ -1,4 +1,4 @@
-"""Guesses: arguments that only stand for a value, and calls that should wait for what others will find."""
+"""Placeholder values: arguments that only stand for a value, such as `<customer_id>`."""
 
 import re
 from collections.abc import Mapping
@@ -6,13 +6,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from stages import nudges
 from stages.grounding.matching import normalized, values_within
-from stages.grounding.miscalculations import calculation_problems
-from stages.grounding.sources import ungrounded_values
 from stages.message import Kind, ToolCall, User
-from stages.policy.rules import BatchPolicy, Rules, missing, pending
-from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import ToolSpec
@@ -28,7 +23,7 @@ _OPENS = "<{$[%"
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
-def placeholders(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
+def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
     """The arguments of a call that only stand for a value, and what they say: `<customer_id from get_order>`.
 
     What the user said, and what the tool's schema lists, is a value whatever it looks like.
@@ -93,58 +88,3 @@ class _Schema(msgspec.Struct):
 
 def _properties(tool: ToolSpec) -> dict[str, Raw]:
     return msgspec.json.decode(tool.parameters, type=_Schema).properties
-
-
-def _policy_of(rules: Rules, state: State) -> BatchPolicy:
-    """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt."""
-    if rules.batch != "auto":
-        return rules.batch
-    return "first" if state.sent.mode == "prompted" else "all"
-
-
-def kept(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls that need not wait for others of the same reply, each once, and what the model is told of the rest."""
-    if len(calls) == 1:
-        return calls, ""
-    policy = _policy_of(rules, state)
-    if policy == "first":
-        return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
-    once, again = (calls, ()) if rules.max_repeats is None else _once(rules, calls)
-    go, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
-    return go, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
-
-
-def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-    """The calls without those that stand in the same reply already, and the names of the tools that had such.
-
-    A model that repeats itself has not seen an answer yet, so it cannot want another; what is `repeatable` it can.
-    """
-    free = {tool.name for tool in rules.tools if tool.repeatable}
-    first: dict[tuple[str, str], ToolCall] = {}
-    for call in calls:
-        key = (call.name, call.id if call.name in free else canonical(call.arguments))
-        first.setdefault(key, call)
-    kept = tuple(first.values())
-    made = {call.id for call in kept}
-    return kept, tuple(dict.fromkeys(call.name for call in calls if call.id not in made))
-
-
-def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    tools = {tool.name: tool for tool in rules.tools}
-    go: list[ToolCall] = []
-    wait: list[ToolCall] = []
-    for call in calls:
-        (wait if go and _depends(call, tools[call.name], tools, rules, state) else go).append(call)
-    notice = nudges.waits([call.name for call in go], [call.name for call in wait]) if wait else ""
-    return tuple(go), notice
-
-
-def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rules: Rules, state: State) -> bool:
-    """Whether the call cannot be right before an earlier one of its reply has been answered."""
-    if tool.effect == "terminal" and pending(rules, state.ledger):
-        return True
-    if missing(tool, call.arguments, state.ledger) or placeholders(call, tools, state):
-        return True
-    if tool.grounded and ungrounded_values(tool, call.arguments, state):
-        return True
-    return bool(tool.calculated) and bool(calculation_problems(tool, call.arguments, state))

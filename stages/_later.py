@@ -1,4 +1,4 @@
-"""Lazy exports: a module is loaded when a name of it is first asked for, so `import forge` stays quick."""
+"""Lazy exports: a module is loaded when a name of it is first asked for, so that importing a room stays quick."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
