@@ -28,7 +28,7 @@ from forge import (
     stream,
     tool,
 )
-from forge.backends import Anthropic, Local, Server
+from forge.backends import Anthropic, Launch, Local, Server, ServerManager
 from forge.errors import DefinitionError, ForgeError
 from forge.interpreters.scripted import Scripted, call
 from stages import compact, enforce, execute, fold, send, serialize, validate
@@ -63,6 +63,27 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ({"redact": "x"}, "redact is 'x'; it must be "),
     ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "given", "wrong", "meant"),
+    [
+        (Server, ("http://x",), "contxt_tokens", "context_tokens"),
+        (Local, (), "context_token", "context_tokens"),
+        (Anthropic, ("m",), "timout", "timeout"),
+        (ServerManager, (Launch(model="m", program="vllm"),), "api_keys", "api_key"),
+        (Scripted, ([],), "modes", "mode"),
+        (run_sync, (FLOW, "Go."), "obsever", "observer"),
+        (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
+        (serialize, (Rules(tools=()),), "mod", None),
+    ],
+)
+def test_a_misspelt_keyword_is_told_with_the_right_ones(
+    entry: Entry, given: tuple[object, ...], wrong: str, meant: str | None
+) -> None:
+    with pytest.raises(TypeError, match=f"there is no option '{wrong}'; there are: ") as refused:
+        entry(*given, **{wrong: 1})
+    assert str(refused.value).endswith(f" Did you mean {meant}?" if meant else ".")
 
 
 def streamed(**options: object) -> object:

@@ -1,6 +1,7 @@
 """Checked: public functions hold their options to their annotations; a wrong one is a DefinitionError, in words."""
 
 from forge.errors import DefinitionError
+from forge.workflow.suggestions import did_you_mean
 from stages.options.option_checks import checking
 
-checked = checking(DefinitionError)
+checked = checking(DefinitionError, did_you_mean)

@@ -12,7 +12,6 @@ from forge.interpreters.threads import unheard
 from forge.runtime.loop import Observer, notify
 from forge.runtime.questions import asking
 from forge.runtime.watcher import OnChunk
-from forge.workflow.suggestions import did_you_mean
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.message import History, Message
@@ -54,11 +53,6 @@ def announce(opening: History, watching: Watching) -> None:
 
 def observing(watching: Watching) -> Observer | None:
     """One observer that tells all who watch, in the order observer, on_message, on_compact; None where nobody does."""
-    if strangers := watching.keys() - Watching.__annotations__.keys():
-        stranger, known = min(strangers), Watching.__annotations__
-        raise TypeError(
-            f"there is no option {stranger!r}; there are: {', '.join(known)}.{did_you_mean(stranger, known)}"
-        )
     observer, on_message = watching.get("observer"), watching.get("on_message")
     on_compact = watching.get("on_compact")
     if not (on_message or on_compact):

@@ -1,7 +1,7 @@
 """Checked: functions and Structs whose options are held to their annotations, so that a wrong one is told in words."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
 from operator import contains
 from typing import Any, ForwardRef, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
@@ -50,17 +50,28 @@ def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
     return tuple(plain_classes(hints[name]) for name in kind.__struct_fields__)
 
 
-def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator: the function, whose arguments are held to its annotations first, else that error is raised."""
+def checking(
+    error: Callable[[tuple[str, ...]], Exception], did_you_mean: Callable[[str, Iterable[str]], str] = lambda *_: ""
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A decorator: the function, whose arguments are held to its annotations first, else that error is raised.
+
+    A keyword that the function has not is a TypeError, as in Python, that lists those that it has, and ends with what
+    `did_you_mean` says of it and them.
+    """
 
     def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-            names, rest, hints = _parameters(function)
+            known = _parameters(function)
+            if known.keywords is not None and (strangers := kwargs.keys() - known.keywords):
+                wrong, right = min(strangers), ", ".join(known.keywords)
+                meant = did_you_mean(wrong, known.keywords)
+                raise TypeError(f"there is no option {wrong!r}; there are: {right}.{meant}")
+            names, rest, hints = known.positional, known.rest, known.hints
             given = {**dict(zip(names, args, strict=False)), **kwargs}
             given |= {f"{rest}[{i}]": one for i, one in enumerate(args[len(names) :])} if rest else {}
-            known = {name: hints[key] for name in given if (key := name.partition("[")[0]) in hints}
-            if wrong := wrong_options({name: given[name] for name in known}, known, deep=False):
-                raise error(tuple(sentence for several in wrong.values() for sentence in several))
+            hinted = {name: hints[key] for name in given if (key := name.partition("[")[0]) in hints}
+            if foreign := wrong_options({name: given[name] for name in hinted}, hinted, deep=False):
+                raise error(tuple(sentence for several in foreign.values() for sentence in several))
 
         if inspect.iscoroutinefunction(function):
 
@@ -84,18 +95,31 @@ def checking(error: Callable[[tuple[str, ...]], Exception]) -> Callable[[Callabl
 checked = checking(OptionError)
 
 
+class _Parameters(Struct, frozen=True):
+    """`rest` is the name of `*args`, empty where there is none; `keywords` is None where any keyword is taken."""
+
+    positional: tuple[str, ...]
+    rest: str
+    keywords: tuple[str, ...] | None
+    hints: dict[str, Hint]
+
+
 @cache
-def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], str, dict[str, Hint]]:
-    """The names of its positional parameters, that of `*args` if it has one, and what each parameter must be."""
+def _parameters(function: Callable[..., object]) -> _Parameters:
+    """What the function takes, and what each of it must be; what an `Unpack` stands for is named one by one."""
     parameters = inspect.signature(function).parameters.values()
     hints = _hints(function)
+    by_name = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    keywords: tuple[str, ...] | None = tuple(name for name in by_name if name in hints)  # not self
     for one in parameters:
-        if one.kind is one.VAR_KEYWORD and get_origin(hints.get(one.name)) is Unpack:
-            (fields,) = get_args(hints.pop(one.name))
-            hints |= _hints(fields)
-    positional = (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) if parameters else ()
-    names = tuple(one.name for one in parameters if one.kind in positional)
-    return names, next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), ""), hints
+        if one.kind is one.VAR_KEYWORD:
+            packed = hints.pop(one.name, None)
+            fields = _hints(get_args(packed)[0]) if get_origin(packed) is Unpack else None
+            hints |= fields or {}
+            keywords = None if fields is None or keywords is None else (*keywords, *fields)
+    positional = tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
+    return _Parameters(positional, rest, keywords, hints)
 
 
 def _hints(owner: Any) -> dict[str, Hint]:
