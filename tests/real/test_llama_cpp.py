@@ -12,7 +12,10 @@ import pytest
 
 from forge import run_sync
 from forge.backends import Local
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.gguf import trained_context
 from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.models import KNOWN
 from forge.backends.servers.ready import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
@@ -28,6 +31,11 @@ def test_it_serves_while_it_runs_and_not_afterwards(smol_path: Path) -> None:
         server.stop()
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{server.url}/health")
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "qwen2.5-coder-0.5b"])
+def test_a_known_models_context_is_what_its_file_says(name: str) -> None:
+    assert trained_context(ensure_model(KNOWN[name])) == KNOWN[name].context_tokens
 
 
 def test_nobody_is_answered_without_the_key_whatever_host_or_page_he_names(smol_path: Path) -> None:

@@ -70,7 +70,8 @@ class Local:
     """A model in this process; a known one's name, or the path of a GGUF file.
 
     Its port is for this machine alone, and for who knows `api_key`: a random one, unless given. `progress` watches
-    the download. A wrong model is refused here; ModelUnavailable and BackendError come from `connect`.
+    the download. A wrong model, and more context than it was trained for, are refused here; ModelUnavailable and
+    BackendError come from `connect`.
     """
 
     @checked
@@ -89,6 +90,7 @@ class Local:
     ) -> None:
         check_mode(mode, None)
         self._model = models.resolve(model or models.DEFAULT)
+        models.refuse_beyond_training(self._model, context_tokens)
         self._mode: Mode | Literal["auto"] = mode
         self._sampling, self._model_sampling = sampling, model_sampling
         self._progress = progress

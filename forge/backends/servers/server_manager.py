@@ -16,6 +16,7 @@ from forge.backends.servers.download import Watch
 from forge.backends.servers.hardware import detect_hardware
 from forge.backends.servers.launch import Launch, served_name, source
 from forge.backends.servers.local import LlamaCpp, random_key
+from forge.backends.servers.models import refuse_beyond_training, trained_context
 from forge.backends.servers.process import GRACE, Process
 from forge.backends.servers.ready import Loading, Tell
 from forge.backends.servers.starting import Running, Starter
@@ -66,8 +67,11 @@ class ServerManager:
         if launch.program == "local" and not options.get("api_key"):
             options["api_key"] = random_key()
         self._options = options
+        self._source = source(launch)
+        if launch.program == "local" and not isinstance(self._source, str):
+            refuse_beyond_training(self._source, launch.context_tokens)
         self._starter = Starter(
-            source(launch),
+            self._source,
             api_key=options.get("api_key", ""),
             environment=dict(environment or {}),
             load_timeout=load_timeout,
@@ -199,7 +203,11 @@ class ServerManager:
         if self._budget_mode not in (BudgetMode.FORGE_FULL, BudgetMode.FORGE_FAST) or self._launch.program == "vllm":
             return self._launch
         hardware = await asyncio.to_thread(detect_hardware)
-        return self._launch if hardware.gpus else replace(self._launch, context_tokens=by_ram(hardware).tokens)
+        if hardware.gpus:
+            return self._launch
+        trained = None if isinstance(self._source, str) else trained_context(self._source)
+        tokens = by_ram(hardware).tokens
+        return replace(self._launch, context_tokens=min(tokens, trained or tokens))
 
 
 def _gone(running: Running) -> bool:
