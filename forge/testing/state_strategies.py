@@ -122,6 +122,7 @@ def _phase(
     phase: type[Phase], history: History, ledger: Ledger, tools: Sequence[str], arguments: SearchStrategy[str]
 ) -> SearchStrategy[Phase]:
     calls = batches(tools, first_id=ledger.ids + 1, least=1, arguments=arguments)
+    said = st.builds(Assistant, text=texts(), reasoning=texts(), calls=calls, turn=st.just(ledger.turn))
     folded = Folded(view=history)
     prepared = _prepared(folded)
     made: dict[type[Phase], SearchStrategy[Phase]] = {
@@ -130,7 +131,7 @@ def _phase(
         Prepared: st.just(prepared),
         Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | calls.flatmap(_underway),
         Answered: st.builds(Answered, reply=replies(tools)),
-        Vetted: st.builds(Vetted, calls=calls, text=texts(), reasoning=texts(), allowed=st.booleans()),
+        Vetted: st.builds(Vetted, said=said, allowed=st.booleans()),
         Edited: calls.flatmap(lambda several: _edited(several, arguments)),
         Executed: calls.flatmap(_executed),
         Done: st.sampled_from(_ENDINGS).map(lambda ending: Done(outcome=ending)),
