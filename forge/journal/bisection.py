@@ -11,6 +11,7 @@ from forge.journal.difference import Difference, differences
 from forge.journal.followed import Followed
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import as_recorded, delivered, name_of
+from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
 from forge.workflow.turn import stages_of
 from forge.workflow.workflow import Workflow
@@ -46,12 +47,13 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     where both do the same, and it is not what was recorded.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    one, other = (_stages(record, pipeline) for pipeline in (first, second))
+    one, other = (_stages(record, given) for given in (first, second))
+    turn = pipeline(*one.values())
     state, number, used, followed = record.header.state, 1, 0, Followed(record)
     while True:
         if parting := _parting(state, one, other, number):
             return parting
-        moved = pipeline(*one.values())(state)
+        moved = advanced(turn, state)
         if not isinstance(moved, Success):
             return None
         state, number = moved.unwrap(), number + 1

@@ -14,6 +14,7 @@ from forge.journal.followed import Followed
 from forge.journal.marks import MARK
 from forge.journal.records import Journal, Recorded, SentPart, read_journal
 from forge.outcome import Finished, Halted
+from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -128,7 +129,7 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     yield step
     used, followed = 0, Followed(journal)
     while True:
-        step = _after(step, turn(step.state))
+        step = _after(step, advanced(turn, step.state))
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):

@@ -1,7 +1,6 @@
 """Callbacks: the user's own functions that a run calls; one that fails is told with its place in the definition."""
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -56,40 +55,17 @@ def awaited(
 
 def placed_stage(stage: Stage, place: Place) -> Stage:
     """The stage; where it raises, or returns neither a State nor a Halt, it raises a CallbackError."""
-    if isinstance(stage, Acting):
-        return Acting(stage.phase, _failing_with_place(stage.act, place))
 
-    def lifted(state: State) -> Result[State, Halt]:
-        return as_result(stage(state), stage)
-
-    lifted.__qualname__ = name_of(stage)
-    return _failing_with_place(lifted, place)
-
-
-def _failing_with_place(function: Callable[P, R], place: Place) -> Callable[P, R]:
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def called(state: State) -> Result[State, Halt]:
         try:
-            return function(*args, **kwargs)
+            return as_result(stage(state), stage)
         except StageError as error:
             raise CallbackError(f"{place}: {error}. {ADVICE}", place) from error
         except Exception as error:
-            raise _failed(function, place, error) from error
+            raise _failed(stage, place, error) from error
 
+    called.__qualname__ = name_of(stage)
     return called
-
-
-def keeping(turn: Stage) -> Stage:
-    """The turn; a callback that fails in it takes the run's state along, as it was before."""
-
-    def moved(state: State) -> Result[State, Halt]:
-        try:
-            return turn(state)
-        except CallbackError as error:
-            error.state = error.state or state
-            raise
-
-    return moved
 
 
 ADVICE = "Fix it; the run can go on from this error's `state` (forge.resume)."
@@ -105,10 +81,12 @@ def _named(function: Callable[..., object], place: Place) -> str:
 
 
 def _own_name(function: Callable[..., object]) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
+    if isinstance(function, Acting):
+        return _own_name(function.act)
+    return str(getattr(function, "__qualname__", None) or name_of(function))
 
 
-OURS = ("stages.pipeline", "forge.runtime.callbacks")
+OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.pointfree.bind", "returns.result")
 """The modules that call a function of the user's on behalf of others."""
 
 

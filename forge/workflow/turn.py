@@ -7,7 +7,7 @@ from types import NoneType
 from msgspec.structs import replace
 
 from forge.connection import Setup
-from forge.runtime.callbacks import keeping, placed
+from forge.runtime.callbacks import placed
 from forge.workflow.nudge_texts import rewords
 from forge.workflow.stage_list import StageName, arranged
 from forge.workflow.workflow import Workflow
@@ -35,7 +35,7 @@ from stages.wire.wires import wire
 
 def turn_of(workflow: Workflow, setup: Setup) -> Stage:
     """One turn: its stages composed."""
-    return keeping(pipeline(*stages_of(workflow, setup).values()))
+    return pipeline(*stages_of(workflow, setup).values())
 
 
 def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
