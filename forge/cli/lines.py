@@ -68,9 +68,9 @@ def _intervention(event: Intervention) -> Iterator[Row]:
         case events.Warned(text=text):
             yield _row("warning", text, "yellow")
         case events.Narrowed(tools=tools):
-            yield _row("ladder", f"no progress: offered are {', '.join(tools)}", "yellow")
+            yield _row("escalate", f"no progress: offered are {', '.join(tools)}", "yellow")
         case events.ModeChanged(mode=mode):
-            yield _row("ladder", f"no progress: {mode} from now on", "yellow")
+            yield _row("escalate", f"no progress: {mode} from now on", "yellow")
         case events.SummaryAsked(messages=messages):
             yield _row("summary", f"asked for, of the first {messages} messages", "magenta")
         case events.SummaryFailed(problem=problem):

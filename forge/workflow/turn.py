@@ -56,10 +56,10 @@ def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
 
 
 def _climbing(workflow: Workflow, setup: Setup) -> Workflow:
-    """The workflow with those rungs of its ladder that the backend can do."""
+    """The workflow with those levels of its escalation that the backend supports."""
     rules = workflow.rules
-    ladder = possible_escalation(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
-    return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
+    possible = possible_escalation(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
+    return workflow if possible == rules.escalation else workflow.changed(rules=replace(rules, escalation=possible))
 
 
 def judging(workflow: Workflow) -> dict[str, Stage]:
@@ -155,7 +155,7 @@ def _serialize(workflow: Workflow, setup: Setup) -> Stage:
         )
 
     first = write(_mode(workflow.rules, setup))
-    if modes := workflow.rules.ladder.modes:
+    if modes := workflow.rules.escalation.modes:
         first = with_mode_changes(workflow.rules, first, {mode: write(mode) for mode in modes})
     return falling_back(first, write("prompted")) if setup.falls_back else first
 
@@ -190,7 +190,7 @@ def _mode(rules: Rules, setup: Setup) -> Mode:
 
 def _in_text(workflow: Workflow, setup: Setup) -> bool:
     """Whether calls may be asked for as text, now or later in the run."""
-    changes = setup.falls_back or bool(workflow.rules.ladder.modes)
+    changes = setup.falls_back or bool(workflow.rules.escalation.modes)
     return changes or _mode(workflow.rules, setup) != "native"
 
 

@@ -29,8 +29,9 @@ from stages.grounding.calculated_arguments import argument_check
 from stages.guards import CompletionCheck, completion, guards_of, tool_calls
 from stages.message import History
 from stages.options.types import wrong_options
+from stages.policy.levels import Escalation
 from stages.policy.order import Use
-from stages.policy.rules import BatchPolicy, InDoubtPolicy, Ladder, OnViolation, RepairLimits, Rules
+from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules
 from stages.rescue import Family
 from stages.rescue.chat_template import Markers
 from stages.schema import Check
@@ -70,7 +71,7 @@ class Workflow(Generic[R_co]):
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
     arguments: what it says is wrong with them, the model is told, and the call is not run.
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
-    `ladder` says what a reply is offered after others that brought nothing new; a call that was answered the same
+    `escalation` says what a reply is offered after others without progress; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
     `Correction` (see `stages.policy.rewording`).
@@ -114,7 +115,7 @@ class Workflow(Generic[R_co]):
     repair_limits: RepairLimits | None = None
     families: Sequence[Family] = ()
     nudges: Nudges | None = None
-    ladder: Ladder | None = None
+    escalation: Escalation | None = None
     stages: Sequence[StageName | Stage] = STAGES
 
     guards: Sequence[Guard] = ()
@@ -205,7 +206,7 @@ class Workflow(Generic[R_co]):
             max_retries=self.max_retries_per_step,
             max_tool_errors=self.max_tool_errors,
             max_repeats=self.max_repeats,
-            ladder=self.ladder or Ladder(),
+            escalation=self.escalation or Escalation(),
             order=tuple(self.order),
             batch=self.batch,
             on_violation=self.on_violation,

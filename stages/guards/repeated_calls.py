@@ -16,7 +16,7 @@ PROPOSED = 5
 def repetition(rules: Rules) -> Guard:
     """Block a batch with a call that was answered `max_repeats` times already, and in vain the last time.
 
-    Tools that are `repeatable` may be called again and again. It never ends a run: the ladder moves on.
+    Tools that are `repeatable` may be called again and again. It never ends a run: the run escalates.
     """
     most = rules.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
