@@ -16,7 +16,7 @@ from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, addres
 from forge.backends.doctor.facts import Verdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
-from forge.backends.recognise import addressed
+from forge.backends.recognition import addressed
 from forge.cli.options import key_of
 from forge.cli.plain import printable
 from forge.errors import ForgeError
