@@ -32,7 +32,7 @@ from forge.testing import (
     replies,
     states,
 )
-from forge.testing.reply_strategies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, call_text
 from forge.testing.state_strategies import PHASES
 from stages import Stage, on, pipeline
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
@@ -337,11 +337,11 @@ def counts_itself(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 
 
 BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
-    ("ask", looks_at_the_first, "a batch may be empty"),
-    ("ask", says_true, "it returned True"),
-    ("input_unchanged", mends_a_call, "a guard only looks"),
-    ("input_unchanged", counts_itself, "a guard only looks"),
-    ("deterministic", alternating(), "count in the ledger"),
+    ("ask_guard", looks_at_the_first, "a batch may be empty"),
+    ("ask_guard", says_true, "it returned True"),
+    ("guard_input_unchanged", mends_a_call, "a guard only looks"),
+    ("guard_input_unchanged", counts_itself, "a guard only looks"),
+    ("guard_deterministic", alternating(), "count in the ledger"),
     ("names_no_other_call", blocking(ids=lambda ids: [*ids, "call_7"]), "it corrects 'call_7'"),
     ("answers_each_call", blocking(ids=lambda ids: ids[:1]), "1 corrections for "),
     ("answers_each_call", blocking(ids=lambda ids: ids[::-1]), "or in another order"),
@@ -365,7 +365,7 @@ def test_a_wrong_guard_is_told_which_law_it_breaks(law: str, guard: Guard, says:
 
 
 def test_every_law_of_guards_is_broken_above() -> None:
-    assert {law for law, _, _ in BROKEN_GUARDS} == {"ask", *(law.__name__ for law in GUARD_LAWS)}
+    assert {law for law, _, _ in BROKEN_GUARDS} == {"ask_guard", *(law.__name__ for law in GUARD_LAWS)}
 
 
 @pytest.mark.parametrize("make", [required_steps, prerequisites])
@@ -449,7 +449,7 @@ def test_messages_are_of_every_role(role: type[Message]) -> None:
 @pytest.mark.parametrize("family", GRAMMARS)
 def test_a_call_written_on_a_good_day_is_read_as_it_was_meant(family: str) -> None:
     """So what `malformed` damages are calls indeed."""
-    found = rescue(written(family, "look", {"what": "the sky", "text": "blue"}), ["look", "write"])
+    found = rescue(call_text(family, "look", {"what": "the sky", "text": "blue"}), ["look", "write"])
     assert [call.name for call in found.calls] == ["look"]
     assert msgspec.json.decode(found.calls[0].arguments) == {"what": "the sky", "text": "blue"}
 

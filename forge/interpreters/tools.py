@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.interpreters.patience import Overdue, Patience
 from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
-from forge.tools.parameters import IdempotencyKey, keyed
+from forge.tools.parameters import IdempotencyKey, key_parameters
 from forge.tools.signature import Convert, converter
 from stages import nudges
 from stages.effect import CallResult, Execute, Failed, InDoubt, Results
@@ -99,7 +99,7 @@ class _Prepared(Struct, frozen=True):
     def of(cls, function: Function, spec: ToolSpec | None) -> Self:
         spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
         limited = spec.timeout is not None or spec.idle_timeout is not None
-        return cls(function, spec, converter(function), keyed(function), _is_async(function), limited)
+        return cls(function, spec, converter(function), key_parameters(function), _is_async(function), limited)
 
     async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
         """What the function returns; of a generator, what it yields last, all of which is heard."""

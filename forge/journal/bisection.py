@@ -10,7 +10,7 @@ from forge.errors import JournalError
 from forge.journal.difference import Difference, differences
 from forge.journal.followed import Followed
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import as_recorded, delivered, name_of
+from forge.journal.replaying import as_recorded, delivered, effect_name
 from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
 from forge.workflow.turn import stages_of
@@ -62,7 +62,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
                 return None
             entry = record.entries[used]
             if followed.differences(state.phase.effect):
-                sentence = f"both pipelines do something else than the recorded run: {name_of(entry.effect)} differs"
+                sentence = f"both pipelines differ from the recorded run in {effect_name(entry.effect)}"
                 raise JournalError(f"{sentence}; forge replay shows where")
             used += 1
             arrived = delivered(state, entry.outcome, used)

@@ -11,17 +11,17 @@ from stages.halt import Halt
 from stages.pipeline import Acting, Stage, StageError, as_result, name_of
 from stages.state import State
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-Place = str
+_Place = str
 """Where a function was given, as it is written there: `guards[0]`, `completion_checks['refund']`."""
 
 
-def placed(function: Callable[P, R], place: Place, *kinds: type) -> Callable[P, R]:
+def placed(function: Callable[_P, _R], place: _Place, *kinds: type) -> Callable[_P, _R]:
     """The function; where it raises, or returns what is of none of these kinds, it raises a CallbackError."""
 
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             returned = function(*args, **kwargs)
         # Whatever it raises: it is the user's own, and they need to know which of their functions it was.
@@ -37,12 +37,12 @@ def placed(function: Callable[P, R], place: Place, *kinds: type) -> Callable[P, 
     return called
 
 
-def awaited(
-    function: Callable[P, Awaitable[R]], place: Place, own: Callable[..., object] | None = None
-) -> Callable[P, Awaitable[R]]:
+def placed_async(
+    function: Callable[_P, Awaitable[_R]], place: _Place, own: Callable[..., object] | None = None
+) -> Callable[_P, Awaitable[_R]]:
     """The async function; where it raises, it raises a CallbackError. `own`: the user's, if wrapped."""
 
-    async def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return await function(*args, **kwargs)
         except CallbackError:
@@ -53,7 +53,7 @@ def awaited(
     return called
 
 
-def placed_stage(stage: Stage, place: Place) -> Stage:
+def placed_stage(stage: Stage, place: _Place) -> Stage:
     """The stage; where it raises, or returns neither a State nor a Halt, it raises a CallbackError."""
 
     def called(state: State) -> Result[State, Halt]:
@@ -71,12 +71,12 @@ def placed_stage(stage: Stage, place: Place) -> Stage:
 ADVICE = "Fix it; the run can go on from this error's `state` (forge.resume)."
 
 
-def _failed(function: Callable[..., object], place: Place, error: Exception) -> CallbackError:
+def _failed(function: Callable[..., object], place: _Place, error: Exception) -> CallbackError:
     sentence = f"raised {type(error).__name__}: {error}{_line(error.__traceback__)}"
     return CallbackError(f"{_named(function, place)} {sentence}. {ADVICE}", place)
 
 
-def _named(function: Callable[..., object], place: Place) -> str:
+def _named(function: Callable[..., object], place: _Place) -> str:
     return f"{place}, {_own_name(function)},"
 
 
@@ -86,7 +86,7 @@ def _own_name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", None) or name_of(function))
 
 
-OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.pointfree.bind", "returns.result")
+_OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.pointfree.bind", "returns.result")
 """The modules that call a function of the user's on behalf of others."""
 
 
@@ -95,6 +95,6 @@ def _line(trace: TracebackType | None) -> str:
     if trace is None or trace.tb_next is None:
         return ""
     own = trace.tb_next
-    while own.tb_next is not None and own.tb_frame.f_globals.get("__name__") in OURS:
+    while own.tb_next is not None and own.tb_frame.f_globals.get("__name__") in _OURS:
         own = own.tb_next
     return f" ({own.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {own.tb_lineno})"

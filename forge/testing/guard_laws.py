@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 
-from forge.testing.history_strategies import TOOLS, batches
-from forge.testing.laws import BrokenLawError, listing, quoted, try_every, trying
+from forge.testing.history_strategies import TOOL_NAMES, batches
+from forge.testing.laws import BrokenLawError, listing, short_text, try_every, trying
 from forge.testing.state_strategies import states
 from stages.halt import Halt
 from stages.message import NUDGES, ToolCall
 from stages.state import State
 from stages.verdict import Allow, Block, Counter, Guard, Stop, Verdict
 
-COUNTERS = get_args(Counter)
+_COUNTERS = get_args(Counter)
 """The fields of the ledger in which a `Block` may count."""
 
 
 def assert_guard_laws(
     guard: Guard,
     *,
-    tools: Sequence[str] = TOOLS,
+    tools: Sequence[str] = TOOL_NAMES,
     arguments: SearchStrategy[str] | None = None,
     max_examples: int = 200,
 ) -> None:
@@ -43,7 +43,7 @@ def assert_guard_laws(
     @trying(max_examples)
     @given(case=cases())
     def every_law(case: tuple[State, tuple[ToolCall, ...]]) -> None:
-        asked = ask(guard, *case)
+        asked = ask_guard(guard, *case)
         for law in GUARD_LAWS:
             law(asked)
 
@@ -66,7 +66,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         )
 
 
-def ask(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Asked:
+def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Asked:
     """Ask the guard. BrokenLawError if it raises, or answers with anything but `Allow`, `Block` or `Stop`."""
     law, before = "it answers every state and every batch", _encoded(state, calls)
     try:
@@ -80,16 +80,16 @@ def ask(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Asked:
     return Asked(guard=guard, state=state, calls=calls, before=before, verdict=verdict)
 
 
-def input_unchanged(asked: Asked) -> None:
+def guard_input_unchanged(asked: Asked) -> None:
     """The state and the calls that go in are the same afterwards."""
     if _encoded(asked.state, asked.calls) != asked.before:
         remedy = "a guard only looks: what it has to say goes into its verdict, what it counts into the Block's counter"
         raise asked.broken("the input is not changed", "the state or a call is another than before", remedy)
 
 
-def deterministic(asked: Asked) -> None:
+def guard_deterministic(asked: Asked) -> None:
     """The same state and calls give the same verdict."""
-    if (again := ask(asked.guard, asked.state, asked.calls).verdict) != asked.verdict:
+    if (again := ask_guard(asked.guard, asked.state, asked.calls).verdict) != asked.verdict:
         remedy = "decide by the state and the calls alone; count in the ledger, by the counter that a Block names"
         raise asked.broken("the same input gives the same verdict", f"asked a second time, it said {again!r}", remedy)
 
@@ -124,20 +124,20 @@ def block_is_a_nudge_and_counts(asked: Asked) -> None:
     if block.kind not in NUDGES:
         remedy = f"kind= is one of Kind.{', Kind.'.join(sorted(kind.name for kind in NUDGES))}"
         raise asked.broken(law, f"the kind is {block.kind!r}", remedy)
-    if block.counter not in COUNTERS:
-        raise asked.broken(law, f"the counter is {block.counter!r}", f"counter= is one of {', '.join(COUNTERS)}")
+    if block.counter not in _COUNTERS:
+        raise asked.broken(law, f"the counter is {block.counter!r}", f"counter= is one of {', '.join(_COUNTERS)}")
 
 
 def stop_carries_a_halt(asked: Asked) -> None:
     """A Stop says why, as one of the typed Halts."""
     if isinstance(asked.verdict, Stop) and not isinstance(asked.verdict.halt, get_args(Halt)):
-        found = f"it carries {quoted(str(asked.verdict.halt))}"
+        found = f"it carries {short_text(str(asked.verdict.halt))}"
         raise asked.broken("a Stop carries a Halt", found, "Stop(halt=…) takes one of the structs of stages/halt.py")
 
 
-Law = Callable[[Asked], None]
-GUARD_LAWS: tuple[Law, ...] = (
-    *(input_unchanged, deterministic, names_no_other_call, answers_each_call, block_is_a_nudge_and_counts),
+GuardLaw = Callable[[Asked], None]
+GUARD_LAWS: tuple[GuardLaw, ...] = (
+    *(guard_input_unchanged, guard_deterministic, names_no_other_call, answers_each_call, block_is_a_nudge_and_counts),
     stop_carries_a_halt,
 )
 _NOTHING = Block(kind=min(NUDGES), counter="retries", corrections=())
@@ -153,7 +153,7 @@ def _encoded(state: State, calls: tuple[ToolCall, ...]) -> bytes:
 
 
 def _given(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> tuple[str, ...]:
-    batch = (f"  {call.id} {call.name}({quoted(call.arguments)})" for call in calls)
+    batch = (f"  {call.id} {call.name}({short_text(call.arguments)})" for call in calls)
     name = getattr(guard, "__qualname__", repr(guard))
     where = (f"ledger: {state.ledger}", f"phase: {type(state.phase).__name__}", listing("history", state.history))
     return (f"guard: {name}", "calls:", *batch, *where)

@@ -8,7 +8,7 @@ from hypothesis.strategies import SearchStrategy
 from hypothesis.vendor.pretty import RepresentationPrinter, for_type_by_name
 from msgspec import Raw
 
-from forge.testing.history_strategies import TOOLS, batches, histories, texts
+from forge.testing.history_strategies import TOOL_NAMES, batches, histories, texts
 from forge.testing.history_strategies import arguments as any_arguments
 from forge.testing.reply_strategies import replies
 from stages.effect import (
@@ -68,7 +68,7 @@ PHASES: tuple[type[Phase], ...] = get_args(Phase)
 @st.composite
 def states(
     draw: st.DrawFn,
-    tools: Sequence[str] = TOOLS,
+    tools: Sequence[str] = TOOL_NAMES,
     *,
     phases: Sequence[type[Phase]] = PHASES,
     max_turns: int = 4,
@@ -85,7 +85,7 @@ def states(
 
 
 def ledgers(
-    history: History = (), tools: Sequence[str] = TOOLS, *, arguments: SearchStrategy[str] | None = None
+    history: History = (), tools: Sequence[str] = TOOL_NAMES, *, arguments: SearchStrategy[str] | None = None
 ) -> SearchStrategy[Ledger]:
     """A ledger for that history: its turns and ids are the history's, its counts are anything."""
     few, given = st.integers(0, 4), any_arguments() if arguments is None else arguments

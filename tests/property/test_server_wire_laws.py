@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.testing.history_strategies import TOOLS, histories
+from forge.testing.history_strategies import TOOL_NAMES, histories
 from stages.effect import Fault, Reply, Request, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
@@ -43,7 +43,7 @@ each = pytest.mark.parametrize("sides", PROTOCOLS.values(), ids=PROTOCOLS.keys()
 
 SPECS = tuple(
     ToolSpec(name=name, description=f"To {name}.", parameters=Raw(b'{"type":"object","properties":{"a":{}}}'))
-    for name in TOOLS
+    for name in TOOL_NAMES
 )
 options = st.builds(
     Sampling,
