@@ -6,9 +6,9 @@ from stages import events
 from stages.effect import Failed, Succeeded
 from stages.message import ToolCall
 
-_log = logging.getLogger("forge")
+log = logging.getLogger("forge")
 
-_NAME_LIMIT = 64
+NAME = 64
 """Characters of a name that are logged; a model may make one up."""
 
 
@@ -21,18 +21,18 @@ def escaped(record: logging.LogRecord) -> bool:
     return True
 
 
-_log.addFilter(escaped)
+log.addFilter(escaped)
 
 
 def logging_turns() -> bool:
     """Whether anybody reads them."""
-    return _log.isEnabledFor(logging.DEBUG)
+    return log.isEnabledFor(logging.DEBUG)
 
 
 def log_event(event: events.Event, run: str) -> None:
     """Log the event, where it is one of a turn."""
     if line := _line(event):
-        _log.debug("run %s: %s", run[:8] or "-", line)
+        log.debug("run %s: %s", run[:8] or "-", line)
 
 
 def _line(event: events.Event) -> str:
@@ -91,4 +91,4 @@ def _became(result: object) -> str:
 
 def _name(text: str) -> str:
     """The name as one safe word: a server or a model may have chosen it."""
-    return ascii(text[:_NAME_LIMIT])[1:-1]
+    return ascii(text[:NAME])[1:-1]

@@ -32,15 +32,7 @@ def test_observers_hear_each_transition_in_order() -> None:
         *["MessageAdded", "MessageAdded"],
         *["TurnStarted", "ModelReplied", "MessageAdded", "MessageAdded", "Nudged"],
         *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "MessageAdded", "MessageAdded"],
-        *[
-            "TurnStarted",
-            "ModelReplied",
-            "CallsAccepted",
-            "ToolsReturned",
-            "MessageAdded",
-            "MessageAdded",
-            "RunFinished",
-        ],
+        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "MessageAdded", "MessageAdded", "Finished"],
     ]
     first = heard[2]
     assert isinstance(first, events.TurnStarted)
