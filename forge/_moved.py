@@ -28,7 +28,7 @@ MOVED = {
 }
 """The modules that the docs named, and no others."""
 
-RENAMED = {"stages.rescue.jsontext": {"Json": "FoundJson"}}
+RENAMED = {"stages.rescue.jsontext": {"Json": "FoundJson"}, "stages.rules": {"Ladder": "Escalation"}}
 """Names in them that are others now."""
 
 

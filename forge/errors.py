@@ -121,8 +121,8 @@ class ToolFailed(Exception):  # noqa: N818 - a name that users know
     """Raise this in a tool when trying again is no use: the model must adapt. Not counted."""
 
 
-ADVICE = "Try the mode constrained, or a larger model."
-LONGER = (
+_ADVICE = "Try the mode constrained, or a larger model."
+_CUT_OFF = (
     "It was cut off by the limit of tokens of one reply before a call was complete: allow more of them "
     "(--max-tokens; in Python Sampling(max_tokens=…))."
 )
@@ -134,19 +134,21 @@ def explain(halt: Halt) -> str:
         case halts.BadReplies(attempts=attempts, raw=raw, cut=cut):
             return (
                 f"the model gave no usable tool call in {attempts} attempts in a row; the last reply was: "
-                f"{raw[:300]!r}. {LONGER if cut else ADVICE}"
+                f"{raw[:300]!r}. {_CUT_OFF if cut else _ADVICE}"
             )
         case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, cut=cut):
-            advice = LONGER if cut else ADVICE
+            advice = _CUT_OFF if cut else _ADVICE
             return f"calls failed {attempts} times in a row, the last of them {tool}: {_ended(error)} {advice}"
         case halts.StepsSkipped(tool=tool, attempts=attempts, pending=pending):
             left = ", ".join(pending)
-            return f"the model called {tool} {attempts} times before its steps; still pending: {left}. {ADVICE}"
+            return f"the model called {tool} {attempts} times before its steps; still pending: {left}. {_ADVICE}"
         case halts.PrerequisitesSkipped(tool=tool, attempts=attempts, missing=missing):
-            return f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}. {ADVICE}"
+            return (
+                f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}. {_ADVICE}"
+            )
         case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
             return (
-                f"the run's budget of {what} is spent after {counted(turns, 'model call')}; "
+                f"the run's budget of {what} is spent after {quantity(turns, 'model call')}; "
                 f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}"
             )
         case halts.DeadEnd(completed=done, pending=pending):
@@ -178,7 +180,7 @@ def explain(halt: Halt) -> str:
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped, for what it did next would not be on record"
         case halts.Cancelled(turns=turns):
-            return f"cancelled after {counted(turns, 'model call')}"
+            return f"cancelled after {quantity(turns, 'model call')}"
         case _:
             assert_never(halt)
 
@@ -189,7 +191,7 @@ def _ended(words: str) -> str:
     return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
-def counted(number: int, thing: str) -> str:
+def quantity(number: int, thing: str) -> str:
     """`1 model call`, `2 model calls`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 

@@ -10,7 +10,7 @@ from forge.errors import ForgeError, explain
 from stages.halt import Halt
 from stages.state import Completed, Ending, Said, State
 
-SHOWN = 200
+_SHOWN = 200
 """Characters of a value that a repr shows."""
 
 R_co = TypeVar("R_co", default=object, covariant=True)
@@ -38,7 +38,7 @@ class Finished(Struct, Generic[R_co], frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """The value, cut to size, and the state in a few words."""
-        return f"Finished({type(self.outcome).__name__}, value={cut(_value(self))}, {self.state!r})"
+        return f"Finished({type(self.outcome).__name__}, value={short_repr(_value(self))}, {self.state!r})"
 
 
 def _value(finished: Finished) -> object:
@@ -79,14 +79,14 @@ class Halted(ForgeError):  # noqa: N818 - nobody raises it
 
     def __repr__(self) -> str:
         """The reason in a sentence, cut to size, and the state in a few words."""
-        return f"Halted({type(self.halt).__name__}: {cut(str(self), quoted=False)}, {self.state!r})"
+        return f"Halted({type(self.halt).__name__}: {short_repr(str(self), quoted=False)}, {self.state!r})"
 
 
 def _halted(halt: Halt, state: State) -> Halted:
     return Halted(halt=halt, state=state)
 
 
-def cut(value: object, *, quoted: bool = True, most: int = SHOWN) -> str:
+def short_repr(value: object, *, quoted: bool = True, most: int = _SHOWN) -> str:
     """The value as Python writes it, or as it is where it is a text and not `quoted`, cut to size."""
     plain = value if isinstance(value, str) else repr(value)
     short = plain if len(plain) <= most else f"{plain[:most]}…"

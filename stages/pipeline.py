@@ -1,16 +1,16 @@
-"""Stage, and how stages are made and composed."""
+"""Stage, and how stages are made, composed and applied."""
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
-from itertools import chain
 from typing import Generic, TypeVar, get_args
 
 from msgspec import Struct
+from returns.pointfree import bind
 from returns.result import Failure, Result, Success
+from toolz import compose_left
 
 from stages.halt import Halt
-from stages.state import Answered, Edited, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from stages.state import Answered, Awaiting, Done, Edited, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 
 Stage = Callable[[State], Result[State, Halt]]
 """A pure function from state to state, or to the typed reason for which the run ends."""
@@ -25,19 +25,74 @@ class StageError(TypeError):
     """Something else than a stage was composed, or a stage returned neither a State nor a Halt."""
 
 
-class Acting(Struct, Generic[P], frozen=True, repr_omit_defaults=True):
+class StuckError(StageError):
+    """A composition left a run in a phase in which none of its stages acts; `state` is that run."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(_stuck(state.phase))
+        self.state = state
+
+
+class Acting(Struct, Generic[P], frozen=True):
     """A stage that acts in one phase, given with the state, and hands on every other state untouched."""
 
     phase: type[P]
-    act: Callable[[State, P], Result[State, Halt]]
+    act: Callable[[State, P], State | Halt]
 
     def __call__(self, state: State) -> Result[State, Halt]:
         """The stage."""
-        return self.act(state, state.phase) if isinstance(state.phase, self.phase) else Success(state)
+        phase = state.phase
+        return as_result(self.act(state, phase), self.act) if isinstance(phase, self.phase) else Success(state)
 
     def __repr__(self) -> str:
         """Its name and its phase."""
         return f"<stage {name_of(self)} on {self.phase.__name__}>"
+
+
+class Composed(Struct, frozen=True):
+    """Stages in running order, and the one that they make."""
+
+    stages: tuple[Stage, ...]
+    whole: Stage
+
+    def __call__(self, state: State) -> Result[State, Halt]:
+        """The stage."""
+        return self.whole(state)
+
+    def __repr__(self) -> str:
+        """The names of its stages."""
+        return f"pipeline({name_of(self)})"
+
+
+def pipeline(*stages: Stage) -> Stage:
+    """Compose stages in running order; the first Halt ends the composition.
+
+    Any number in any order is a stage again, so that parts can be tried by themselves. Raises StageError for what is
+    no stage. What a whole turn lacks is told where it is run (`advance`).
+    """
+    if wrong := [f"stage {i}: {sentence}" for i, one in enumerate(stages, 1) if (sentence := not_a_stage(one))]:
+        raise StageError("\n".join(wrong))
+    return Composed(stages, compose_left(Success, *map(bind, map(_checked, stages))))
+
+
+def _checked(stage: Stage) -> Stage:
+    """The stage; one that was not made with `on` or `pipeline` raises StageError where it returns no Result."""
+    return stage if isinstance(stage, Acting | Composed) else lambda state: as_result(stage(state), stage)
+
+
+def advance(turn: Stage, state: State) -> Result[State, Halt]:
+    """One application of a turn's stages: the run then awaits the world, begins its next turn, or is done.
+
+    A Failure is the Halt that ends it. Raises StuckError for a run that rests anywhere else: a stage is missing.
+    """
+    moved = turn(state)
+    match moved:
+        case Success(State(phase=Awaiting() | Done())) | Failure():
+            return moved
+        case Success(State(phase=Ready())) if not isinstance(state.phase, Ready):
+            return moved
+        case _:
+            raise StuckError(moved.unwrap())
 
 
 def on(phase: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage]:
@@ -53,26 +108,18 @@ def on(phase: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage]:
     def made(act: Callable[[State, P], State | Halt]) -> Stage:
         if inspect.iscoroutinefunction(act):
             raise StageError(_is_async(name_of(act)))
-        return Acting(phase, _lifted(act))
+        return Acting(phase, act)
 
     return made
-
-
-def _lifted(act: Callable[[State, P], State | Halt]) -> Callable[[State, P], Result[State, Halt]]:
-    @wraps(act)
-    def moved(state: State, phase: P) -> Result[State, Halt]:
-        return as_result(act(state, phase), act)
-
-    return moved
 
 
 def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object]) -> Result[State, Halt]:
     """What a stage returned, as a Result; one already is handed on. StageError, naming the stage, for anything else."""
     match made:
-        case Success(State()):
-            return made
         case State():
             return Success(made)
+        case Success(State()):
+            return made
         case Failure(halt) if isinstance(halt, _HALTS):
             return made
         case _ if isinstance(made, _HALTS):
@@ -87,63 +134,6 @@ def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object
 def falling_back(stage: Stage, other: Stage) -> Stage:
     """The stage, and the other instead of it once the server has refused tools (`Ledger.fallback`)."""
     return lambda state: (other if state.ledger.fallback else stage)(state)
-
-
-_Act = Callable[[State, Phase], Result[State, Halt]]
-_Ahead = dict[type[Phase], tuple[_Act, "_Ahead"]]
-"""By the phase that a state is in: the next stage that acts in it, and what is ahead of a state behind that stage."""
-
-
-def _ahead(stages: tuple[Stage, ...]) -> _Ahead:
-    ahead: _Ahead = {}
-    for stage in reversed(stages):
-        if isinstance(stage, Acting):
-            ahead = {**ahead, stage.phase: (stage.act, ahead)}
-        else:
-            ahead = dict.fromkeys(_PHASES, (_in_any(stage), ahead))
-    return ahead
-
-
-def _in_any(stage: Stage) -> _Act:
-    return lambda state, _: as_result(stage(state), stage)
-
-
-class Composed:
-    """Stages in running order as one; the first Halt ends it. A stage that does not act is not even called."""
-
-    def __init__(self, stages: tuple[Stage, ...]) -> None:
-        self.stages = stages
-        self._ahead = _ahead(stages)
-
-    def __call__(self, state: State) -> Result[State, Halt]:
-        """The stage."""
-        result: Result[State, Halt] | None = None
-        ahead = self._ahead
-        while found := ahead.get(type(state.phase)):
-            act, ahead = found
-            result = act(state, state.phase)
-            match result:
-                case Success(moved):
-                    state = moved
-                case _:
-                    return result
-        return Success(state) if result is None else result
-
-    def __repr__(self) -> str:
-        """The names of its stages."""
-        return f"pipeline({', '.join(dict.fromkeys(map(name_of, self.stages)))})"
-
-
-def pipeline(*stages: Stage) -> Stage:
-    """Compose stages in running order; the first Halt ends the composition.
-
-    Any number in any order is a stage again, so that parts can be tried by themselves. Raises StageError for what is
-    no stage. What a whole turn lacks is told where it is run (`stuck`).
-    """
-    if wrong := [f"stage {i}: {sentence}" for i, one in enumerate(stages, 1) if (sentence := not_a_stage(one))]:
-        raise StageError("\n".join(wrong))
-    parts = (stage.stages if isinstance(stage, Composed) else (stage,) for stage in stages)
-    return Composed(tuple(chain.from_iterable(parts)))
 
 
 def not_a_stage(given: object) -> str | None:
@@ -185,7 +175,7 @@ def name_of(stage: Callable[..., object]) -> str:
     return makers[-1] if makers and (ours or own in ("stage", "<lambda>")) else own.rpartition(".")[2]
 
 
-def stuck(phase: Phase) -> str:
+def _stuck(phase: Phase) -> str:
     """What a pipeline lacks that leaves a run in this phase, as a sentence."""
     name = type(phase).__name__
     if isinstance(phase, Vetted) and not phase.allowed:

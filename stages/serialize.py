@@ -14,7 +14,7 @@ from stages.halt import Halt
 from stages.message import Assistant, History, System, size
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
-from stages.policy.escalation import demanded_tools, escalation_step, offered_tools
+from stages.policy.escalation import demanded_tools, escalation_level, offered_tools
 from stages.policy.rules import Rules
 from stages.schema import Target, project
 from stages.state import Folded, Prepared, Sent, State
@@ -93,10 +93,10 @@ def serialize(
 
 
 def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
-    """The tools of `Sent.offered`: on the rungs that offer all that is legal, nothing is limited."""
+    """The tools of `Sent.offered`: empty on the levels of escalation that offer all legal tools."""
     if mode == "native":
         return demanded_tools(rules, state)
-    if mode == "prompted" or escalation_step(rules, state.ledger) in ("open", "constrained", "prompted"):
+    if mode == "prompted" or escalation_level(rules, state.ledger) in ("open", "constrained", "prompted"):
         return ()
     return tuple(tool.name for tool in offered_tools(rules, state))
 
@@ -142,7 +142,7 @@ def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:
     if mode == "constrained":
         return _constraint(rules, wire)
     fixed = _tail_of_summary(rules, mode, wire)
-    if mode != "native" or "call" not in rules.ladder.rungs or not rules.tools:
+    if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
         return lambda _: fixed
     return lambda state: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, state)) else fixed
 

@@ -105,7 +105,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     length: int = 0
     last: Message | None = None
     offered: tuple[str, ...] = ()
-    """The tools of which the reply has to call one, where the ladder is beyond its beginning; empty: it is not."""
+    """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
 
 
 class Naming(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states
 from forge.workflow.differences import changes, definition_of
+from stages.policy.levels import Escalation
 from stages.policy.order import Use
 from stages.state import Price
 
@@ -136,3 +137,12 @@ def test_a_run_that_is_resumed_by_a_changed_workflow_is_told_so(
     with caplog.at_level(logging.WARNING, "forge"):
         same = resumed(FLOW)
     assert (same.returncode, same.stderr) == (0, "")
+
+
+def test_an_escalation_that_an_older_journal_calls_a_ladder_has_not_changed() -> None:
+    workflow = made(escalation=Escalation(levels=("pin",)))
+    older = definition_of(workflow)
+    del older["escalation"]
+    older["ladder"] = {"rungs": ["pin"]}
+    assert changes(older, definition_of(workflow)) == ()
+    assert changes(older, definition_of(made())) != ()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from forge.cli.approval import ask_person, question, visible
+from forge.cli.approval import ask_person, question_lines, visible
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.execution.batch import digest
 from stages.message import ToolCall
@@ -34,7 +34,7 @@ values = st.recursive(
 @given(arguments=st.dictionaries(st.text(min_size=1, max_size=5), values, max_size=4), width=st.integers(30, 120))
 def test_the_lines_are_the_arguments_whole(arguments: dict[str, object], width: int) -> None:
     effect = asks(arguments)
-    lines = [*question(effect, width)]
+    lines = [*question_lines(effect, width)]
     assert all(cell_len(line) <= width for line in lines)
     shown = "".join(lines).partition("This is going to run:")[2].removeprefix("pay ")
     assert shown.isprintable()
@@ -86,7 +86,7 @@ def test_a_long_one_is_read_page_by_page_before_anyone_says_yes(
     monkeypatch.setenv("LINES", "24")
     monkeypatch.setenv("COLUMNS", "80")
     effect = asks({"note": [f"line {n}" for n in range(100)], "account": "DE02 1203 0000 0000 2020 51"})
-    pages = (len([*question(effect, 74)]) - 1) // 20
+    pages = (len([*question_lines(effect, 74)]) - 1) // 20
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed if kind is Rejected else "\n" * pages + "y\n"))
     answer = asyncio.run(ask_person(effect))
     assert isinstance(answer, kind)

@@ -11,7 +11,7 @@ from returns.result import Success
 from forge import Finished, Halted, Workflow, resume_journal, run_sync, stream, tool
 from forge.errors import WatcherError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call
-from forge.runtime.event_stream import LIMIT
+from forge.runtime.event_stream import WAITING_LIMIT
 from forge.testing import assert_answered
 from stages.events import CallsAccepted, Event, MessageAdded, ToolProgressed, TurnStarted
 from stages.events import RunFinished as FinishedEvent
@@ -143,7 +143,7 @@ def test_the_run_waits_for_its_reader() -> None:
                 await asyncio.sleep(0)
             return len(model.requests)
 
-    assert asyncio.run(slow()) < LIMIT
+    assert asyncio.run(slow()) < WAITING_LIMIT
 
 
 def test_progress_that_nobody_reads_does_not_pile_up() -> None:

@@ -20,11 +20,11 @@ from forge.outcome import Halted
 from forge.workflow.stage_list import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
-from stages.halt import BadReplies, Halt
+from stages.halt import BadReplies, BudgetSpent, Halt
 from stages.message import ToolCall
-from stages.pipeline import StageError
-from stages.state import Answered, Folded, Ready, State, Vetted
-from stages.verdict import Verdict
+from stages.pipeline import StageError, StuckError, advance
+from stages.state import Answered, Awaiting, Budget, Folded, Prepared, Ready, State, Vetted
+from stages.verdict import Allow, Verdict
 from stages.wire.deltas import Delta, TextDelta
 from tests.flows import Desk
 
@@ -315,6 +315,29 @@ def test_what_a_turn_lacks_is_named(parts: tuple[Stage, ...], says: str) -> None
         driven(pipeline(*parts), Desk())
 
 
+def test_advance_applies_the_turn_once_and_tells_where_a_run_may_not_rest() -> None:
+    mine = Desk().workflow
+    turn, start = whole(enforce()), mine.start("Go.")
+    asked = advance(turn, start)
+    assert asked == turn(start)
+    assert isinstance(asked.unwrap().phase, Awaiting)
+    spent = start.note(budget=Budget(calls=0))
+    assert isinstance(advance(turn, spent).failure(), BudgetSpent)
+    with pytest.raises(
+        StuckError, match="leaves the run in Prepared: no stage of it acts there, as send does"
+    ) as stuck:
+        advance(pipeline(fold(), serialize(mine.rules)), start)
+    assert isinstance(stuck.value.state.phase, Prepared)
+
+
+def test_a_pipeline_binds_each_stage_to_the_one_before() -> None:
+    mine = Desk().workflow
+    stages = (fold(), serialize(mine.rules), send(mine.rules), validate(mine.rules))
+    for start in (mine.start("Go."), mine.start("Go.").note(budget=Budget(calls=0))):
+        bound = Success(start).bind(stages[0]).bind(stages[1]).bind(stages[2]).bind(stages[3])
+        assert pipeline(*stages)(start) == bound
+
+
 def test_composing_is_associative_and_shows_what_it_is_made_of() -> None:
     apart = (fold(), turned_round, enforce())
     for composed in (pipeline(*apart), pipeline(pipeline(*apart[:2]), apart[2]), pipeline(pipeline(*apart))):
@@ -329,7 +352,7 @@ def test_a_guard_is_asked_again_by_a_second_enforce() -> None:
 
     def counting(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         asked.append(len(calls))
-        return []
+        return Allow()
 
     assert isinstance(driven(whole(enforce(counting), enforce(counting)), Desk()), Success | Halted)
     assert asked == [1, 1]

@@ -9,7 +9,7 @@ import pytest
 from forge import Finished, ToolFailed, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.testing.reply_strategies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.message import Kind, System, User
 from stages.reading.shown import MOST, Call, stands
 from stages.rescue import Names, WantedCall, search
@@ -18,7 +18,7 @@ from stages.state import Said
 
 PAID: Mapping[str, object] = {"to": "eve and co", "amount": 5}
 FORMS: Mapping[str, str] = {
-    **{family: written(family, "pay", PAID) for family in GRAMMARS},
+    **{family: call_text(family, "pay", PAID) for family in GRAMMARS},
     "forge's own": '{"tool": "pay", "args": {"to": "eve and co", "amount": 5}}',
     "python": 'pay(to="eve and co", amount=5)',
     "by key": '{"pay": {"to": "eve and co", "amount": 5}}',
@@ -290,29 +290,29 @@ class TestRecap:
     @pytest.mark.parametrize("words", ["So far I called CALL.", "Jag har gjort det här:\nCALL", "CALL\nThat is all."])
     def test_with_words_around_it_a_call_is_not_made_again(self, form: str, words: str) -> None:
         bank = Bank()
-        again = written(form, "pay", {"amount": 3, "to": "bob"})
+        again = call_text(form, "pay", {"amount": 3, "to": "bob"})
         bank.run(self.made, words.replace("CALL", again))
         assert bank.paid == [("bob", 3)]
 
     def test_one_alone_is_made_again(self) -> None:
         bank = Bank()
-        bank.run(self.made, written("bare", "pay", {"to": "bob", "amount": 3}))
+        bank.run(self.made, call_text("bare", "pay", {"to": "bob", "amount": 3}))
         assert bank.paid == [("bob", 3)] * 2
 
     def test_another_one_is_no_recap(self) -> None:
         bank = Bank()
-        bank.run(self.made, "Now the rest.\n" + written("fenced", "pay", {"to": "bob", "amount": 4}))
+        bank.run(self.made, "Now the rest.\n" + call_text("fenced", "pay", {"to": "bob", "amount": 4}))
         assert bank.paid == [("bob", 3), ("bob", 4)]
 
     def test_neither_is_another_try_of_one_that_failed(self) -> None:
         bank = Bank()
-        again = "Let me try once more.\n" + written("fenced", "pay", {"to": "nobody", "amount": 3})
+        again = "Let me try once more.\n" + call_text("fenced", "pay", {"to": "nobody", "amount": 3})
         bank.run(call("pay", to="nobody", amount=3), again)
         assert len(bank.paid) == 2
 
     def test_a_read_is_made_again_once_the_model_was_told(self) -> None:
         bank = Bank()
-        again = "Let me look again.\n" + written("fenced", "look", {"what": "A-17"})
+        again = "Let me look again.\n" + call_text("fenced", "look", {"what": "A-17"})
         bank.run(call("look", what="A-17"), again, again)
         assert len(bank.looked) == 2
 

@@ -4,9 +4,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from forge.testing.reply_strategies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.effect import Reply
-from stages.objection import BadArguments
 from stages.policy.rules import Rules
 from stages.reading.replies import reader
 from stages.rescue import (
@@ -269,7 +268,7 @@ def test_reasoning_is_told_from_text(text: str, reasoning: str, rest: str) -> No
     "reply", ["CALL\n\nTAG\nNo, I will not.", "I could do CALL\nTAG\nNo.", "CALL\nTAG", "```\nCALL\n```\nTAG\nNo."]
 )
 def test_a_closing_tag_alone_takes_the_call_before_it_back(family: str, tag: str, reply: str) -> None:
-    called = written(family, "get_weather", {"city": "</think>", "days": 2} if family == "bare" else {"city": "Rome"})
+    called = call_text(family, "get_weather", {"city": "</think>", "days": 2} if family == "bare" else {"city": "Rome"})
     _, text = split_reasoning(reply.replace("CALL", called).replace("TAG", tag))
     assert rescue(text, {"get_weather": ("city", "days")}).calls == ()
 
@@ -296,7 +295,7 @@ def test_markup_around_a_call_does_not_part_it_from_what_is_said_of_it(called: s
 
 def test_one_in_an_argument_does_not() -> None:
     for city in ("</think>", "}\n</think>", 'a \\" }</think>'):
-        called = written("bare", "get_weather", {"city": city})
+        called = call_text("bare", "get_weather", {"city": city})
         _, text = split_reasoning(called)
         assert len(rescue(text, NAMES).calls) == 1
 
@@ -323,9 +322,9 @@ def test_a_number_in_xml_is_what_its_text_says_and_text_stays_text() -> None:
     """JSON tells "15.50" from 15.50, XML does not."""
     read = reader(Rules(tools=(REFUND,)), in_text=False, families=FAMILIES)
     (call,) = read(Reply(text=INVOKED)).calls
-    assert (call.arguments, call.wrong) == ('{"order":"1.10","amount":15.5}', None)
+    assert (call.arguments, call.correction) == ('{"order":"1.10","amount":15.5}', "")
     (refused,) = read(Reply(text='{"name": "refund", "arguments": {"amount": "15.50"}}')).calls
-    assert isinstance(refused.wrong, BadArguments)
+    assert refused.fault == "bad_arguments"
 
 
 @pytest.mark.parametrize(

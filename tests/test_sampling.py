@@ -12,8 +12,7 @@ from msgspec import UNSET
 from forge import run_sync
 from forge.backends import Server
 from forge.backends.profile import Profile, named_profile, names
-from forge.backends.sampling import recommended, usual
-from forge.backends.wished import low_temperature
+from forge.backends.sampling import low_temperature, recommended, usual
 from forge.errors import ForgeError, explain
 from forge.interpreters.scripted import Scripted
 from stages.effect import RawCall, Reply

@@ -32,19 +32,18 @@ from forge.testing import (
     replies,
     states,
 )
-from forge.testing.reply_strategies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, call_text
 from forge.testing.state_strategies import PHASES
 from stages import Stage, on, pipeline
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
 from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
-from stages.objection import Custom, Objection
 from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
 from stages.rescue import rescue
 from stages.state import Phase as StatePhase
 from stages.state import Ready, State, Vetted
-from stages.verdict import Guard, Stop, Verdict
+from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
 from tests.flows import Desk
 from tests.property.machine import stages_in_order
 
@@ -295,25 +294,27 @@ def test_a_summary_may_take_the_place_of_what_it_sums_up() -> None:
     assert_compactor_laws(honest(summed_up), max_examples=50)
 
 
-def blocking(**wrong: object) -> Guard:
+def blocking(
+    *,
+    kind: Kind = Kind.STEP_NUDGE,
+    counter: str = "premature",
+    ids: Callable[[list[str]], list[str]] = list,
+    text: str = "Not yet.",
+) -> Guard:
     def guard(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        custom = Custom(**{"text": "Not yet.", **wrong})  # type: ignore[arg-type]  # the mistake
-        return [Objection(call=call, wrong=custom) for call in calls]
+        corrections = tuple(Correction(call_id=i, text=text) for i in ids([call.id for call in calls]))
+        return Block(kind=kind, counter=counter, corrections=corrections)  # type: ignore[arg-type]  # the mistake
 
     return guard
 
 
 def alternating() -> Guard:
     seen = count()
-    return lambda state, calls: blocking()(state, calls) if next(seen) % 2 else []
-
-
-def names_another(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    return [Objection(call=ToolCall(id="call_7", name="look", arguments="{}"), wrong=Custom(text="Not yet."))]
+    return lambda state, calls: blocking()(state, calls) if next(seen) % 2 else Allow()
 
 
 def looks_at_the_first(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    return blocking()(state, calls) if calls[0].name == "write" else []
+    return blocking()(state, calls) if calls[0].name == "write" else Allow()
 
 
 def says_true(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
@@ -321,30 +322,32 @@ def says_true(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 
 
 def stops_with_a_word(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    return Stop(halt="enough") if state.ledger.premature > 2 else []  # type: ignore[arg-type]  # the mistake
+    return Stop(halt="enough") if state.ledger.premature > 2 else Allow()  # type: ignore[arg-type]  # the mistake
 
 
 def mends_a_call(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     for one in calls:
         force_setattr(one, "arguments", '{"dry_run":true}')
-    return []
+    return Allow()
 
 
 def counts_itself(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     force_setattr(state.ledger, "premature", state.ledger.premature + 1)
-    return []
+    return Allow()
 
 
 BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
-    ("ask", looks_at_the_first, "a batch may be empty"),
-    ("ask", says_true, "it returned True"),
-    ("input_unchanged", mends_a_call, "a guard only looks"),
-    ("input_unchanged", counts_itself, "a guard only looks"),
-    ("deterministic", alternating(), "counted in the ledger"),
-    ("ask", names_another, "objected to ToolCall(id='call_7'"),
-    ("says_something", blocking(text=" "), "its text for "),
-    ("is_a_nudge_and_counts", blocking(kind=Kind.TOOL_RESULT), "Kind.STEP_NUDGE"),
-    ("is_a_nudge_and_counts", blocking(counter="turns"), "tool_errors"),
+    ("ask_guard", looks_at_the_first, "a batch may be empty"),
+    ("ask_guard", says_true, "it returned True"),
+    ("guard_input_unchanged", mends_a_call, "a guard only looks"),
+    ("guard_input_unchanged", counts_itself, "a guard only looks"),
+    ("guard_deterministic", alternating(), "count in the ledger"),
+    ("names_no_other_call", blocking(ids=lambda ids: [*ids, "call_7"]), "it corrects 'call_7'"),
+    ("answers_each_call", blocking(ids=lambda ids: ids[:1]), "1 corrections for "),
+    ("answers_each_call", blocking(ids=lambda ids: ids[::-1]), "or in another order"),
+    ("answers_each_call", blocking(text=" "), "is empty"),
+    ("block_is_a_nudge_and_counts", blocking(kind=Kind.TOOL_RESULT), "Kind.STEP_NUDGE"),
+    ("block_is_a_nudge_and_counts", blocking(counter="turns"), "tool_errors"),
     ("stop_carries_a_halt", stops_with_a_word, "it carries 'enough'"),
 ]
 
@@ -362,7 +365,7 @@ def test_a_wrong_guard_is_told_which_law_it_breaks(law: str, guard: Guard, says:
 
 
 def test_every_law_of_guards_is_broken_above() -> None:
-    assert {law for law, _, _ in BROKEN_GUARDS} == {"ask", *(law.__name__ for law in GUARD_LAWS)}
+    assert {law for law, _, _ in BROKEN_GUARDS} == {"ask_guard", *(law.__name__ for law in GUARD_LAWS)}
 
 
 @pytest.mark.parametrize("make", [required_steps, prerequisites])
@@ -374,7 +377,7 @@ def test_the_guards_of_forge_keep_the_laws(make: Callable[..., Guard]) -> None:
 
 def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:
     def careless(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return says_true(state, calls) if any(call.name == "delete" for call in calls) else []
+        return says_true(state, calls) if any(call.name == "delete" for call in calls) else Allow()
 
     assert_guard_laws(careless, max_examples=50)
     with pytest.raises(BrokenLawError):
@@ -446,7 +449,7 @@ def test_messages_are_of_every_role(role: type[Message]) -> None:
 @pytest.mark.parametrize("family", GRAMMARS)
 def test_a_call_written_on_a_good_day_is_read_as_it_was_meant(family: str) -> None:
     """So what `malformed` damages are calls indeed."""
-    found = rescue(written(family, "look", {"what": "the sky", "text": "blue"}), ["look", "write"])
+    found = rescue(call_text(family, "look", {"what": "the sky", "text": "blue"}), ["look", "write"])
     assert [call.name for call in found.calls] == ["look"]
     assert msgspec.json.decode(found.calls[0].arguments) == {"what": "the sky", "text": "blue"}
 
@@ -571,7 +574,7 @@ def test_arguments_of_ones_own_are_those_of_every_call() -> None:
         seen.update(call.arguments for call in (*calls, *getattr(phase, "calls", ())))
         seen.update(call.arguments for m in state.history if isinstance(m, Assistant) for call in m.calls)
         seen.update(success.arguments for success in state.ledger.successes)
-        return []
+        return Allow()
 
     assert_guard_laws(reading, arguments=st.just('{"amount":5}'), max_examples=50)
     assert seen == {'{"amount":5}'}

@@ -56,7 +56,7 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"guards": [3]}, "guards[0] is 3; it must be a function"),
         ({"order": ["look"]}, "order[0] is 'look'; it must be a Use"),
         ({"families": [3]}, "families[0] is 3; it must be a Family"),
-        ({"ladder": "pin"}, "ladder is 'pin'; it must be a Ladder"),
+        ({"escalation": "pin"}, "escalation is 'pin'; it must be an Escalation"),
         ({"summarize": "yes"}, "summarize is 'yes'; it must be True or False or a Summarize"),
         ({"context_thresholds": 0.5}, "context_thresholds is 0.5; it must be a list, each a number"),
         ({"max_iterations": "10"}, "max_iterations is '10'; it must be a whole number"),

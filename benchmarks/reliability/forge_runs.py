@@ -8,8 +8,8 @@ from benchmarks.reliability.tasks import NotFoundError, Task, ToolOf
 from forge import ToolDef, ToolResolutionError, Workflow, run_sync
 from forge.backends import Server
 from forge.tools.decorator import Tool
+from stages.policy.levels import Escalation
 from stages.policy.order import Use
-from stages.policy.rules import Ladder
 from stages.serialize import Mode
 
 ABLATED = ("required steps", "grounding", "calculated", "the ladder", "rescue")
@@ -29,7 +29,7 @@ def run(task: Task, url: str, mode: Mode | None, without: str = "") -> str:
         system_prompt=task.system,
         max_iterations=task.iterations,
         rescue_enabled=without != "rescue",
-        ladder=Ladder(rungs=()) if without == "the ladder" else None,
+        escalation=Escalation(levels=()) if without == "the ladder" else None,
     )
     result = run_sync(workflow, task.message, backend=Server(url, mode=mode or "auto", context_tokens=task.context))
     return "completed" if isinstance(result, Success) else type(result.failure().halt).__name__

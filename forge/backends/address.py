@@ -1,6 +1,12 @@
 """Addresses of servers as people write them: with their scheme; on this machine, without one too."""
 
 import re
+from urllib.parse import urlsplit
+
+from forge.backends.profile import Profile
+from forge.errors import ForgeError
+from stages.repair.decoding import is_sound
+from stages.wire.wires import OPENAI, WIRES
 
 _HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/.*)?", re.IGNORECASE)
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
@@ -43,3 +49,32 @@ def suggested(text: str) -> str:
     number = f":{port.lstrip(':')}" if port else ""
     secure = "https" if scheme.lower().startswith(("https", "wss")) else "http"
     return f" Did you mean {secure}://{where}{number}{path}?"
+
+
+def base_url(url: str, profile: Profile | None) -> str:
+    """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one.
+
+    ForgeError for what is no address, without showing what may be a password in it.
+    """
+    given = spelt_out(url or (profile.url if profile else ""))
+    try:
+        parts = urlsplit(given)
+        right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and is_sound(given)
+    except ValueError:  # brackets that don't close, a port that is no number or too large
+        right = False
+        parts = urlsplit("")
+    if "@" in given:
+        raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
+    if not right:
+        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
+    if parts.query or parts.fragment:
+        raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
+    protocol = WIRES[profile.wire] if profile else OPENAI
+    trimmed = given.rstrip("/").removesuffix(protocol.path)
+    return trimmed if parts.path.strip("/") or protocol.at_root else f"{trimmed}/v1"
+
+
+def is_here(url: str) -> bool:
+    """Whether the address is this machine's own, so that a proxy named in the environment does not lead there."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")

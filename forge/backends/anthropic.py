@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import httpx
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from forge.backends.endpoints import AnthropicCount, AnthropicModel
 from forge.backends.profile import named_profile
 from forge.backends.questions import ask
+from forge.backends.sampling import check_sampling
 from forge.backends.sending import sender
-from forge.backends.wished import check_options
 from forge.connection import Connection, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client
@@ -30,18 +31,6 @@ log = logging.getLogger("forge")
 
 COUNTED = frozenset({"messages", "model", "system", "tools", "thinking"})
 """The fields of a request that count_tokens takes: it refuses others."""
-
-
-class _Model(Struct):
-    """GET /v1/models/{id}: https://platform.claude.com/docs/en/api/models/retrieve."""
-
-    max_input_tokens: int | None = None
-
-
-class _Count(Struct):
-    """POST /v1/messages/count_tokens: https://platform.claude.com/docs/en/api/messages/count_tokens."""
-
-    input_tokens: int
 
 
 class Anthropic:
@@ -72,7 +61,7 @@ class Anthropic:
         self._profile = named_profile("anthropic")
         self._model, self._client, self._api_key, self._base_url = model, client, api_key.strip(), base_url
         self._sampling = sampling or Sampling()
-        check_options(self._sampling, self._profile)
+        check_sampling(self._sampling, self._profile)
         self._context_tokens, self._timeout, self._retry = context_tokens, timeout, retry
 
     @asynccontextmanager
@@ -112,7 +101,7 @@ class Anthropic:
         answer = await ask(http, f"{base}/v1/models/{self._model}")
         if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise BackendError(f"{base} lets nobody in with this key (status {answer.status}); check it")
-        found = answer.read(_Model)
+        found = answer.read(AnthropicModel)
         return (found.max_input_tokens if found else None) or self._profile.context_tokens or 0
 
 
@@ -125,7 +114,7 @@ async def _counted(http: httpx.AsyncClient, base: str, request: bytes) -> int | 
     except BackendError as error:
         log.warning("tokens are estimated: %s", error)
         return None
-    found = answer.read(_Count)
+    found = answer.read(AnthropicCount)
     if found is None:
         log.warning("%s counts no tokens (status %d); they are estimated", base, answer.status)
     return None if found is None else found.input_tokens

@@ -8,7 +8,7 @@ from urllib.request import getproxies
 
 import httpx
 
-from forge.backends.wished import is_here
+from forge.backends.address import is_here
 from forge.errors import ForgeError
 
 Verify = bool | ssl.SSLContext

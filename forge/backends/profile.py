@@ -16,6 +16,9 @@ from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
 from stages.wire.wires import WIRES, Dialect, WireName
 
+DEFAULT_CONTEXT = 4096
+"""Tokens of context that are assumed where neither the server nor its profile says how many it has."""
+
 Context = Literal["given", "props", "models", "show"]
 
 
@@ -143,3 +146,16 @@ def named_profile(name: str) -> Profile:
         raise ForgeError(f"there is no profile {name!r}; there are: {', '.join(names())}.{meant}")
     file = resources.files("forge.backends") / "profiles" / f"{name}.toml"
     return from_toml(file.read_text(encoding="utf-8"), f"forge/backends/profiles/{name}.toml")
+
+
+def given_profile(given: Profile | Path | str | None) -> Profile | None:
+    """The profile that is meant by a name, a file or itself. ForgeError if there is none such."""
+    match given:
+        case None | Profile():
+            return given
+        case Path():
+            return load(given)
+        case str() if given.endswith(".toml"):
+            return load(Path(given))
+        case str():
+            return named_profile(given)

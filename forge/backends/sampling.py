@@ -9,8 +9,10 @@ from importlib import resources
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from forge.backends.profile import DEFAULT_CONTEXT, Profile
 from forge.errors import ForgeError
 from stages.wire.sampling import Sampling
+from stages.wire.wires import wire
 
 
 class _Row(Struct, forbid_unknown_fields=True):
@@ -67,6 +69,22 @@ def usual(model: str, temperature: float | None) -> Sampling:
         return Sampling()
     row = _known().get(_plain(model))
     return Sampling(temperature=row.temperature if row and (row.thinks or row.thinking) else temperature)
+
+
+def low_temperature(profile: Profile, url: str) -> float | None:
+    """The temperature that forge asks for by itself; None leaves it to the server.
+
+    A server that is not known, and is reached over https, may be hosted: some of those models take no temperature.
+    """
+    return None if profile.name == "openai-compatible" and url.startswith("https:") else profile.temperature
+
+
+def check_sampling(sampling: Sampling, profile: Profile) -> None:
+    """ForgeError for an option that the backend has not."""
+    try:
+        wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())
+    except ValueError as error:
+        raise ForgeError(f"{profile.name}: {error}") from None
 
 
 @functools.cache

@@ -9,24 +9,17 @@ from typing import Literal, TypedDict
 
 import httpx
 
+from forge.backends.address import base_url
 from forge.backends.credentials import headers_for, keys, secrets
 from forge.backends.http_client import Verify, client, direct
-from forge.backends.ollama import context_of
-from forge.backends.profile import Profile, named_profile
-from forge.backends.recognise import About, addressed, ask_about, recognised
-from forge.backends.sampling import recommended, usual
+from forge.backends.modes import check_mode, chosen_mode
+from forge.backends.ollama import context_to_ask_for
+from forge.backends.profile import DEFAULT_CONTEXT, Profile, given_profile, named_profile
+from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
+from forge.backends.sampling import check_sampling, low_temperature, recommended, usual
 from forge.backends.sending import sender
 from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
-from forge.backends.wished import (
-    DEFAULT_CONTEXT,
-    base,
-    check_mode,
-    check_options,
-    chosen,
-    given_profile,
-    low_temperature,
-)
 from forge.connection import Connection, Setup
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL
@@ -96,7 +89,7 @@ class Server:
         verify: Verify = True,
         probe: bool = True,
     ) -> None:
-        self._base = base(url, given_profile(profile))
+        self._base = base_url(url, given_profile(profile))
         self._profile = given_profile(profile) or addressed(self._base)
         if self._profile and not WIRES[self._profile.wire].lists_models and not model:
             name = self._profile.name
@@ -109,7 +102,7 @@ class Server:
         self._headers = headers_for(self._base, known, api_key, headers or {})
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
         self._sampling = sampling or Sampling()
-        check_options(self._sampling, known)
+        check_sampling(self._sampling, known)
         self._model_sampling = model_sampling
         self._context_tokens = context_tokens
         self._form = form
@@ -137,7 +130,7 @@ class Server:
             about = await self._about(http)
             profile, because = await self._recognised(http, about)
             check_mode(self._mode, profile)
-            mode = chosen(self._mode, profile, about)
+            mode = chosen_mode(self._mode, profile, about)
             model = self._first(about)
             context = await self._context(http, profile, about, model)
             spoken = wire(profile.dialect(context))
@@ -152,7 +145,7 @@ class Server:
             )
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
-            shown = about.props.chat_template if about.props else ""
+            shown = about.props.chat_template if about.props else None
             template = await asyncio.to_thread(examined, shown) if shown else Template()
             root = self._root(profile)
             send = sender(
@@ -185,21 +178,24 @@ class Server:
         """What the server is, and how that is known; one that is not recognised is asked what it can do."""
         if self._profile is not None:
             return self._profile, "as given"
-        if profile := recognised(about):
-            return profile, "recognised"
+        kind, _ = kind_of(about)
+        if kind != "openai-compatible":
+            return named_profile(kind), "recognised"
         if self._mode != "auto" or not self._probe:
             return named_profile("openai-compatible"), "not asked"
         # Its probes are of no use to those who connect to a server that is known.
         from forge.backends.doctor.auto import consulted  # noqa: PLC0415
         from forge.backends.doctor.memory import Subject  # noqa: PLC0415
 
-        build = about.first.owned_by if about.first else ""
+        listed = about.listed()
+        build = listed.owned_by if listed else ""
         found = await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
         return found.profile, found.because
 
     def _first(self, about: About) -> str:
         """The model to ask: as the user says, else the first that the server lists."""
-        return self._model or (about.first.id if about.first else "")
+        listed = about.listed()
+        return self._model or (listed.id if listed else "")
 
     def _options_for(self, model: str, profile: Profile) -> Sampling:
         """The user's options, over those that the model's makers recommend if that is wanted, over forge's own."""
@@ -222,15 +218,11 @@ class Server:
         wished = self._context_tokens
         default = wished or profile.context_tokens or DEFAULT_CONTEXT
         match profile.context:
-            case "props":
-                has = about.props.default_generation_settings.n_ctx if about.props else 0
-            case "models":
-                listed = about.models.data if about.models else []
-                asked = next((each for each in listed if each.id == model), about.first)
-                has = (asked.max_model_len if asked else None) or 0
+            case "props" | "models":
+                has = context_of(about, model).tokens or 0
             case "show":
                 # Ollama makes room for as much as it is asked for, up to what the model can have.
-                has = await context_of(http, self._root(profile), model, default, wished=wished)
+                has = await context_to_ask_for(http, self._root(profile), model, default, wished=wished)
             case "given":
                 has = 0
         if wished and 0 < has < wished:

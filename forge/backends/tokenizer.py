@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import httpx
 import msgspec
-from msgspec import Struct
 
+from forge.backends.endpoints import RenderedPrompt, TokenList
 from forge.backends.questions import ask
 from forge.errors import BackendError
 from stages.tokens import length, rate_of
@@ -38,15 +38,7 @@ Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dan
 """Prose, JSON, code, a log, and some other languages: what prompts have in them, if not in this proportion."""
 
 
-class _Tokens(Struct):
-    tokens: list[int]
-
-
-class _Prompt(Struct):
-    prompt: str
-
-
-_Form = TypeVar("_Form", _Tokens, _Prompt)
+_Form = TypeVar("_Form", TokenList, RenderedPrompt)
 
 
 class Tokenizer:
@@ -62,7 +54,7 @@ class Tokenizer:
 
     async def count(self, request: bytes) -> int | None:
         """Tokens of the prompt that the server makes of a chat completions request, tools and template included."""
-        rendered = await self._asked("/apply-template", request, _Prompt)
+        rendered = await self._asked("/apply-template", request, RenderedPrompt)
         if rendered is None:
             return None
         return await self._count({"content": rendered.prompt, "add_special": True, "parse_special": True})
@@ -73,7 +65,7 @@ class Tokenizer:
         return None if tokens is None else rate_of(tokens, length(SAMPLE))
 
     async def _count(self, question: dict[str, str | bool]) -> int | None:
-        found = await self._asked("/tokenize", msgspec.json.encode(question), _Tokens)
+        found = await self._asked("/tokenize", msgspec.json.encode(question), TokenList)
         return None if found is None else len(found.tokens)
 
     async def _asked(self, path: str, question: bytes, form: type[_Form]) -> _Form | None:

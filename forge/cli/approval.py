@@ -11,21 +11,21 @@ from forge.interpreters.threads import in_thread, unheard
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 
-MARGIN = "     "
+_MARGIN = "     "
 
-UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that take no ink; selectors of variants beside them."""
 
 
 async def ask_person(effect: Ask) -> Answer:
     """Whoever sits at the terminal decides; anything but yes is no, and about a call in doubt leaves it open."""
     size = shutil.get_terminal_size()
-    lines = list(question(effect, max(30, size.columns - len(MARGIN) - 1)))
+    lines = list(question_lines(effect, max(30, size.columns - len(_MARGIN) - 1)))
     if not await _read(lines, max(5, size.lines - 4)):
         return Rejected(digest=effect.digest, reason="the user said no")
     unsure = effect.in_doubt
     choice = "[h] it happened  [n] it did not  [y] run it whatever happened  [Enter] no" if unsure else "[y/N]"
-    match await _typed(f"{MARGIN}May it run? {choice} "), unsure:
+    match await _typed(f"{_MARGIN}May it run? {choice} "), unsure:
         case None, _:
             return Unanswered(digest=effect.digest, reason="nobody answered in the terminal")
         case (("y" | "yes"), _):
@@ -36,7 +36,7 @@ async def ask_person(effect: Ask) -> Answer:
             return Rejected(digest=effect.digest, reason="the user said no")
 
 
-def question(effect: Ask, width: int) -> Iterator[str]:
+def question_lines(effect: Ask, width: int) -> Iterator[str]:
     """The lines of the question, with every argument whole; `width` is the most that a line takes, in cells."""
     if unsure := effect.in_doubt:
         yield "This was begun before, and nobody knows whether it took effect:"
@@ -56,7 +56,7 @@ def _lines(call: ToolCall, width: int) -> Iterator[str]:
 
 def visible(text: str) -> str:
     """The text with an escape for every character that is not seen, or that changes how others are shown."""
-    return "".join(c if c.isprintable() and c not in UNSEEN and not _selects(c) else _escape(c) for c in text)
+    return "".join(c if c.isprintable() and c not in _UNSEEN and not _selects(c) else _escape(c) for c in text)
 
 
 def _selects(character: str) -> bool:
@@ -72,9 +72,9 @@ def _escape(character: str) -> str:
 async def _read(lines: list[str], height: int) -> bool:
     """Show the lines, a screen at a time. False where the person does not read on."""
     for start in range(0, len(lines), height):
-        print("\n".join(f"{MARGIN}{line}" for line in lines[start : start + height]))
+        print("\n".join(f"{_MARGIN}{line}" for line in lines[start : start + height]))
         left = len(lines) - start - height
-        if left > 0 and await _typed(f"{MARGIN}{left} lines more: [Enter] to read on, [q] for no ") not in {"", "y"}:
+        if left > 0 and await _typed(f"{_MARGIN}{left} lines more: [Enter] to read on, [q] for no ") not in {"", "y"}:
             return False
     return True
 

@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from forge.cli.flags import add_backend, add_journal, add_model, add_redaction, count, seconds, whole
+from forge.cli.flags import add_backend, add_journal, add_model, add_redaction, count, seconds, whole_number
 from forge.cli.parser import Parser, command_of
 
-SHELLS = ("bash", "zsh", "fish")
+_SHELLS = ("bash", "zsh", "fish")
 
 
-def demo(parser: Parser) -> None:
+def fill_demo(parser: Parser) -> None:
     """A workflow of forge's own, on a model in this process."""
     parser.add_argument("--order", metavar="NUMBER", help="which order to report on: A-17, B-42, … (default: any)")
     parser.add_argument("--message", help="ask for something else instead")
@@ -18,7 +18,7 @@ def demo(parser: Parser) -> None:
     add_journal(parser)
 
 
-def run(parser: Parser) -> None:
+def fill_run(parser: Parser) -> None:
     """A workflow of the user's."""
     _workflow(parser)
     parser.add_argument("message", help="what the user asks")
@@ -29,7 +29,7 @@ def run(parser: Parser) -> None:
     add_redaction(parser)
 
 
-def resume(parser: Parser) -> None:
+def fill_resume(parser: Parser) -> None:
     """A run that was cut short."""
     _workflow(parser)
     parser.add_argument("journal", type=Path, help="the file that the run was recorded in")
@@ -37,7 +37,7 @@ def resume(parser: Parser) -> None:
     add_backend(parser)
 
 
-def doctor(parser: Parser) -> None:
+def fill_doctor(parser: Parser) -> None:
     """A server to examine."""
     add = parser.add_argument
     add("url", help="the server's address, such as http://127.0.0.1:8080")
@@ -49,19 +49,19 @@ def doctor(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.doctor", "run_doctor"))
 
 
-def replay(parser: Parser) -> None:
+def fill_replay(parser: Parser) -> None:
     """A journal, and what of it to show."""
     _of_journal(parser)
     add = parser.add_argument
     add("--workflow", metavar="FILE.py:NAME", help="runs it again by this workflow (demo: that of forge demo)")
-    add("--to", type=whole, metavar="N", help="stops at state N, and shows all of it")
+    add("--to", type=whole_number, metavar="N", help="stops at state N, and shows all of it")
     add("--step", action="store_true", help="stops at each state, and asks what to do")
     add("--json", action="store_true", help="a line of JSON a state; the last has the state itself")
     add("--html", type=Path, metavar="OUT", help="writes the timeline of the run as a page")
     parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
 
 
-def bisect(parser: Parser) -> None:
+def fill_bisect(parser: Parser) -> None:
     """A journal, and the workflows to compare."""
     _of_journal(parser)
     parser.add_argument("--workflow", action="append", required=True, metavar="FILE.py:NAME", help="once, or twice")
@@ -69,7 +69,7 @@ def bisect(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.compare", "run_bisect"))
 
 
-def ablate(parser: Parser) -> None:
+def fill_ablate(parser: Parser) -> None:
     """A journal and its workflow."""
     _of_journal(parser)
     parser.add_argument("--workflow", required=True, metavar="FILE.py:NAME", help="the one that it was recorded with")
@@ -77,7 +77,7 @@ def ablate(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.compare", "run_ablate"))
 
 
-def models(parser: Parser) -> None:
+def fill_models(parser: Parser) -> None:
     """What to do about the models that forge can fetch."""
     module = "forge.cli.models"
     parser.add_argument("--json", action="store_true", help="the models as JSON")
@@ -92,7 +92,7 @@ def models(parser: Parser) -> None:
         action.set_defaults(command=command_of(module, f"run_{name}"))
 
 
-def runs(parser: Parser) -> None:
+def fill_runs(parser: Parser) -> None:
     """Which journals to show."""
     add = parser.add_argument
     add("folder", nargs="?", type=Path, help="where the journals are (default: that of forge run)")
@@ -101,9 +101,9 @@ def runs(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.runs", "run_runs"))
 
 
-def completion(parser: Parser) -> None:
+def fill_completion(parser: Parser) -> None:
     """The shell to complete in."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    parser.add_argument("shell", choices=_SHELLS, help="the shell that reads the script")
     parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from forge.cli import arguments as takes
 from forge.cli.parser import Parser, Version
 
-CODES = """\
+_EXIT_CODES = """\
 exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use,
             130 cancelled by Ctrl-C, 143 by SIGTERM"""
 
@@ -24,7 +24,7 @@ class Command(Struct, frozen=True, kw_only=True):
     codes: str = ""
 
 
-RUNS = (
+_RUN_EXAMPLES = (
     'forge run examples/orders.py "Report on order A-17" --backend local',
     'forge run flow.py:support "The invoice is wrong" --backend http://127.0.0.1:8080 --var tone=friendly',
 )
@@ -36,16 +36,16 @@ COMMANDS = (
         about="Looks up an order, looks up its customer and sends a report, with a small model in a llama.cpp inside\n"
         "this process: no server, no key, no GPU. The first time it downloads the model into the cache folder.",
         examples=("forge demo", "forge demo --order A-17 --model qwen2.5-coder-1.5b --seed 7"),
-        fill=takes.demo,
-        codes=CODES,
+        fill=takes.fill_demo,
+        codes=_EXIT_CODES,
     ),
     Command(
         name="run",
         summary="run a workflow of yours",
         about="Runs a Workflow that a Python file defines, and shows each turn.",
-        examples=RUNS,
-        fill=takes.run,
-        codes=CODES,
+        examples=_RUN_EXAMPLES,
+        fill=takes.fill_run,
+        codes=_EXIT_CODES,
     ),
     Command(
         name="resume",
@@ -56,8 +56,8 @@ COMMANDS = (
             "forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080",
             "forge resume demo run.jsonl --backend local --seed 7",
         ),
-        fill=takes.resume,
-        codes=CODES,
+        fill=takes.fill_resume,
+        codes=_EXIT_CODES,
     ),
     Command(
         name="doctor",
@@ -68,7 +68,7 @@ COMMANDS = (
             "forge doctor http://127.0.0.1:8080 --write server.toml",
             "forge doctor http://127.0.0.1:8080 --json > found.json",
         ),
-        fill=takes.doctor,
+        fill=takes.fill_doctor,
         codes="exit codes: 0 it can be used, 1 it cannot (the reason is printed), 2 wrong use",
     ),
     Command(
@@ -77,14 +77,14 @@ COMMANDS = (
         about="Lists the models that forge can fetch by name, with their size, licence and hash, where their weights\n"
         "come from, and which are here. Without an action, list.",
         examples=("forge models", "forge models pull qwen2.5-coder-1.5b", "forge models remove smollm2-135m"),
-        fill=takes.models,
+        fill=takes.fill_models,
     ),
     Command(
         name="runs",
         summary="recent runs: when, how they ended, how to go on",
         about="Lists the journals that were written to last, in forge's state folder or in another.",
         examples=("forge runs", "forge runs --last 3 --json", "forge runs my/journals"),
-        fill=takes.runs,
+        fill=takes.fill_runs,
     ),
     Command(
         name="replay",
@@ -96,7 +96,7 @@ COMMANDS = (
             "forge replay run.jsonl --workflow flow.py:support --to 12",
             "forge replay run.jsonl --workflow flow.py:support --html run.html",
         ),
-        fill=takes.replay,
+        fill=takes.fill_replay,
     ),
     Command(
         name="bisect",
@@ -107,14 +107,14 @@ COMMANDS = (
             "forge bisect run.jsonl --workflow new.py:support",
             "forge bisect run.jsonl --workflow old.py:support --workflow new.py:support",
         ),
-        fill=takes.bisect,
+        fill=takes.fill_bisect,
     ),
     Command(
         name="ablate",
         summary="what each guardrail changed in a recorded run",
         about="Decides again on each recorded reply, with each guardrail taken away in turn; no model is asked.",
         examples=("forge ablate run.jsonl --workflow flow.py:support",),
-        fill=takes.ablate,
+        fill=takes.fill_ablate,
     ),
     Command(
         name="completion",
@@ -125,7 +125,7 @@ COMMANDS = (
             "forge completion zsh > ~/.zfunc/_forge",
             "forge completion fish > ~/.config/fish/completions/forge.fish",
         ),
-        fill=takes.completion,
+        fill=takes.fill_completion,
     ),
 )
 
@@ -140,7 +140,7 @@ def parser() -> Parser:
     first = tuple(example for command in COMMANDS for example in command.examples[:1])
     raw = argparse.RawDescriptionHelpFormatter
     about = "Reliable tool calls from small language models."
-    top = Parser(prog="forge", description=about, epilog=_epilog(first, CODES), formatter_class=raw)
+    top = Parser(prog="forge", description=about, epilog=_epilog(first, _EXIT_CODES), formatter_class=raw)
     top.add_argument("--version", action=Version, nargs=0, help="show forge's version, and end")
     commands = top.add_subparsers(required=True, metavar="COMMAND", dest="command_name", parser_class=Parser)
     for command in COMMANDS:

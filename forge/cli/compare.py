@@ -10,7 +10,7 @@ from rich.text import Text
 from forge.cli.load import load_workflow
 from forge.cli.plain import printable
 from forge.cli.state_view import phase_of
-from forge.errors import ForgeError, counted, explain
+from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import Ablated, ablate
 from forge.journal.bisection import Parting, bisect
 from forge.journal.difference import as_lines
@@ -36,7 +36,7 @@ def run_bisect(options: argparse.Namespace) -> int:
     elif parting is None:
         console.print(f"the two do the same: all {len(journal.entries)} recorded effects, and every state between them")
     else:
-        console.print(Text(parted(parting, (options.workflow[0], options.workflow[1]))), soft_wrap=True)
+        console.print(Text(parting_lines(parting, (options.workflow[0], options.workflow[1]))), soft_wrap=True)
     return 0 if parting is None else 1
 
 
@@ -61,10 +61,10 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
     return 0 if parted_at is None else 1
 
 
-def parted(parting: Parting, names: tuple[str, str]) -> str:
+def parting_lines(parting: Parting, names: tuple[str, str]) -> str:
     """Where two workflows part, in lines of text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
-    head = f"{same} the same; then, after {counted(parting.turn, 'model call')}, the stage {parting.stage} parts them:"
+    head = f"{same} the same; then, after {quantity(parting.turn, 'model call')}, the stage {parting.stage} parts them:"
     if parting.found:
         return f"{head}\n{as_lines(parting.found, names)}"
     sides = zip(names, (parting.first, parting.second), strict=True)

@@ -9,7 +9,7 @@ from forge.backends.profile import names
 from forge.backends.servers.models import KNOWN
 from forge.cli.commands import parser
 
-FILES = {"workflow", "file"}
+_FILES = {"workflow", "file"}
 """Arguments that are files although their values may say more: FILE.py:NAME."""
 
 
@@ -23,14 +23,14 @@ def script(shell: str) -> str:
     """The script, from the very parser that reads the words."""
     made = parser()
     for action in _all(made):
-        if action.dest in WORDS and not action.choices:
-            action.choices = WORDS[action.dest]
-        if action.type is Path or action.dest in FILES:
+        if action.dest in _WORDS and not action.choices:
+            action.choices = _WORDS[action.dest]
+        if action.type is Path or action.dest in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
     return str(shtab.complete(made, shell=shell))
 
 
-WORDS = {
+_WORDS = {
     "backend": ("local", *names()),
     "profile": names(),
     "name": tuple(KNOWN),

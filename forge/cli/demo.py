@@ -10,7 +10,7 @@ ORDERS: dict[str, dict[str, str | float]] = {
     "C-08": {"customer_id": "C-118", "total": 980.0},
     "D-33": {"customer_id": "C-204", "total": 12.5},
 }
-CITIES = {"C-204": "Lisbon", "C-311": "Oslo", "C-118": "Kyoto"}
+_CITIES = {"C-204": "Lisbon", "C-311": "Oslo", "C-118": "Kyoto"}
 
 
 @tool(effect="read")
@@ -32,9 +32,9 @@ def get_customer(customer_id: str) -> dict[str, str]:
     Args:
         customer_id: The customer's number, as the order has it.
     """
-    if customer_id not in CITIES:
+    if customer_id not in _CITIES:
         raise ToolResolutionError(f"There is no customer {customer_id!r}. Use the customer_id of the order.")
-    return {"customer_id": customer_id, "city": CITIES[customer_id]}
+    return {"customer_id": customer_id, "city": _CITIES[customer_id]}
 
 
 @tool

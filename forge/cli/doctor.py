@@ -16,16 +16,16 @@ from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, addres
 from forge.backends.doctor.facts import Verdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
-from forge.backends.recognise import addressed
+from forge.backends.recognition import addressed
 from forge.cli.options import key_of
 from forge.cli.plain import printable
 from forge.errors import ForgeError
 from stages.wire.wires import WIRES
 
-STYLES: dict[Verdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}
+_STYLES: dict[Verdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class _Report(Struct, frozen=True, kw_only=True):
     """What `--json` prints. `profile` is None where the server cannot be used; `problem` then says why."""
 
     url: str
@@ -40,7 +40,7 @@ class Told(Struct, frozen=True, kw_only=True):
     def of(cls, visit: Visit, where: Address, key_env: str) -> Self:
         """What is told of a visit. The profile is for that address, and for the key in that environment variable."""
         problem = visit.facts.fatal
-        profile = None if problem else at(profile_of(visit), where, key_env)
+        profile = None if problem else _at(profile_of(visit), where, key_env)
         return cls(
             url=where.base,
             model=visit.facts.model,
@@ -60,8 +60,8 @@ def run_doctor(options: argparse.Namespace) -> int:
         raise ForgeError(f"--write {options.write}: there is no folder {options.write.parent}")
     kind = addressed(where.base) or named_profile("openai-compatible")
     headers = headers_for(where.base, kind, key_of(options.api_key_env), {})
-    console.print(Text(plan(where.base)), soft_wrap=True)
-    view = View(console)
+    console.print(Text(_plan(where.base)), soft_wrap=True)
+    view = _FindingsView(console)
 
     async def visit() -> Visit:
         async with client(where.base, headers=headers, timeout=options.timeout) as http:
@@ -71,10 +71,10 @@ def run_doctor(options: argparse.Namespace) -> int:
         found = asyncio.run(visit())
     finally:
         view.stop()
-    return _tell(Told.of(found, where, options.api_key_env or ""), options.write, console)
+    return _tell(_Report.of(found, where, options.api_key_env or ""), options.write, console)
 
 
-def plan(url: str) -> str:
+def _plan(url: str) -> str:
     """What is going to be asked, in numbers."""
     asked = [probe for probe in PROBES if probe.tokens]
     most = sum(probe.tokens for probe in asked)
@@ -84,7 +84,7 @@ def plan(url: str) -> str:
     )
 
 
-class View:
+class _FindingsView:
     """Prints each finding as it comes; in a terminal also what is being asked."""
 
     def __init__(self, console: Console) -> None:
@@ -108,7 +108,7 @@ class View:
         self._status.stop()
 
     def _finding(self, found: Finding) -> None:
-        verdict = (f"{found.verdict:>8}  ", STYLES[found.verdict])
+        verdict = (f"{found.verdict:>8}  ", _STYLES[found.verdict])
         line = Text.assemble(verdict, (f"{found.topic}: ", "bold"), printable(found.came))
         self._console.print(line, soft_wrap=True)
         forge = f"forge {found.does}" if found.does else ""
@@ -116,13 +116,13 @@ class View:
             self._console.print(Text(f"{'':10}{rest}", style="dim"), soft_wrap=True)
 
 
-def at(profile: Profile, where: Address, key_env: str) -> Profile:
+def _at(profile: Profile, where: Address, key_env: str) -> Profile:
     """The profile of the server at that address, whose key is in that environment variable."""
     url = where.root if WIRES[profile.wire].at_root else where.base
     return replace(profile, url=url, key_env=key_env or profile.key_env)
 
 
-def _tell(told: Told, write: Path | None, console: Console) -> int:
+def _tell(told: _Report, write: Path | None, console: Console) -> int:
     if console.stderr:
         print(msgspec.json.format(msgspec.json.encode(told)).decode())
     if told.profile is None:

@@ -11,12 +11,12 @@ from forge.cli.flags import add_backend
 from forge.cli.options import redact_of
 from forge.cli.parser import Parser
 from forge.cli.plain import printable
-from forge.errors import counted
+from forge.errors import quantity
 from forge.outcome import Halted
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 
-RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
+_RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
 """The ends of a run that its journal can be gone on with from."""
 
 
@@ -25,8 +25,8 @@ def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.
     where = f" Journal: {journal}" if journal.exists() else ""
     if halted is not None:
         yield from (Text(line, style="yellow") for line in unknown_lines(halted.state.ledger.in_doubt))
-    yield Text(f"{counted(turns, 'model call')}.{where}", style="dim")
-    if halted is not None and isinstance(halted.halt, RESUMABLE) and where:
+    yield Text(f"{quantity(turns, 'model call')}.{where}", style="dim")
+    if halted is not None and isinstance(halted.halt, _RESUMABLE) and where:
         yield Text(going_on(journal, options))
 
 

@@ -17,8 +17,8 @@ from forge.cli.options import redact_of
 from forge.cli.plain import printable
 from forge.cli.running import Shown
 from forge.cli.runs import runs_folder
-from forge.cli.signals import Running
-from forge.errors import ForgeError, counted
+from forge.cli.signals import RunInProgress
+from forge.errors import ForgeError, quantity
 from forge.interpreters import Asker, nobody
 from forge.journal.file import refuse_taken
 from forge.journal.records import read_journal
@@ -53,10 +53,10 @@ def resume_workflow(options: argparse.Namespace) -> int:
     journal: Path = options.journal
     done = len(read_journal(journal).entries)
 
-    def go_on(backend: Backend, watching: Watching) -> Running:
+    def go_on(backend: Backend, watching: Watching) -> RunInProgress:
         return resume_journal(workflow, journal, backend=backend, **watching)
 
-    title = Text.assemble((workflow.name, "bold"), f": goes on after {counted(done, 'step')} of {journal}")
+    title = Text.assemble((workflow.name, "bold"), f": goes on after {quantity(done, 'step')} of {journal}")
     return Shown(workflow, journal, options).run(title, go_on, _asker())
 
 
@@ -66,7 +66,7 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
     refuse_taken(journal)  # before a model is loaded, which may take minutes
     hidden = redact_of(options)
 
-    def begin(backend: Backend, watching: Watching) -> Running:
+    def begin(backend: Backend, watching: Watching) -> RunInProgress:
         recorded: Watching = {**watching, "journal": str(journal)}
         if hidden.kinds():
             recorded["redact"] = hidden

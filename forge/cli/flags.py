@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-MODES = ("auto", "native", "prompted", "constrained")
+_MODES = ("auto", "native", "prompted", "constrained")
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """The model and its options."""
     add = parser.add_argument
     add("--model", default="", help="local: a name of forge models, or a GGUF file; else the server's name for it")
-    add("--mode", choices=MODES, default="auto", help="how tool calls are asked for (default: what the server bears)")
+    add("--mode", choices=_MODES, default="auto", help="how tool calls are asked for (default: what the server bears)")
     add("--no-probe", dest="probe", action="store_false", help="do not ask an unknown server what it can do")
     add(
         "--temperature",
@@ -30,7 +30,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="of the sampling (default: 0.1; for a hosted model, and one that is known to think first, its own)",
     )
     add("--model-sampling", action="store_true", help="the sampling that the model's makers recommend, if it is known")
-    add("--seed", type=whole, help="of the sampling, to get the same run again")
+    add("--seed", type=whole_number, help="of the sampling, to get the same run again")
     add("--max-tokens", type=_tokens, default=512, help="of one reply (default: %(default)s)")
     add("--context", type=_tokens, help="tokens of context (default: as the server says; local: 4096)")
     add(
@@ -68,7 +68,7 @@ def _number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
-def whole(text: str) -> int:
+def whole_number(text: str) -> int:
     """A whole number that a command line gives."""
     try:
         return int(text)
@@ -86,21 +86,21 @@ def seconds(text: str) -> float:
 
 def count(text: str) -> int:
     """A number of things that a command line gives."""
-    number = whole(text)
+    number = whole_number(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of them; it must be at least 1")
     return number
 
 
 def _port(text: str) -> int:
-    number = whole(text)
+    number = whole_number(text)
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port")
     return number
 
 
 def _tokens(text: str) -> int:
-    number = whole(text)
+    number = whole_number(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
     return number

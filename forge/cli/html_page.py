@@ -10,16 +10,16 @@ from forge.cli.timelines import Item, Section, timeline
 from forge.journal.records import Journal
 from forge.journal.replaying import Step
 
-LONGEST = 20_000
+_LONGEST = 20_000
 """Characters of one text that the page has."""
 
-FOLDED = 600
+_FOLDED = 600
 """Characters from which on a text is folded, and LINES lines."""
-LINES = 12
-HEAD = 160
+_LINES = 12
+_HEAD = 160
 """Characters of a folded text that stand there all the same."""
 
-STYLE = """
+_STYLE = """
 :root{color-scheme:light dark;--text:#222;--back:#fff;--dim:#666;--line:#ccc;--bar:#eee;--fill:#4a7fb5;--full:#c0392b;
 --warn:#9a5200;--good:#1b6e2f;--bad:#b00020;--run:#0b5e80;--aside:#7b2d8b;--unknown:#fff3d6}
 @media(prefers-color-scheme:dark){:root{--text:#ddd;--back:#181818;--dim:#999;--line:#444;--bar:#333;--warn:#e0a04a;
@@ -42,7 +42,7 @@ font:13px/1.5 ui-monospace,monospace}summary{cursor:pointer}summary i{color:var(
 dt{text-align:left;margin-top:.4rem}}
 """
 
-PAGE = """<!doctype html>
+_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title><style>{style}</style></head>
@@ -59,9 +59,9 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
     unknown = (Item("unknown", f"outcome unknown: {call}") for call in made.unknown)
-    return PAGE.format(
+    return _PAGE.format(
         title=_text(header.workflow),
-        style=STYLE,
+        style=_STYLE,
         facts=_text(" · ".join(filter(None, facts))),
         end="\n".join(f'<p class="end {_class(item)}">{_text(_headline(item))}</p>' for item in (made.end, *unknown)),
         sections="\n".join(map(_section, made.sections)),
@@ -87,19 +87,19 @@ def _section(section: Section) -> str:
 
 def _row(item: Item) -> str:
     text = _text(item.text)
-    if len(item.text) > FOLDED or item.text.count("\n") >= LINES:
-        head = _text(" ".join(item.text[: 4 * HEAD].split())[:HEAD])
+    if len(item.text) > _FOLDED or item.text.count("\n") >= _LINES:
+        head = _text(" ".join(item.text[: 4 * _HEAD].split())[:_HEAD])
         text = f"<details><summary>{head}… <i>{len(item.text):,} characters</i></summary>{text}</details>"
     return f'<dt>{item.label}</dt><dd class="{_class(item)}">{text}</dd>'
 
 
 def _text(text: str) -> str:
     """The text as HTML shows it, cut to size, control characters made visible."""
-    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST} characters more)"
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
     return escape("".join(c if c.isprintable() or c in "\n\t" else "�" for c in _without_folders(cut)))
 
 
-HOMES = re.compile(
+_HOMES = re.compile(
     r"(?:/home/[\w.-]{1,64}|/Users/[\w.-]{1,64}|/root|[A-Za-z]:\\{1,2}Users\\{1,2}[\w.-]{1,64})(?![\w.-])"
 )
 """Home folders of any machine: a page is passed on, and whose machine it was is nobody's business."""
@@ -110,4 +110,4 @@ def _without_folders(text: str) -> str:
     for folder, name in ((Path.cwd(), "."), (Path.home(), "~"), (Path(tempfile.gettempdir()), "…")):
         if len(folder.parts) > 1:
             text = re.sub(re.escape(str(folder)) + r"(?![\w.-])", name, text)
-    return HOMES.sub("~", text)
+    return _HOMES.sub("~", text)

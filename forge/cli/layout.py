@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-NARROW = 50
+_NARROW = 50
 """Columns of a terminal below which the label gets no column of its own."""
 
 
@@ -24,7 +24,7 @@ def show(console: Console, row: Row, column: int = 9) -> None:
         console.print(Text(f"{row.label:>{column}}  {row.text}"), soft_wrap=True)
         return
     label, text = Text(row.label, style=row.label_style), Text(row.text, style=row.style)
-    if console.width < NARROW:
+    if console.width < _NARROW:
         console.print(Text.assemble(label, "  ", text))
         return
     grid = Table.grid(padding=(0, 2, 0, 0))

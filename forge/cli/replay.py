@@ -16,11 +16,11 @@ from forge.cli.html_page import page
 from forge.cli.layout import Row, show
 from forge.cli.load import load_workflow
 from forge.cli.plain import printable
-from forge.cli.state_view import COLUMN, described, phase_of
+from forge.cli.state_view import COLUMN, phase_of, state_rows
 from forge.cli.view import View
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
-from forge.journal.replaying import DivergenceError, Step, name_of, states
+from forge.journal.replaying import DivergenceError, Step, effect_name, states
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
 from stages.events import Event
@@ -65,7 +65,7 @@ def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Pa
     return 0
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of `forge replay --json`: a state's number and phase, and how the run came there; the last has it whole.
 
     `phase` is in words; `halt` is why the run ended here.
@@ -83,7 +83,7 @@ def _as_json(steps: Iterator[Step], to: int | None) -> int:
     for step, last in _with_last(steps, to):
         state = step.state if last else None
         turn = step.state.ledger.turn
-        line = Line(
+        line = _Line(
             step=step.number, phase=phase_of(step.state), turn=turn, events=step.events, halt=step.halt, state=state
         )
         print(msgspec.json.encode(line).decode())
@@ -137,7 +137,7 @@ def _asked(console: Console, step: Step) -> Literal["next", "run", "quit"]:
 
 
 def _state(console: Console, state: State) -> None:
-    for row in described(state):
+    for row in state_rows(state):
         show(console, row, COLUMN)
 
 
@@ -162,7 +162,7 @@ def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -
 def recorded(journal: Journal) -> Iterator[Text | Row]:
     """The record as it is, without a workflow: what each effect added, and what became of it."""
     for number, entry in enumerate(journal.entries, start=1):
-        yield Text(f"effect {number}  {name_of(entry.effect)}", style="bold")
+        yield Text(f"effect {number}  {effect_name(entry.effect)}", style="bold")
         match entry.effect:
             case SentPart(messages=added):
                 yield from (_told("to the model", bytes(message)) for message in added)
@@ -172,7 +172,7 @@ def recorded(journal: Journal) -> Iterator[Text | Row]:
                 yield _told("asks", f"{call.name} {call.arguments}".encode())
         yield _told("answer", msgspec.json.encode(entry.outcome))
     if journal.pending is not None:
-        yield Text(f"begun, and never finished: {name_of(journal.pending)}", style="yellow")
+        yield Text(f"begun, and never finished: {effect_name(journal.pending)}", style="yellow")
 
 
 def _told(label: str, content: bytes) -> Row:

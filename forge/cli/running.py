@@ -16,7 +16,7 @@ from forge.backends import Backend, startable
 from forge.cli.ending import closing, going_on, unknown_lines
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
-from forge.cli.signals import Running, Stop, handling
+from forge.cli.signals import RunInProgress, StopSignals, handling
 from forge.cli.view import View
 from forge.errors import ForgeError
 from forge.interpreters import Asker
@@ -25,7 +25,7 @@ from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages.halt import Cancelled
 
-Begin = Callable[[Backend, Watching], Running]
+_Begin = Callable[[Backend, Watching], RunInProgress]
 
 
 class Shown:
@@ -36,7 +36,7 @@ class Shown:
         self._console = Console(highlight=False)
         self._view = View(self._console)
 
-    def run(self, title: Text, begin: Begin, ask: Asker) -> int:
+    def run(self, title: Text, begin: _Begin, ask: Asker) -> int:
         """Show the run from its title to its last line; the exit code."""
         with downloading(self._console) as progress:
             backend = backend_of(self._options, progress)
@@ -44,7 +44,7 @@ class Shown:
             watching: Watching = {"observer": self._view, "ask": ask}
             if self._console.is_terminal:
                 watching["on_chunk"] = self._view.grow
-            stop = Stop(self._view.stopping, self._last_words)
+            stop = StopSignals(self._view.stopping, self._last_words)
             with handling(stop):
                 result = self._result(partial(begin, backend), watching, stop)
         halted = result.failure() if isinstance(result, Failure) else None
@@ -54,7 +54,9 @@ class Shown:
             return 0
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
 
-    def _result(self, begin: Callable[[Watching], Running], watching: Watching, stop: Stop) -> Result[Finished, Halted]:
+    def _result(
+        self, begin: Callable[[Watching], RunInProgress], watching: Watching, stop: StopSignals
+    ) -> Result[Finished, Halted]:
         # A download and a server that starts say themselves how far they are.
         asks = self._options.backend != "local" and not startable(self._options.backend)
         try:

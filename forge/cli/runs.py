@@ -15,7 +15,7 @@ from forge.cli.plain import printable
 from forge.errors import ForgeError, JournalError
 from forge.journal.summary import Glance, glance
 
-COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
+_COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
 
 
 def runs_folder() -> Path:
@@ -61,10 +61,10 @@ def _show(console: Console, run: Glance) -> None:
     turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
     facts = f"   {_when(run.started)}{turns}, {printable(run.model) or 'a model'}"
     console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
-    show(console, Row(run.state, printable(run.outcome), label_style=COLOURS[run.state]))
+    show(console, Row(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
     show(console, Row("journal", run.path))
     if run.state == "open" and not run.redacted:
-        show(console, Row("go on", resume_line(run)))
+        show(console, Row("go on", _resume_line(run)))
 
 
 def _when(started: str) -> str:
@@ -76,7 +76,7 @@ def _when(started: str) -> str:
     return f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
-def resume_line(run: Glance) -> str:
+def _resume_line(run: Glance) -> str:
     """The command that goes on with a run; its journal names neither the workflow's file nor the server."""
     given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]

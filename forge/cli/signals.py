@@ -13,11 +13,11 @@ from returns.result import Result
 from forge.outcome import Finished, Halted
 from forge.runtime.watching import Watching
 
-Running = Coroutine[None, None, Result[Finished, Halted]]
-Begin = Callable[[Watching], Running]
-Handler = Callable[[int, FrameType | None], None]
+RunInProgress = Coroutine[None, None, Result[Finished, Halted]]
+_Begin = Callable[[Watching], RunInProgress]
+_Handler = Callable[[int, FrameType | None], None]
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -28,18 +28,18 @@ class Interrupted(KeyboardInterrupt):
         self.code = 128 + number
 
 
-def interrupt(number: int, _: FrameType | None) -> None:
+def raise_interrupted(number: int, _: FrameType | None) -> None:
     """The handler outside a run: raises Interrupted."""
     raise Interrupted(number)
 
 
 @contextmanager
-def handling(handler: Handler) -> Iterator[None]:
+def handling(handler: _Handler) -> Iterator[None]:
     """The signals go to the handler in here. One that whoever started the program has switched off stays so."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can have handlers
         return
-    before = {number: was for number in SIGNALS if (was := signal.getsignal(number)) is not signal.SIG_IGN}
+    before = {number: was for number in _SIGNALS if (was := signal.getsignal(number)) is not signal.SIG_IGN}
     for number in before:
         signal.signal(number, handler)
     try:
@@ -49,7 +49,7 @@ def handling(handler: Handler) -> Iterator[None]:
             signal.signal(number, was)
 
 
-class Stop:
+class StopSignals:
     """The handler of a run. `code` is the exit code of the first signal, 0 while there was none.
 
     `told` is called on the loop at the first signal. What `last_words` returns is written to standard error at the
@@ -71,7 +71,7 @@ class Stop:
         if self._cancel is not None:
             self._cancel()
 
-    async def run(self, begin: Begin, watching: Watching) -> Result[Finished, Halted]:
+    async def run(self, begin: _Begin, watching: Watching) -> Result[Finished, Halted]:
         """The run; the first signal ends it as `Cancelled`, with every call answered and the journal whole."""
         cancel, loop = asyncio.Event(), asyncio.get_running_loop()
 

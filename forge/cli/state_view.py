@@ -14,13 +14,13 @@ COLUMN = 28
 """Characters of the longest label."""
 
 
-def described(state: State) -> Iterator[Row]:
+def state_rows(state: State) -> Iterator[Row]:
     """The state, row by row."""
     yield Row("phase", printable(phase_of(state)))
-    for name, value in ledger_of(state.ledger):
+    for name, value in _ledger_rows(state.ledger):
         yield Row(name, printable(value))
     for index, message in enumerate(state.history):
-        label, text = message_of(message)
+        label, text = _message_row(message)
         yield Row(f"[{index}] {label}", printable(text))
         if isinstance(message, Assistant):
             for call in message.calls:
@@ -41,7 +41,7 @@ def phase_of(state: State) -> str:
             return type(phase).__name__.lower()
 
 
-def ledger_of(ledger: Ledger) -> Iterator[tuple[str, str]]:
+def _ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """The fields of the ledger that are not as they began, and the budget."""
     spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__ if name != "price")
     yield "budget", ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
@@ -52,7 +52,7 @@ def ledger_of(ledger: Ledger) -> Iterator[tuple[str, str]]:
             yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def message_of(message: Message) -> tuple[str, str]:
+def _message_row(message: Message) -> tuple[str, str]:
     """Who says it, and what."""
     match message:
         case System(text=text):

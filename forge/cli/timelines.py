@@ -11,7 +11,7 @@ from forge.cli.took import Took, seconds_of
 from forge.errors import explain
 from forge.journal.decisions import ending
 from forge.journal.records import Journal
-from forge.journal.replaying import Step, name_of
+from forge.journal.replaying import Step, effect_name
 from stages import events
 from stages.effect import CallResult, Execute, InDoubt, Outcome, Replied, Reply, Results, Succeeded, Undelivered
 from stages.execution.batch import shown
@@ -107,7 +107,9 @@ class _Turns:
         if last is not None and isinstance(last.state.phase, Done):
             return Item("done", ending(last.state.phase.outcome))
         pending = self._journal.pending
-        return Item("cut short", f"begun, and never finished: {name_of(pending)}" if pending else "nothing followed")
+        return Item(
+            "cut short", f"begun, and never finished: {effect_name(pending)}" if pending else "nothing followed"
+        )
 
     def _unknown(self) -> tuple[str, ...]:
         """The calls whose outcome nobody knows: those of the last state, and what the record ends with."""

@@ -14,10 +14,10 @@ from stages import events
 from stages.message import ToolCall
 from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 
-TAIL = 60
+_TAIL = 60
 """Characters of a reply that is coming."""
 
-THINKING = "the model is thinking …"
+_THINKING = "the model is thinking …"
 
 
 class View:
@@ -30,7 +30,7 @@ class View:
         self._console = console
         self._live = live
         spinner = "line" if console.options.ascii_only else "dots"
-        self._thinking = console.status(Text(THINKING, style="dim"), spinner=spinner)
+        self._thinking = console.status(Text(_THINKING, style="dim"), spinner=spinner)
         self._coming = ""
         self.turns = 0
         self.running: tuple[ToolCall, ...] = ()
@@ -55,9 +55,9 @@ class View:
         """Show the end of the reply that is coming, where the terminal says that the model is thinking."""
         match delta:
             case TextDelta(text=more) | ReasoningDelta(text=more) | CallDelta(arguments=more):
-                self._coming = (self._coming + more)[-TAIL:]
+                self._coming = (self._coming + more)[-_TAIL:]
             case CallStarted(name=name):
-                self._coming = f"{self._coming} {name} "[-TAIL:]
+                self._coming = f"{self._coming} {name} "[-_TAIL:]
             case Retry(fault=fault, seconds=seconds):
                 self._coming = ""
                 text = printable(f"in {seconds:.1f} seconds: {fault.detail}")
@@ -68,7 +68,7 @@ class View:
                 pass  # only the end is shown, whatever it is
             case _:
                 assert_never(delta)
-        self._thinking.update(Text(printable(self._coming) or THINKING, style="dim"))
+        self._thinking.update(Text(printable(self._coming) or _THINKING, style="dim"))
 
     def __call__(self, event: events.Event) -> None:
         """Print one event."""
@@ -109,5 +109,5 @@ class View:
         facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
         heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
         self._console.print(heading, soft_wrap=not self._console.is_terminal)
-        self._thinking.update(Text(THINKING, style="dim"))
+        self._thinking.update(Text(_THINKING, style="dim"))
         self._wait()

@@ -7,10 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Success
 
-from forge.errors import ForgeError, PipelineError
+from forge.errors import ForgeError
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
 from forge.outcome import Finished, Halted
-from forge.runtime.callbacks import keeping
+from forge.runtime.advancing import advanced
 from forge.workflow.turn import judging
 from forge.workflow.workflow import Workflow
 from stages import Stage, on, pipeline
@@ -18,7 +18,6 @@ from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
 from stages.execution.batch import waiting
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
-from stages.pipeline import stuck
 from stages.repair.decoding import sound
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
 
@@ -49,7 +48,7 @@ def _written(state: State, _: Ready) -> State:
 
 def judge_of(workflow: Workflow) -> Stage:
     """The pipeline of a foreign loop: the workflow's own, without what makes a request."""
-    return keeping(pipeline(_written, *judging(workflow).values()))
+    return pipeline(_written, *judging(workflow).values())
 
 
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:
@@ -86,20 +85,12 @@ def answered(turn: Stage, before: Checkpoint, outcome: Outcome) -> Step:
 
 
 def _onward(turn: Stage, before: Checkpoint) -> Step:
-    state = before.state
-    while True:
-        moved = turn(state)
-        if not isinstance(moved, Success):
-            return replace(before, state=state), Halted(halt=moved.failure(), state=state)
-        state = moved.unwrap()
-        match state.phase:
-            case Awaiting() | Done():
-                break
-            case Ready():
-                pass
-            case _:
-                raise PipelineError(stuck(state.phase), state)
-    after = replace(before, state=state)
+    moved = advanced(turn, before.state)
+    if not isinstance(moved, Success):
+        return before, Halted(halt=moved.failure(), state=before.state)
+    after = replace(before, state=moved.unwrap())
+    if isinstance(after.state.phase, Ready):  # the turn is over, the next begins
+        return _onward(turn, after)
     return after, next_action(after)
 
 

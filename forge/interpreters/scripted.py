@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection, Setup
-from forge.errors import ForgeError, counted
-from forge.outcome import cut
+from forge.errors import ForgeError, quantity
+from forge.outcome import short_repr
 from forge.runtime.options import checked
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
@@ -53,7 +53,7 @@ class Scripted:
 
     def __repr__(self) -> str:
         """How far the script has been used."""
-        return f"Scripted({len(self._requests)} of {counted(len(self._script), 'answer')} used)"
+        return f"Scripted({len(self._requests)} of {quantity(len(self._script), 'answer')} used)"
 
     @property
     def requests(self) -> tuple[bytes, ...]:
@@ -65,7 +65,7 @@ class Scripted:
         number = len(self._requests)
         self._requests.append(effect.request)
         if number >= len(self._script):
-            has = counted(len(self._script), "answer")
+            has = quantity(len(self._script), "answer")
             raise ScriptError(
                 f"the script has {has}, and the run asked for answer {number + 1} (turn {effect.turn}). "
                 f"The last that the model was told:\n{_told_last(effect.request)}"
@@ -108,5 +108,5 @@ def _told_last(request: Request) -> str:
         written = msgspec.json.decode(message, type=_Written)
         if written.role == "assistant":
             break
-        told.append(f"{written.role}: {cut(written.content, quoted=False, most=TOLD)}")
+        told.append(f"{written.role}: {short_repr(written.content, quoted=False, most=TOLD)}")
     return "\n".join(reversed(told))

@@ -17,6 +17,7 @@ from returns.result import Success
 from forge.journal.decisions import Decision, decision
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import Step, as_recorded, states
+from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -82,7 +83,7 @@ def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Act
     if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
         return
     did = decision(before.state, after.halt or after.state)
-    moved = turn(before.state)
+    moved = advanced(turn, before.state)
     without = decision(before.state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
     if did != without:
         over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}

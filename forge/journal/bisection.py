@@ -10,7 +10,8 @@ from forge.errors import JournalError
 from forge.journal.difference import Difference, differences
 from forge.journal.followed import Followed
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import as_recorded, delivered, name_of
+from forge.journal.replaying import as_recorded, delivered, effect_name
+from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
 from forge.workflow.turn import stages_of
 from forge.workflow.workflow import Workflow
@@ -46,12 +47,13 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     where both do the same, and it is not what was recorded.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    one, other = (_stages(record, pipeline) for pipeline in (first, second))
+    one, other = (_stages(record, given) for given in (first, second))
+    turn = pipeline(*one.values())
     state, number, used, followed = record.header.state, 1, 0, Followed(record)
     while True:
         if parting := _parting(state, one, other, number):
             return parting
-        moved = pipeline(*one.values())(state)
+        moved = advanced(turn, state)
         if not isinstance(moved, Success):
             return None
         state, number = moved.unwrap(), number + 1
@@ -60,7 +62,7 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
                 return None
             entry = record.entries[used]
             if followed.differences(state.phase.effect):
-                sentence = f"both pipelines do something else than the recorded run: {name_of(entry.effect)} differs"
+                sentence = f"both pipelines differ from the recorded run in {effect_name(entry.effect)}"
                 raise JournalError(f"{sentence}; forge replay shows where")
             used += 1
             arrived = delivered(state, entry.outcome, used)

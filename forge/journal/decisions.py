@@ -12,13 +12,13 @@ from stages.message import ToolCall, is_nudge
 from stages.state import Awaiting, Completed, Done, Ending, Said, State
 from stages.tokens import tokens_of
 
-Kind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts"]
+DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts"]
 
 
 class Decision(Struct, frozen=True, kw_only=True):
     """What happens next: calls run, a person or the model is asked, the model is corrected, or the run is over."""
 
-    kind: Kind
+    kind: DecisionKind
     detail: str = ""
 
     def __str__(self) -> str:

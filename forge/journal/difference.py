@@ -9,13 +9,13 @@ from msgspec import Struct
 from stages.schema.value import Json, dotted
 from stages.view.prefix_reuse import common_length
 
-SHOWN = 120
+_SHOWN = 120
 """Characters of a value that a difference shows."""
 
-LEAD = 30
+_LEAD = 30
 """Characters before the place where two long texts part that are shown too."""
 
-Path = tuple[str | int, ...]
+_Path = tuple[str | int, ...]
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ def _json(value: object) -> Json:
 
 def _walk(before: Json, after: Json, hidden: re.Pattern[str] | None) -> Iterator[Difference]:
     """With a stack of its own: what a model said may be nested deeper than Python calls may be."""
-    left: list[tuple[Path, Json, Json]] = [((), before, after)]
+    left: list[tuple[_Path, Json, Json]] = [((), before, after)]
     while left:
         path, old, new = left.pop()
         match old, new:
@@ -101,10 +101,10 @@ def _at(values: list[Json], index: int) -> Json:
     return values[index] if index < len(values) else _ABSENT
 
 
-def _difference(path: Path, old: Json, new: Json) -> Difference:
+def _difference(path: _Path, old: Json, new: Json) -> Difference:
     start = 0
     if isinstance(old, str) and isinstance(new, str) and old is not _ABSENT and new is not _ABSENT:
-        start = max(0, common_length(old, new) - LEAD)
+        start = max(0, common_length(old, new) - _LEAD)
     return Difference(path=dotted(path), before=_shown(old, start), after=_shown(new, start))
 
 
@@ -112,8 +112,8 @@ def _shown(value: Json, start: int) -> str | None:
     if value is _ABSENT:
         return None
     if isinstance(value, str):
-        part = value[start : start + SHOWN]
+        part = value[start : start + _SHOWN]
         text = msgspec.json.encode(part).decode()
-        return f"{'…' if start else ''}{text}{'…' if len(value) > start + SHOWN else ''}"
+        return f"{'…' if start else ''}{text}{'…' if len(value) > start + _SHOWN else ''}"
     text = msgspec.json.encode(value).decode()
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from forge.errors import JournalError
-from forge.journal.lines import LARGEST, checked
+from forge.journal.lines import LARGEST_JOURNAL, with_checksum
 
 if sys.platform != "win32":
     import fcntl
@@ -55,11 +55,11 @@ class JournalFile:
         JournalError where the disk or the journal is full, or the file is not as this run left it.
         """
         self._refuse_changed()
-        whole, check = checked(line, self._check)
-        if self._size + len(whole) + room > LARGEST:
+        whole, check = with_checksum(line, self._check)
+        if self._size + len(whole) + room > LARGEST_JOURNAL:
             raise JournalError(
                 f"the journal {self._path} is full: it has {self._size} bytes, what comes next may take "
-                f"{len(whole) + room}, and a journal has at most {LARGEST}"
+                f"{len(whole) + room}, and a journal has at most {LARGEST_JOURNAL}"
             )
         self._write(whole, durable=durable)
         self._size, self._check = self._size + len(whole), check

@@ -12,13 +12,13 @@ from msgspec import Struct
 from forge.errors import JournalError
 from stages.repair.decoding import decode
 
-VERSION = 3
+JOURNAL_VERSION = 3
 """Of the format; a reader refuses another."""
 
-LARGEST = 2 * 1024**3
+LARGEST_JOURNAL = 2 * 1024**3
 """Bytes of a journal: the writer ends the run before it would write more, the reader refuses a larger file."""
 
-OPENING = b'{"journal":'
+_OPENING = b'{"journal":'
 """What every journal begins with."""
 
 _DIGITS = 16
@@ -26,7 +26,7 @@ _BEFORE, _AFTER = b',"check":"', b'"}\n'
 _SUFFIX = len(_BEFORE) + _DIGITS + len(_AFTER)
 
 
-def checked(line: bytes, before: str) -> tuple[bytes, str]:
+def with_checksum(line: bytes, before: str) -> tuple[bytes, str]:
     """The JSON object as a line with its checksum, and that checksum; `before` is the one of the line before."""
     check = _check(memoryview(line)[:-1], before)
     return b"".join((memoryview(line)[:-1], _BEFORE, check.encode(), _AFTER)), check
@@ -64,9 +64,9 @@ class CheckedLines:
             raise JournalError(f"{str(self.path)!r} cannot be the name of a file here") from None
 
     def _lines(self, file: BinaryIO) -> Iterator[bytes]:
-        if os.fstat(file.fileno()).st_size > LARGEST:
-            raise JournalError(f"{self.path} is no journal: it has more than {LARGEST} bytes")
-        while (line := file.readline(LARGEST)).endswith(b"\n"):
+        if os.fstat(file.fileno()).st_size > LARGEST_JOURNAL:
+            raise JournalError(f"{self.path} is no journal: it has more than {LARGEST_JOURNAL} bytes")
+        while (line := file.readline(LARGEST_JOURNAL)).endswith(b"\n"):
             self.number += 1
             if self.number == 1:
                 _refuse_other_version(self.path, line)
@@ -92,7 +92,7 @@ class CheckedLines:
             return
         if not rest:
             raise JournalError(f"{self.path} is empty: {_NOTHING}")
-        if rest.startswith(OPENING) or OPENING.startswith(rest):
+        if rest.startswith(_OPENING) or _OPENING.startswith(rest):
             raise JournalError(f"{self.path} ends within its first line: {_NOTHING}")
         raise JournalError(f"{self.path} is no journal: it has no complete line")
 
@@ -115,8 +115,10 @@ def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
     found = said.journal or said.version
     if not found:
         raise JournalError(f"{path} is no journal: line 1 names no version")
-    if found != VERSION:
-        raise JournalError(f"{path} was written by another version of forge: {found}, and this one reads {VERSION}")
+    if found != JOURNAL_VERSION:
+        raise JournalError(
+            f"{path} was written by another version of forge: {found}, and this one reads {JOURNAL_VERSION}"
+        )
 
 
 _DAMAGED = (

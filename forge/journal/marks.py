@@ -7,16 +7,16 @@ import msgspec
 
 from forge.errors import ForgeError
 from forge.journal.json_members import Members, members, repeats
-from forge.masking.secret_forms import HEAD, beginning, spellings, undone
+from forge.masking.secret_forms import HEAD_LENGTH, end_of_form, spellings, undone
 from stages.repair.decoding import decode
 from stages.schema.value import Json
 
 MARK = re.compile(r"\[redacted(?: \d{1,9})?\]")
 
-SHORTEST = 4
+_SHORTEST = 4
 """Characters from which on a secret is hidden wherever it stands; a shorter one only where it is a whole value."""
 
-MOST = 2000
+_MOST = 2000
 """Secrets of one journal."""
 
 _OF_MESSAGES = ("type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name")
@@ -34,15 +34,15 @@ _OF_HEADERS = (
     "redacted",
 )
 PROTOCOL = frozenset((*_OF_MESSAGES, *_OF_HEADERS))
-"""The fields whose texts are forge's or a protocol's own; below `DATA` every name is the user's."""
+"""The fields whose texts are forge's or a protocol's own; below `_DATA` every name is the user's."""
 
-FOREIGN = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "name", "finish", "model", "workflow"))
+_FOREIGN = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "name", "finish", "model", "workflow"))
 """Those of them in which a server, or a user, may have put anything."""
 
-OWN_ID = re.compile(r"call_\d{9}")
+_OWN_ID = re.compile(r"call_\d{9}")
 _FINISHES = frozenset(("", "stop", "length", "tool_calls", "tool_use", "end_turn", "max_tokens", "content_filter"))
 
-DATA = frozenset(("arguments", "input", "value", "args"))
+_DATA = frozenset(("arguments", "input", "value", "args"))
 
 
 class Marks:
@@ -62,15 +62,15 @@ class Marks:
         secret = secret.strip()
         if not secret or secret in self._marks or MARK.fullmatch(secret):
             return
-        if len(self._marks) >= MOST:
+        if len(self._marks) >= _MOST:
             raise ForgeError(
-                f"redact: the rules hide more than {MOST} values in one run; hide fewer, or keep no journal"
+                f"redact: the rules hide more than {_MOST} values in one run; hide fewer, or keep no journal"
             )
         mark = self._marks[secret] = f"[redacted {len(self._marks) + 1}]"
-        for form in spellings(secret) if len(secret) >= SHORTEST else ():
+        for form in spellings(secret) if len(secret) >= _SHORTEST else ():
             self._forms.setdefault(form, mark)
-            if len(form) >= 2 * HEAD:
-                self._heads.setdefault(form[:HEAD], []).append(form)
+            if len(form) >= 2 * HEAD_LENGTH:
+                self._heads.setdefault(form[:HEAD_LENGTH], []).append(form)
 
     def hide_words(self, text: str) -> None:
         """From now on, marks stand for the words of a text that cannot be read as values."""
@@ -114,7 +114,7 @@ class Marks:
             case dict():
                 for name, item in tree.items():
                     if data or name not in PROTOCOL or not self._stays(name, item):
-                        yield from self.texts(item, data=data or name in DATA)
+                        yield from self.texts(item, data=data or name in _DATA)
             case _:
                 pass
 
@@ -138,7 +138,7 @@ class Marks:
         """A field of a line or of a protocol, with marks."""
         if name in PROTOCOL and self._stays(name, value):
             return value
-        hidden = self.hidden(value, data=name in DATA)
+        hidden = self.hidden(value, data=name in _DATA)
         # A name with brackets in it is none, and a replay would take the call for a text.
         return MARK.sub(_as_name, hidden) if name == "name" and isinstance(hidden, str) else hidden
 
@@ -146,7 +146,7 @@ class Marks:
         """Whether a protocol's field is left as it is: a server may put anything into an id, a name or a reason."""
         if not isinstance(value, str):
             return False
-        return field not in FOREIGN or value in self._own or OWN_ID.fullmatch(value) is not None
+        return field not in _FOREIGN or value in self._own or _OWN_ID.fullmatch(value) is not None
 
     def _text(self, text: str) -> str:
         if text in self._digests:
@@ -184,9 +184,9 @@ class Marks:
                 continue
             end = match.end()
             if found not in self._forms:
-                form = max(self._heads[found], key=lambda one: beginning(one, text, begin))
-                end, found = beginning(form, text, begin), form
-            parts += [text[at:begin], _as_json(self._forms[found], found, text[at:begin], text[end : end + NEAR])]
+                form = max(self._heads[found], key=lambda one: end_of_form(one, text, begin))
+                end, found = end_of_form(form, text, begin), form
+            parts += [text[at:begin], _as_json(self._forms[found], found, text[at:begin], text[end : end + _NEAR])]
             at = end
         return "".join((*parts, text[at:]))
 
@@ -201,7 +201,7 @@ def _as_json(mark: str, found: str, before: str, after: str) -> str:
     return f'"{mark}"' if bare and _NUMBER.fullmatch(found) else mark
 
 
-NEAR = 8
+_NEAR = 8
 """Characters around a number in which the JSON that it stands in is looked for."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")

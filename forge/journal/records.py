@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from forge.connection import Setup
 from forge.errors import JournalError
-from forge.journal.lines import VERSION, CheckedLines
+from forge.journal.lines import JOURNAL_VERSION, CheckedLines
 from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
 from stages.repair.decoding import decode
 from stages.saved import current
@@ -30,7 +30,7 @@ class Header(Struct, frozen=True, kw_only=True):
     differently.
     """
 
-    journal: int = VERSION
+    journal: int = JOURNAL_VERSION
     workflow: str
     state: State
     setup: Setup = Setup()
@@ -54,17 +54,17 @@ Recorded = SentPart | Execute | Ask
 """An effect as a journal has it."""
 
 
-class Started(Struct, frozen=True, kw_only=True, tag="started"):
+class EffectLine(Struct, frozen=True, kw_only=True, tag="started"):
     """A line: this is going to be asked of the world."""
 
     effect: Recorded
 
 
-class Again(Struct, frozen=True, kw_only=True, tag="again"):
+class AgainLine(Struct, frozen=True, kw_only=True, tag="again"):
     """A line: the last effect is going to be asked again: after a crash, or once a server or a person is there."""
 
 
-class Done(Struct, frozen=True, kw_only=True, tag="done"):
+class OutcomeLine(Struct, frozen=True, kw_only=True, tag="done"):
     """A line: what became of the effect of the line before."""
 
     outcome: Outcome
@@ -166,16 +166,16 @@ def read_journal(path: str | PathLike[str]) -> Journal:
     resumed: set[int] = set()
     for number, line in enumerate(lines, start=2):
         match _decoded(path, number, line), pending:
-            case Started(effect=effect), None:
+            case EffectLine(effect=effect), None:
                 pending = effect
                 _add(requests, effect, f"{path}, line {number}")
-            case Done(outcome=outcome), known if known is not None:
+            case OutcomeLine(outcome=outcome), known if known is not None:
                 entries.append(Entry(effect=known, outcome=outcome))
                 pending = None
-            case Again(), None if entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
+            case AgainLine(), None if entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
                 pending = entries.pop().effect
                 resumed.add(len(entries))
-            case Again(), known if known is not None:
+            case AgainLine(), known if known is not None:
                 resumed.add(len(entries))
             case _:
                 raise JournalError(f"{path}, line {number}: it does not follow from the line before")
@@ -199,7 +199,9 @@ def _add(requests: _Requests, effect: Recorded, place: str) -> None:
 
 
 _HEADER = msgspec.json.Decoder(Header)
-_LINE: msgspec.json.Decoder[Started | Again | Done] = msgspec.json.Decoder(Started | Again | Done)
+_LINE: msgspec.json.Decoder[EffectLine | AgainLine | OutcomeLine] = msgspec.json.Decoder(
+    EffectLine | AgainLine | OutcomeLine
+)
 
 
 def _header(path: str | PathLike[str], line: bytes) -> Header:
@@ -213,7 +215,7 @@ def _header(path: str | PathLike[str], line: bytes) -> Header:
         raise JournalError(f"{path}: {error}") from None
 
 
-def _decoded(path: str | PathLike[str], number: int, line: bytes) -> Started | Again | Done:
+def _decoded(path: str | PathLike[str], number: int, line: bytes) -> EffectLine | AgainLine | OutcomeLine:
     try:
         return decode(_LINE, line)
     except msgspec.DecodeError as error:

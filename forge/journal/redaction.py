@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.journal.json_members import inner_members, members, plainly
 from forge.journal.marks import Marks
-from forge.journal.records import Done
+from forge.journal.records import OutcomeLine
 from stages.effect import (
     Approved,
     Ask,
@@ -106,7 +106,7 @@ class Redactor:
             self._learn(about)
         tree: Json = msgspec.json.decode(msgspec.json.encode(line))
         # What forge asks has examples of calls in it; values come from the world.
-        told = self._named and isinstance(line, Done)
+        told = self._named and isinstance(line, OutcomeLine)
         for text in self._marks.texts(tree) if self._patterns or told else ():
             for find in self._patterns:
                 for secret in find(text):
@@ -146,7 +146,7 @@ class Redactor:
         reading = self._read(reply)
         for judged in reading.calls:
             self._called(judged.name, judged.arguments)
-        if reading.calls and not any(judged.wrong for judged in reading.calls):
+        if reading.calls and not any(judged.fault for judged in reading.calls):
             return
         for name in {argument for _, argument in self._named}:
             _, found, rest = reply.text.partition(name)

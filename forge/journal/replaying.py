@@ -14,6 +14,7 @@ from forge.journal.followed import Followed
 from forge.journal.marks import MARK
 from forge.journal.records import Journal, Recorded, SentPart, read_journal
 from forge.outcome import Finished, Halted
+from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -26,7 +27,7 @@ from stages.pipeline import Stage
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Awaiting, Done, Ready, State
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -104,7 +105,7 @@ def _hides_value(problem: Problem) -> bool:
 
 
 @checked
-def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[R]) -> Result[Finished[R], Halted]:
+def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Result[Finished[_R], Halted]:
     """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short.
 
     That of a redacted run has its value as JSON alone: with marks in it, it is no instance of the workflow's `result`.
@@ -118,7 +119,7 @@ def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[R]) -> Res
             if record.header.redacted:
                 return Success(Finished(outcome=ending, state=state))
             return Success(workflow.typed(Finished(outcome=ending, state=state)))
-    last = f"; begun, and never finished: {name_of(record.pending)}" if record.pending else ""
+    last = f"; begun, and never finished: {effect_name(record.pending)}" if record.pending else ""
     raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
 
 
@@ -128,12 +129,12 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     yield step
     used, followed = 0, Followed(journal)
     while True:
-        step = _after(step, turn(step.state))
+        step = _after(step, advanced(turn, step.state))
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
             entry = journal.entries[used]
-            sentence = f"the run ends after {used} effects; in the journal {name_of(entry.effect)} follows"
+            sentence = f"the run ends after {used} effects; in the journal {effect_name(entry.effect)} follows"
             raise DivergenceError(sentence, used + 1, step, ())
         yield step
         match step.state.phase:
@@ -174,14 +175,14 @@ def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Differ
     if not found or not isinstance(phase, Awaiting):
         return
     recorded, redacted = journal.effect(used), journal.header.redacted
-    which = f"effect {used + 1} ({name_of(recorded)}) is not the recorded one"
+    which = f"effect {used + 1} ({effect_name(recorded)}) is not the recorded one"
     another = type(recorded) is not type(phase.effect)
-    where = f" it is {name_of(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
+    where = f" it is {effect_name(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
     why = f"\nThe journal is redacted ({', '.join(redacted)}): what is hidden there can be why." if redacted else ""
     raise DivergenceError(f"{which}:{where}{why}", used + 1, step, found)
 
 
-def name_of(effect: Effect | Recorded) -> str:
+def effect_name(effect: Effect | Recorded) -> str:
     """The effect in a few words."""
     match effect:
         case Send(turn=turn) | SentPart(turn=turn):

@@ -9,17 +9,17 @@ import msgspec
 from msgspec import Struct, field
 
 from forge.errors import JournalError
-from forge.journal.lines import VERSION
-from forge.journal.records import Again, Done, Recorded, SentPart, Started
+from forge.journal.lines import JOURNAL_VERSION
+from forge.journal.records import AgainLine, EffectLine, OutcomeLine, Recorded, SentPart
 from stages.effect import Ask, Execute, Replied, Results, Succeeded, Unanswered, Undelivered
 
-HEAD = 4 * 1024 * 1024
+_HEAD = 4 * 1024 * 1024
 """Bytes of a first line that are read: an earlier conversation stands in it."""
 
 TAIL = 1024 * 1024
 """Bytes of the end of a journal that are read."""
 
-Line = Started | Again | Done
+_Line = EffectLine | AgainLine | OutcomeLine
 
 
 class _Sampling(Struct):
@@ -80,7 +80,7 @@ def glance(path: Path) -> Glance:
     """
     try:
         with path.open("rb") as file:
-            first = file.readline(HEAD)
+            first = file.readline(_HEAD)
             size = os.fstat(file.fileno()).st_size
             file.seek(max(len(first), size - TAIL))
             tail = file.read(TAIL)
@@ -112,50 +112,50 @@ def _header(path: Path, line: bytes) -> _Header:
         header = msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise JournalError(f"{path} is no journal") from None
-    if header.journal != VERSION:
+    if header.journal != JOURNAL_VERSION:
         raise JournalError(f"{path} is of another version of forge, or no journal")
     return header
 
 
-def _lines(tail: bytes, *, cut: bool) -> list[Line]:
+def _lines(tail: bytes, *, cut: bool) -> list[_Line]:
     """The whole lines of the end that can be read."""
     whole = tail.split(b"\n")[1 if cut else 0 : -1]
-    found: list[Line] = []
+    found: list[_Line] = []
     for line in whole:
         try:
-            found.append(msgspec.json.decode(line, type=Line))
+            found.append(msgspec.json.decode(line, type=_Line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found.clear()  # what stands before a line that is none says nothing about the end
     return found
 
 
-def _turns(lines: list[Line], *, cut: bool) -> int | None:
+def _turns(lines: list[_Line], *, cut: bool) -> int | None:
     for line in reversed(lines):
-        if isinstance(line, Started) and isinstance(line.effect, SentPart):
+        if isinstance(line, EffectLine) and isinstance(line.effect, SentPart):
             return line.effect.turn
     return None if cut else 0
 
 
-def _ending(lines: list[Line], tools: Mapping[str, _Tool]) -> tuple[Literal["done", "open", "ended"], str]:
-    asked = next((line.effect for line in reversed(lines) if isinstance(line, Started)), None)
+def _ending(lines: list[_Line], tools: Mapping[str, _Tool]) -> tuple[Literal["done", "open", "ended"], str]:
+    asked = next((line.effect for line in reversed(lines) if isinstance(line, EffectLine)), None)
     if asked is None:
         return "open", "cut short before anything was done"
     match lines[-1]:
-        case Started() | Again():
+        case EffectLine() | AgainLine():
             return "open", _pending(asked)
-        case Done(outcome=Undelivered(fault=fault)):
+        case OutcomeLine(outcome=Undelivered(fault=fault)):
             return "open", f"the model's server gave no answer: {fault.detail}"
-        case Done(outcome=Unanswered(reason=reason)):
+        case OutcomeLine(outcome=Unanswered(reason=reason)):
             return "open", f"a person's word is missing: {reason}"
-        case Done(outcome=Results(results=results)) if isinstance(asked, Execute):
+        case OutcomeLine(outcome=Results(results=results)) if isinstance(asked, Execute):
             names = {call.id: call.name for call in asked.calls}
             good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))
             ends = [name for name in good if tools.get(name, _Tool()).effect == "terminal"]
             return ("done", f"{ends[0]} returned") if ends else ("ended", "ended after the results of its tools")
-        case Done(outcome=Replied(reply=reply)):
+        case OutcomeLine(outcome=Replied(reply=reply)):
             said = not reply.calls and bool(reply.text.strip())
             return "ended", "ended after a reply in text" if said else "ended after a reply of the model"
-        case Done():
+        case OutcomeLine():
             return "ended", "ended after a person's word"
         case never:
             assert_never(never)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from forge.errors import JournalError, UnrecordedError
 from forge.interpreters import Interpreter
 from forge.journal.file import LARGEST_OUTCOME, JournalFile
-from forge.journal.records import Again, Done, Header, Journal, Started, shortened
+from forge.journal.records import AgainLine, EffectLine, Header, Journal, OutcomeLine, shortened
 from forge.journal.redaction import Redactor
 from stages.effect import Effect, Execute, Outcome, Request, Send
 
@@ -58,7 +58,9 @@ def _header(header: Header, redactor: Redactor | None) -> bytes:
     return line
 
 
-def _encoded(line: Header | Started | Again | Done, about: Effect | Outcome | None, redactor: Redactor | None) -> bytes:
+def _encoded(
+    line: Header | EffectLine | AgainLine | OutcomeLine, about: Effect | Outcome | None, redactor: Redactor | None
+) -> bytes:
     return redactor.written(line, about) if redactor else msgspec.json.encode(line)
 
 
@@ -73,7 +75,7 @@ def _writing(
         nonlocal last, pending
         if pending is not None and pending != effect:
             raise JournalError("the run goes on with another effect than the one that its journal ends with")
-        begun = Started(effect=shortened(effect, last)) if pending is None else Again()
+        begun = EffectLine(effect=shortened(effect, last)) if pending is None else AgainLine()
         line = _encoded(begun, effect, redactor)
         try:
             # What a tool does to the world cannot be undone: that it was begun must outlive a loss of power.
@@ -83,7 +85,7 @@ def _writing(
         pending = None
         last = effect.request if isinstance(effect, Send) else last
         outcome = await interpret(effect)
-        line = _encoded(Done(outcome=outcome), outcome, redactor)
+        line = _encoded(OutcomeLine(outcome=outcome), outcome, redactor)
         try:
             file.append(line)
         except JournalError as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from forge.masking.secret_forms import FRAGMENT, spellings, undone
+from forge.masking.secret_forms import _FRAGMENT, spellings, undone
 from stages.effect import Fault, RawCall, Reply
 
 MASK = "***"
@@ -44,7 +44,7 @@ class Hidden:
         """The same for a text that may have been cut off in the middle of a secret."""
         text = self.without(text)
         for form in self._forms:
-            for length in range(min(len(form), len(text)), FRAGMENT - 1, -1):
+            for length in range(min(len(form), len(text)), _FRAGMENT - 1, -1):
                 if text.endswith(form[:length]):
                     return text[:-length] + MASK
         return text

@@ -8,10 +8,10 @@ import msgspec
 
 from stages.repair.decoding import sound
 
-HEAD = 12
+HEAD_LENGTH = 12
 """Number of characters by which the beginning of a secret is recognised where a text was cut off inside it."""
 
-FRAGMENT = 4
+_FRAGMENT = 4
 """Minimum number of characters to look for: of a secret in base64, and of one that is cut off at the end of a text."""
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -59,7 +59,7 @@ def _base64(secret: str) -> Iterable[str]:
     for shift in range(3):
         whole = b64encode(b"\0" * shift + data).decode()
         inner = whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
-        if len(inner) >= FRAGMENT:
+        if len(inner) >= _FRAGMENT:
             yield inner
             yield inner.replace("+", "-").replace("/", "_")
 
@@ -97,7 +97,7 @@ def _entity(match: re.Match[str]) -> str:
     return chr(code) if code < 0x110000 else match[0]
 
 
-def beginning(form: str, text: str, at: int) -> int:
+def end_of_form(form: str, text: str, at: int) -> int:
     """Where in the text, from `at` on, the beginning of the form ends that stands there."""
     low, high = 0, min(len(form), len(text) - at)
     while low < high:

@@ -1,7 +1,6 @@
 """Callbacks: the user's own functions that a run calls; one that fails is told with its place in the definition."""
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -9,22 +8,20 @@ from returns.result import Result
 
 from forge.errors import CallbackError
 from stages.halt import Halt
-from stages.message import ToolCall
 from stages.pipeline import Acting, Stage, StageError, as_result, name_of
 from stages.state import State
-from stages.verdict import Guard, Verdict, not_a_verdict
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-Place = str
+_Place = str
 """Where a function was given, as it is written there: `guards[0]`, `completion_checks['refund']`."""
 
 
-def placed(function: Callable[P, R], place: Place, *kinds: type) -> Callable[P, R]:
+def placed(function: Callable[_P, _R], place: _Place, *kinds: type) -> Callable[_P, _R]:
     """The function; where it raises, or returns what is of none of these kinds, it raises a CallbackError."""
 
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             returned = function(*args, **kwargs)
         # Whatever it raises: it is the user's own, and they need to know which of their functions it was.
@@ -40,26 +37,12 @@ def placed(function: Callable[P, R], place: Place, *kinds: type) -> Callable[P, 
     return called
 
 
-def placed_guard(guard: Guard, place: Place) -> Guard:
-    """The guard; where it raises, or answers with no verdict on the calls, it raises a CallbackError."""
-    ask = placed(guard, place, object)
-
-    def called(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        verdict = ask(state, calls)
-        if wrong := not_a_verdict(verdict, calls):
-            raise CallbackError(f"{_named(guard, place)} {wrong}. {ADVICE}", place)
-        return verdict
-
-    called.__qualname__ = _own_name(guard)
-    return called
-
-
-def awaited(
-    function: Callable[P, Awaitable[R]], place: Place, own: Callable[..., object] | None = None
-) -> Callable[P, Awaitable[R]]:
+def placed_async(
+    function: Callable[_P, Awaitable[_R]], place: _Place, own: Callable[..., object] | None = None
+) -> Callable[_P, Awaitable[_R]]:
     """The async function; where it raises, it raises a CallbackError. `own`: the user's, if wrapped."""
 
-    async def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return await function(*args, **kwargs)
         except CallbackError:
@@ -70,61 +53,40 @@ def awaited(
     return called
 
 
-def placed_stage(stage: Stage, place: Place) -> Stage:
+def placed_stage(stage: Stage, place: _Place) -> Stage:
     """The stage; where it raises, or returns neither a State nor a Halt, it raises a CallbackError."""
-    if isinstance(stage, Acting):
-        return Acting(stage.phase, _failing_with_place(stage.act, place))
 
-    def lifted(state: State) -> Result[State, Halt]:
-        return as_result(stage(state), stage)
-
-    lifted.__qualname__ = name_of(stage)
-    return _failing_with_place(lifted, place)
-
-
-def _failing_with_place(function: Callable[P, R], place: Place) -> Callable[P, R]:
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def called(state: State) -> Result[State, Halt]:
         try:
-            return function(*args, **kwargs)
+            return as_result(stage(state), stage)
         except StageError as error:
             raise CallbackError(f"{place}: {error}. {ADVICE}", place) from error
         except Exception as error:
-            raise _failed(function, place, error) from error
+            raise _failed(stage, place, error) from error
 
+    called.__qualname__ = name_of(stage)
     return called
-
-
-def keeping(turn: Stage) -> Stage:
-    """The turn; a callback that fails in it takes the run's state along, as it was before."""
-
-    def moved(state: State) -> Result[State, Halt]:
-        try:
-            return turn(state)
-        except CallbackError as error:
-            error.state = error.state or state
-            raise
-
-    return moved
 
 
 ADVICE = "Fix it; the run can go on from this error's `state` (forge.resume)."
 
 
-def _failed(function: Callable[..., object], place: Place, error: Exception) -> CallbackError:
+def _failed(function: Callable[..., object], place: _Place, error: Exception) -> CallbackError:
     sentence = f"raised {type(error).__name__}: {error}{_line(error.__traceback__)}"
     return CallbackError(f"{_named(function, place)} {sentence}. {ADVICE}", place)
 
 
-def _named(function: Callable[..., object], place: Place) -> str:
+def _named(function: Callable[..., object], place: _Place) -> str:
     return f"{place}, {_own_name(function)},"
 
 
 def _own_name(function: Callable[..., object]) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
+    if isinstance(function, Acting):
+        return _own_name(function.act)
+    return str(getattr(function, "__qualname__", None) or name_of(function))
 
 
-OURS = ("stages.pipeline", "forge.runtime.callbacks")
+_OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.pointfree.bind", "returns.result")
 """The modules that call a function of the user's on behalf of others."""
 
 
@@ -133,6 +95,6 @@ def _line(trace: TracebackType | None) -> str:
     if trace is None or trace.tb_next is None:
         return ""
     own = trace.tb_next
-    while own.tb_next is not None and own.tb_frame.f_globals.get("__name__") in OURS:
+    while own.tb_next is not None and own.tb_frame.f_globals.get("__name__") in _OURS:
         own = own.tb_next
     return f" ({own.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {own.tb_lineno})"

@@ -20,23 +20,23 @@ from stages.events import Event, ToolProgressed
 from stages.message import History
 from stages.wire.deltas import Delta
 
-R = TypeVar("R")
-Told: TypeAlias = Event | Delta
+_R = TypeVar("_R")
+_Told: TypeAlias = Event | Delta
 
-LIMIT = 256
+WAITING_LIMIT = 256
 """Events that may wait to be read before the run waits too."""
 
 
 @checked
 async def stream(
-    workflow: Workflow[R],
+    workflow: Workflow[_R],
     message: str,
     *,
     backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> AsyncGenerator[Told | Finished[R] | Halted, None]:
+) -> AsyncGenerator[_Told | Finished[_R] | Halted, None]:
     """The events of `forge.run` and the deltas of its replies as they come; last, the `Finished` or `Halted`.
 
     The run goes no further than a few hundred events ahead of the reader. Leaving the loop cancels it as `cancel`
@@ -80,14 +80,14 @@ class _Line:
     """What waits to be read, in order."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Told] = deque()
+        self._waiting: deque[_Told] = deque()
         self._closed = False
         self._came = asyncio.Event()
         self._room = asyncio.Event()
 
-    def put(self, event: Told) -> None:
+    def put(self, event: _Told) -> None:
         """Add one. Of a tool's progress that nobody reads, the last is kept: it must not fill the memory."""
-        last = self._waiting[-1] if len(self._waiting) >= LIMIT else None
+        last = self._waiting[-1] if len(self._waiting) >= WAITING_LIMIT else None
         if isinstance(event, ToolProgressed) and isinstance(last, ToolProgressed) and last.call_id == event.call_id:
             self._waiting.pop()
         self._waiting.append(event)
@@ -95,11 +95,11 @@ class _Line:
 
     async def room(self) -> None:
         """Until fewer wait than the limit."""
-        while len(self._waiting) >= LIMIT:
+        while len(self._waiting) >= WAITING_LIMIT:
             self._room.clear()
             await self._room.wait()
 
-    async def next(self) -> Told | None:
+    async def next(self) -> _Told | None:
         """The next one; None where no more will come."""
         while not self._waiting:
             if self._closed:

@@ -4,16 +4,18 @@ from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from types import ModuleType
 
-MEND = (
+_MEND = (
     "Run: pip uninstall -y forge-guardrails forge-toolcalls, then: pip install forge-toolcalls. To have both, give "
     "each an environment of its own (docs/names.md)."
 )
 MERGED = (
-    "forge-guardrails has a package named forge too, and pip has put its files among those of forge-toolcalls. " + MEND
+    "forge-guardrails has a package named forge too, and pip has put its files among those of forge-toolcalls. " + _MEND
 )
 """Of an installation in which both are: whichever came last works, and uninstalling either breaks the other."""
 
-DAMAGED = f"files of forge-toolcalls are missing or are not its own, as after forge-guardrails was uninstalled. {MEND}"
+_DAMAGED = (
+    f"files of forge-toolcalls are missing or are not its own, as after forge-guardrails was uninstalled. {_MEND}"
+)
 
 
 def is_merged(path: Iterable[str]) -> bool:
@@ -26,4 +28,4 @@ def trouble(package: ModuleType) -> str:
     """What is wrong with the package `forge` as it was imported, and what to do; empty if it is forge's own."""
     if hasattr(package, "run_or_raise"):
         return ""  # this one looks itself when it is imported
-    return MERGED if is_merged(package.__path__) else DAMAGED
+    return MERGED if is_merged(package.__path__) else _DAMAGED

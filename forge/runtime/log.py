@@ -6,9 +6,9 @@ from stages import events
 from stages.effect import Failed, Succeeded
 from stages.message import ToolCall
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
-NAME = 64
+_NAME_LIMIT = 64
 """Characters of a name that are logged; a model may make one up."""
 
 
@@ -21,18 +21,18 @@ def escaped(record: logging.LogRecord) -> bool:
     return True
 
 
-log.addFilter(escaped)
+_log.addFilter(escaped)
 
 
 def logging_turns() -> bool:
     """Whether anybody reads them."""
-    return log.isEnabledFor(logging.DEBUG)
+    return _log.isEnabledFor(logging.DEBUG)
 
 
 def log_event(event: events.Event, run: str) -> None:
     """Log the event, where it is one of a turn."""
     if line := _line(event):
-        log.debug("run %s: %s", run[:8] or "-", line)
+        _log.debug("run %s: %s", run[:8] or "-", line)
 
 
 def _line(event: events.Event) -> str:
@@ -91,4 +91,4 @@ def _became(result: object) -> str:
 
 def _name(text: str) -> str:
     """The name as one safe word: a server or a model may have chosen it."""
-    return ascii(text[:NAME])[1:-1]
+    return ascii(text[:_NAME_LIMIT])[1:-1]

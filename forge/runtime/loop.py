@@ -10,20 +10,21 @@ from typing import Never, TypeVar
 
 from returns.result import Failure, Result, Success
 
-from forge.errors import ForgeError, PipelineError, UnrecordedError
+from forge.errors import ForgeError, UnrecordedError
 from forge.interpreters import Interpreter
 from forge.interpreters.patience import leave
 from forge.outcome import Finished, Halted
+from forge.runtime.advancing import advanced
 from forge.runtime.log import log_event, logging_turns
 from forge.runtime.options import checked
 from stages import events
 from stages.deliver import deliver, interrupt
-from stages.effect import Ask, Outcome
+from stages.effect import Ask, Effect, Outcome
 from stages.execution.batch import waiting
 from stages.halt import Cancelled, Halt, JournalFailed
-from stages.pipeline import Stage, stuck
+from stages.pipeline import Stage
 from stages.policy.rules import completed
-from stages.state import Awaiting, Done, Executed, Ready, State
+from stages.state import Awaiting, Done, Executed, State
 
 Observer = Callable[[events.Event], None]
 T = TypeVar("T")
@@ -40,33 +41,30 @@ async def drive(
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
     watched = observer is not None or logging_turns()
     while True:
-        if cancel is not None and cancel.is_set() and not _all_back(state):
-            return _stopped(interrupt(state), observer)
-        moved = turn(state)
+        if _is_set(cancel) and not _all_back(state):
+            return _ended(_cancelled(interrupt(state)), observer)
+        moved = advanced(turn, state)
         if not isinstance(moved, Success):
             return halted(moved.failure(), state, observer)
         before, state = state, moved.unwrap()
         if watched:
             _tell(observer, before, state)
         match state.phase:
-            case Awaiting(effect=effect):
-                if cancel is not None and cancel.is_set():
-                    return _stopped(interrupt(state, begun=False), observer)
-                arrived = await _outcome(state, cancel, interpret(effect))
-                if isinstance(arrived, Halted):
-                    return halted(arrived.halt, arrived.state, observer)
-                delivered = deliver(state, arrived)
-                if not isinstance(delivered, Success):
-                    return halted(delivered.failure(), state, observer)
-                before, state = state, delivered.unwrap()
-                if watched:
-                    _tell(observer, before, state)
-            case Ready() if not isinstance(before.phase, Ready):
-                pass  # the turn is over, the next begins
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
+            case Awaiting(effect=effect):
+                arrived = await _performed(effect, state, interpret, cancel)
+                if not isinstance(arrived, Success):
+                    return _ended(arrived.failure(), observer)
+                before, state = state, arrived.unwrap()
+                if watched:
+                    _tell(observer, before, state)
             case _:
-                raise PipelineError(stuck(state.phase), state)
+                pass  # the turn is over, the next begins
+
+
+def _is_set(cancel: asyncio.Event | None) -> bool:
+    return cancel is not None and cancel.is_set()
 
 
 def _all_back(state: State) -> bool:
@@ -74,12 +72,12 @@ def _all_back(state: State) -> bool:
     return isinstance(state.phase, Executed) and not waiting(state.phase.batch)
 
 
-def _stopped(state: State, observer: Observer | None) -> Result[Never, Halted]:
-    return halted(_cancelled(state), state, observer)
+def _cancelled(state: State) -> Halted:
+    return Halted(halt=Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state=state)
 
 
-def _cancelled(state: State) -> Cancelled:
-    return Cancelled(turns=state.ledger.turn, completed=completed(state.ledger))
+def _ended(end: Halted, observer: Observer | None) -> Result[Never, Halted]:
+    return halted(end.halt, end.state, observer)
 
 
 def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never, Halted]:
@@ -91,25 +89,27 @@ def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never,
     return Failure(Halted(halt=halt, state=state))
 
 
-async def _outcome(state: State, cancel: asyncio.Event | None, outcome: Awaitable[Outcome]) -> Outcome | Halted:
-    """The outcome; or the end of the run, where `cancel` came first or the journal can no longer be written.
+async def _performed(
+    effect: Effect, state: State, interpret: Interpreter, cancel: asyncio.Event | None
+) -> Result[State, Halted]:
+    """The state after the effect; or the end of the run: by its outcome, by `cancel`, or for a journal that fails.
 
     Any other ForgeError on the way carries the run's state, every call answered: what was done is not lost with it. A
     question is still to be asked.
     """
+    if _is_set(cancel):
+        return Failure(_cancelled(interrupt(state, begun=False)))
     try:
-        arrived = await (outcome if cancel is None else _unless(cancel, outcome))
+        outcome = await (interpret(effect) if cancel is None else _unless(cancel, interpret(effect)))
     except UnrecordedError as error:
         after = state if error.outcome is None else deliver(state, error.outcome).value_or(state)
-        return Halted(halt=JournalFailed(problem=str(error)), state=interrupt(after, begun=False))
+        return Failure(Halted(halt=JournalFailed(problem=str(error)), state=interrupt(after, begun=False)))
     except ForgeError as error:
-        asked = isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Ask)
-        error.state = error.state or (state if asked else interrupt(state))
+        error.state = error.state or (state if isinstance(effect, Ask) else interrupt(state))
         raise
-    if arrived is None:
-        stopped = interrupt(state)
-        return Halted(halt=_cancelled(stopped), state=stopped)
-    return arrived
+    if outcome is None:
+        return Failure(_cancelled(interrupt(state)))
+    return deliver(state, outcome).alt(lambda halt: Halted(halt=halt, state=state))
 
 
 async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:

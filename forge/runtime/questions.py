@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from forge.errors import CallbackError
 from forge.interpreters import Answer, Asker
-from forge.runtime.callbacks import ADVICE, awaited
+from forge.runtime.callbacks import ADVICE, placed_async
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.repair.decoding import sound
 
-PLACE = "ask"
+_PLACE = "ask"
 
 
 def asking(ask: Asker) -> Asker:
@@ -21,9 +21,9 @@ def asking(ask: Asker) -> Asker:
         if inspect.isawaitable(answer):
             return await answer
         sentence = "is no async function; define it with `async def`, so that the run can be cancelled while it waits"
-        raise CallbackError(f"{PLACE}, {_name(ask)}, {sentence}. {ADVICE}", PLACE)
+        raise CallbackError(f"{_PLACE}, {_name(ask)}, {sentence}. {ADVICE}", _PLACE)
 
-    answer = awaited(answered, PLACE, ask)
+    answer = placed_async(answered, _PLACE, ask)
 
     async def asked(question: Ask) -> Answer:
         returned = await answer(question)
@@ -32,13 +32,13 @@ def asking(ask: Asker) -> Asker:
             if not wrong:
                 return _sound(returned)
         else:
-            wrong = f"returned {repr(returned)[:200]}, and that is neither a yes nor a no; return {WAYS}"
-        raise CallbackError(f"{PLACE}, {_name(ask)}, {wrong}. {ADVICE}", PLACE)
+            wrong = f"returned {repr(returned)[:200]}, and that is neither a yes nor a no; return {_WAYS}"
+        raise CallbackError(f"{_PLACE}, {_name(ask)}, {wrong}. {ADVICE}", _PLACE)
 
     return asked
 
 
-WAYS = (
+_WAYS = (
     "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, where nobody can say, "
     "Unanswered(digest=question.digest, reason=…)"
 )
@@ -53,7 +53,7 @@ def _mistake(question: Ask, answer: Answer) -> str:
             f"one about {question.call.name}; write digest=question.digest"
         )
     if isinstance(answer, Settled) and question.in_doubt is None:
-        return f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {WAYS}"
+        return f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {_WAYS}"
     edited: object = answer.edited if isinstance(answer, Approved) else None
     if not isinstance(edited, str | None):
         return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"

@@ -23,21 +23,20 @@ from forge.runtime.watching import Watching, interpreting, observing
 from forge.workflow.differences import changed_since
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
-from stages import events
+from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
 from stages.halt import BackendFailed
-from stages.nudges import outcomes
 from stages.state import Done
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
 
 @checked
 async def resume_journal(
-    workflow: Workflow[R], path: str | Path, *, backend: AnyBackend, **watching: Unpack[Watching]
-) -> Result[Finished[R], Halted]:
+    workflow: Workflow[_R], path: str | Path, *, backend: AnyBackend, **watching: Unpack[Watching]
+) -> Result[Finished[_R], Halted]:
     """Go on with the run that the journal at `path` records, and go on recording it there.
 
     What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were
@@ -62,7 +61,7 @@ async def resume_journal(
         raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
     (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
     if changed := changed_since(journal, workflow):
-        log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
+        _log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
     if ended := _ended(last, tell):
         return ended.map(workflow.typed)
     try:
@@ -122,10 +121,10 @@ def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
         if begun is None or begun != effect:
             return await interpret(effect)
         return Results(
-            results=tuple(InDoubt(call_id=c.id, reason=outcomes.in_doubt(c.name, CRASHED)) for c in begun.calls)
+            results=tuple(InDoubt(call_id=c.id, reason=nudges.in_doubt(c.name, _CRASHED)) for c in begun.calls)
         )
 
     return perform
 
 
-CRASHED = "the program ended before its result came"
+_CRASHED = "the program ended before its result came"

@@ -26,20 +26,20 @@ from stages.message import History
 from stages.reading.replies import parameters_of
 from stages.state import Budget, Sent, State
 
-R = TypeVar("R")
-T = TypeVar("T")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
 
 
 @checked
 async def run(
-    workflow: Workflow[R],
+    workflow: Workflow[_R],
     message: str,
     *,
     backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> Result[Finished[R], Halted]:
+) -> Result[Finished[_R], Halted]:
     """Run the workflow for this message to a typed end.
 
     `backend` is one of `forge.backends`, a server's address, or `local`. `prompt_vars` fill the system
@@ -53,8 +53,8 @@ async def run(
 
 @checked
 async def follow(
-    workflow: Workflow[R], before: State, message: str, *, backend: AnyBackend, **watching: Unpack[Watching]
-) -> Result[Finished[R], Halted]:
+    workflow: Workflow[_R], before: State, message: str, *, backend: AnyBackend, **watching: Unpack[Watching]
+) -> Result[Finished[_R], Halted]:
     """Run the workflow for the next message of a conversation, whose last run ended in the state `before`.
 
     What was said goes on, corrections and failed attempts do not. Steps, counts and the budget begin anew.
@@ -66,13 +66,13 @@ async def follow(
 
 @checked
 async def resume(
-    workflow: Workflow[R],
+    workflow: Workflow[_R],
     state: State,
     *,
     backend: AnyBackend,
     budget: Budget | None = None,
     **watching: Unpack[Watching],
-) -> Result[Finished[R], Halted]:
+) -> Result[Finished[_R], Halted]:
     """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero.
 
     ForgeError for a state that does not fit the workflow (`forge.runtime.saved_state`), before anything happens.
@@ -137,14 +137,14 @@ def _parameters(workflow: Workflow) -> dict[str, tuple[str, ...]]:
 
 @checked
 def run_sync(
-    workflow: Workflow[R],
+    workflow: Workflow[_R],
     message: str,
     *,
     backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> Result[Finished[R], Halted]:
+) -> Result[Finished[_R], Halted]:
     """`run`, for code without an event loop."""
     started = run(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
@@ -152,7 +152,7 @@ def run_sync(
     return synchronously(started, "await forge.run(…)")
 
 
-def synchronously(started: Coroutine[object, object, T], instead: str) -> T:
+def synchronously(started: Coroutine[object, object, _T], instead: str) -> _T:
     """What the coroutine returns, for code without an event loop. ForgeError, with what to write, where one runs."""
     if not _looping():
         return asyncio.run(started)
@@ -170,14 +170,14 @@ def _looping() -> bool:
 
 @checked
 def run_or_raise(
-    workflow: Workflow[R],
+    workflow: Workflow[_R],
     message: str,
     *,
     backend: AnyBackend,
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> R:
+) -> _R:
     """The value of `run_sync`'s outcome; a halt is raised as the ForgeError of its kind."""
     result = run_sync(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from forge.testing.history_strategies import budgets as fitting_budgets
 from forge.testing.history_strategies import histories as all_histories
 from forge.testing.laws import line, try_every, trying
-from forge.testing.trial import Trial, added, attempt, encoded, is_goal, is_pinned, key, parted, weight
+from forge.testing.trial import Trial, added, attempt, input_json, is_goal, is_pinned, key, parted_call, weight
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, Tool
@@ -52,7 +52,7 @@ def assert_compactor_laws(
 
 def input_unchanged(trial: Trial) -> None:
     """The history and the budget that go in are the same afterwards."""
-    if encoded(trial.history, trial.budget) != trial.before:
+    if input_json(trial.history, trial.budget) != trial.before:
         remedy = "make new messages with msgspec.structs.replace; never write into those that you are given"
         raise trial.broken("the input is not changed", "a message or the budget is another than before", remedy)
 
@@ -100,7 +100,7 @@ def names_and_ids_kept(trial: Trial) -> None:
 
 def calls_answered(trial: Trial) -> None:
     """Each call is answered right after the message that made it, and each answer answers one."""
-    if found := parted(trial.shorter):
+    if found := parted_call(trial.shorter):
         remedy = "cut at `stages.compaction.exchange.exchanges`: a reply and the answers to its calls go together"
         raise trial.broken("a call is never parted from its result", found, remedy)
 
@@ -201,8 +201,8 @@ def _short(result: CompactionResult) -> str:
     return "\n".join((f"Compacted in phase {result.phase}", *(f"  {line(m)}" for m in result.history)))
 
 
-Law = Callable[[Trial], None]
-COMPACTOR_LAWS: tuple[Law, ...] = (
+CompactorLaw = Callable[[Trial], None]
+COMPACTOR_LAWS: tuple[CompactorLaw, ...] = (
     *(input_unchanged, deterministic, goal_kept, pins_kept, names_and_ids_kept, calls_answered, order_kept),
     *(never_grows, progress_or_stop, fits_or_says_so, idempotent),
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stages.compaction import ContextBudget, Meter, estimate
 from stages.message import NUDGES, WARNINGS, Assistant, History, Kind, Message, Status, System, Tool, ToolCall, User
 
-TOOLS = ("look", "write", "finish")
+TOOL_NAMES = ("look", "write", "finish")
 """The tools that are called where you name none."""
 
 _POOL = st.sampled_from(("", "7", "Fine.", "größer, 漢字 🙂", "two\nlines", '{"a": [1]}', "\\\"'`</think>"))
@@ -37,7 +37,7 @@ def arguments() -> SearchStrategy[str]:
 @st.composite
 def batches(
     draw: st.DrawFn,
-    tools: Sequence[str] = TOOLS,
+    tools: Sequence[str] = TOOL_NAMES,
     *,
     first_id: int = 1,
     least: int = 0,
@@ -53,7 +53,7 @@ def batches(
 _ARGUMENTS = arguments()
 
 
-def messages(tools: Sequence[str] = TOOLS) -> SearchStrategy[Message]:
+def messages(tools: Sequence[str] = TOOL_NAMES) -> SearchStrategy[Message]:
     """One message by itself: of each role and each kind."""
     turns, pinned = st.integers(0, 20), st.booleans()
     said = st.sampled_from((Kind.USER_INPUT, *_SAID_BY_FORGE))
@@ -70,7 +70,7 @@ def messages(tools: Sequence[str] = TOOLS) -> SearchStrategy[Message]:
 @st.composite
 def histories(
     draw: st.DrawFn,
-    tools: Sequence[str] = TOOLS,
+    tools: Sequence[str] = TOOL_NAMES,
     *,
     max_turns: int = 8,
     arguments: SearchStrategy[str] | None = None,

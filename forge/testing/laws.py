@@ -7,7 +7,7 @@ from hypothesis.errors import FlakyFailure
 
 from stages.message import Assistant, History, Message, System, Tool
 
-SHOWN = 60
+_SHOWN = 60
 """Characters of a text that a report shows; Hypothesis prints the whole example below it."""
 
 
@@ -51,16 +51,18 @@ def listing(title: str, history: History) -> str:
 def line(message: Message) -> str:
     """The message in one line."""
     if isinstance(message, System):
-        return f"system_prompt {quoted(message.text)}"
+        return f"system_prompt {short_text(message.text)}"
     about = f"{message.kind} turn {message.turn}{' pinned' * message.pinned}"
     match message:
         case Tool(call_id=call_id, name=name, status=status):
             about = f"{about} {status}, answers {call_id} of {name!r}"
         case Assistant(calls=calls) if calls:
-            about = f"{about} calls {', '.join(f'{call.id} {call.name}({quoted(call.arguments)})' for call in calls)}"
-    return f"{about}: {quoted(message.text)}"
+            about = (
+                f"{about} calls {', '.join(f'{call.id} {call.name}({short_text(call.arguments)})' for call in calls)}"
+            )
+    return f"{about}: {short_text(message.text)}"
 
 
-def quoted(text: str) -> str:
+def short_text(text: str) -> str:
     """The text as Python would write it, cut to its beginning."""
-    return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}… ({len(text)} characters)"
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}… ({len(text)} characters)"

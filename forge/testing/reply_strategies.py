@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from forge.testing.history_strategies import TOOLS, arguments, texts
+from forge.testing.history_strategies import TOOL_NAMES, arguments, texts
 from stages.effect import RawCall, Reply, Usage
 
 GRAMMARS: Mapping[str, tuple[str, str]] = {
@@ -37,7 +37,7 @@ GRAMMARS: Mapping[str, tuple[str, str]] = {
 """How the families write a call, and in it each argument, where they don't write arguments as one JSON object."""
 
 
-def written(family: str, name: str, values: Mapping[str, object]) -> str:
+def call_text(family: str, name: str, values: Mapping[str, object]) -> str:
     """The call as that family of `GRAMMARS` writes it on a good day."""
     whole, each = GRAMMARS[family]
     parts = (each.replace("KEY", key).replace("VALUE", str(value)) for key, value in values.items())
@@ -45,7 +45,7 @@ def written(family: str, name: str, values: Mapping[str, object]) -> str:
     return whole.replace("NAME", name).replace("EACH", "".join(parts)).replace("JSON", given)
 
 
-DAMAGE: Mapping[str, Callable[[str], str]] = {
+_DAMAGE: Mapping[str, Callable[[str], str]] = {
     "none": lambda text: text,
     "trailing comma": lambda text: text.replace("}", ",}", 1),
     "single quotes": lambda text: text.replace('"', "'"),
@@ -75,18 +75,18 @@ _VALUES = st.dictionaries(
 
 
 @st.composite
-def malformed(draw: st.DrawFn, tools: Sequence[str] = TOOLS) -> str:
+def malformed(draw: st.DrawFn, tools: Sequence[str] = TOOL_NAMES) -> str:
     """A text with a call in it as a model of some family writes it on a bad day; now and then it is just right."""
-    text = written(draw(st.sampled_from([*GRAMMARS])), draw(st.sampled_from(tools)), draw(_VALUES))
-    for damage in draw(st.lists(st.sampled_from([*DAMAGE]), max_size=2)):
-        text = DAMAGE[damage](text)
+    text = call_text(draw(st.sampled_from([*GRAMMARS])), draw(st.sampled_from(tools)), draw(_VALUES))
+    for damage in draw(st.lists(st.sampled_from([*_DAMAGE]), max_size=2)):
+        text = _DAMAGE[damage](text)
     if draw(st.booleans()):
         lost = draw(st.integers(0, len(text)))
         text = text[:lost] + text[lost + 1 :]
     return text[: draw(st.integers(0, len(text)))] if draw(st.booleans()) else text
 
 
-def replies(tools: Sequence[str] = TOOLS) -> SearchStrategy[Reply]:
+def replies(tools: Sequence[str] = TOOL_NAMES) -> SearchStrategy[Reply]:
     """What a model may answer: text, calls in text, calls of its server's own kind, damaged or not, or nothing."""
     broken = st.sampled_from(("", "{", "[]", '{"what": 3,}', "null", '"a"'))
     names = st.sampled_from((*tools, *tools, *tools, "unheard of", ""))

@@ -8,10 +8,10 @@ from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 from returns.result import Success
 
-from forge.testing.history_strategies import TOOLS
+from forge.testing.history_strategies import TOOL_NAMES
 from forge.testing.laws import BrokenLawError, listing, try_every, trying
 from forge.testing.state_strategies import states
-from forge.testing.trial import parted
+from forge.testing.trial import parted_call
 from stages.halt import Halt
 from stages.pipeline import Stage, as_result, name_of
 from stages.state import State
@@ -20,7 +20,7 @@ from stages.state import State
 def assert_stage_laws(
     stage: Stage,
     *,
-    tools: Sequence[str] = TOOLS,
+    tools: Sequence[str] = TOOL_NAMES,
     states: SearchStrategy[State] | None = None,
     max_examples: int = 200,
 ) -> None:
@@ -32,7 +32,7 @@ def assert_stage_laws(
     @trying(max_examples)
     @given(state=_states(tools) if states is None else states)
     def every_law(state: State) -> None:
-        moved = move(stage, state)
+        moved = apply_stage(stage, state)
         for law in STAGE_LAWS:
             law(moved)
 
@@ -61,7 +61,7 @@ class Move(Struct, frozen=True, kw_only=True):
         return BrokenLawError(law, found, remedy, *_given(self.stage, self.state))
 
 
-def move(stage: Stage, state: State) -> Move:
+def apply_stage(stage: Stage, state: State) -> Move:
     """Apply the stage. BrokenLawError if it raises, or returns neither a State nor a Halt."""
     law, before = "it answers every state", msgspec.json.encode(state)
     try:
@@ -73,16 +73,16 @@ def move(stage: Stage, state: State) -> Move:
     return Move(stage=stage, state=state, before=before, after=after)
 
 
-def input_unchanged(moved: Move) -> None:
+def stage_input_unchanged(moved: Move) -> None:
     """The state that goes in is the same afterwards."""
     if msgspec.json.encode(moved.state) != moved.before:
         remedy = "make the next state with state.to, state.say, state.note or msgspec.structs.replace"
         raise moved.broken("the input is not changed", "the state is another than before", remedy)
 
 
-def deterministic(moved: Move) -> None:
+def stage_deterministic(moved: Move) -> None:
     """The same state gives the same next state, so that a run can be replayed."""
-    if move(moved.stage, moved.state).after != moved.after:
+    if apply_stage(moved.stage, moved.state).after != moved.after:
         remedy = "decide by the state alone: no clock, no random number, nothing remembered from the last call"
         raise moved.broken("the same input gives the same state", "a second time, another came back", remedy)
 
@@ -98,9 +98,9 @@ def survives_json(moved: Move) -> None:
         raise moved.broken(law, "what is loaded is another state", remedy)
 
 
-def calls_answered(moved: Move) -> None:
+def history_answered(moved: Move) -> None:
     """Every call of the history is answered right after the message that made it, else servers refuse it."""
-    if found := parted(moved.reached.history):
+    if found := parted_call(moved.reached.history):
         raise moved.broken("a call is never parted from its result", found, "keep the two together")
 
 
@@ -114,8 +114,14 @@ def budget_never_grows(moved: Move) -> None:
             raise moved.broken("budgets only shrink", found, "give more in forge.resume(budget=…)")
 
 
-Law = Callable[[Move], None]
-STAGE_LAWS: tuple[Law, ...] = (input_unchanged, deterministic, survives_json, calls_answered, budget_never_grows)
+StageLaw = Callable[[Move], None]
+STAGE_LAWS: tuple[StageLaw, ...] = (
+    stage_input_unchanged,
+    stage_deterministic,
+    survives_json,
+    history_answered,
+    budget_never_grows,
+)
 
 
 def _given(stage: Stage, state: State) -> tuple[str, ...]:

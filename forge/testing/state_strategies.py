@@ -8,7 +8,7 @@ from hypothesis.strategies import SearchStrategy
 from hypothesis.vendor.pretty import RepresentationPrinter, for_type_by_name
 from msgspec import Raw
 
-from forge.testing.history_strategies import TOOLS, batches, histories, texts
+from forge.testing.history_strategies import TOOL_NAMES, batches, histories, texts
 from forge.testing.history_strategies import arguments as any_arguments
 from forge.testing.reply_strategies import replies
 from stages.effect import (
@@ -68,7 +68,7 @@ PHASES: tuple[type[Phase], ...] = get_args(Phase)
 @st.composite
 def states(
     draw: st.DrawFn,
-    tools: Sequence[str] = TOOLS,
+    tools: Sequence[str] = TOOL_NAMES,
     *,
     phases: Sequence[type[Phase]] = PHASES,
     max_turns: int = 4,
@@ -85,7 +85,7 @@ def states(
 
 
 def ledgers(
-    history: History = (), tools: Sequence[str] = TOOLS, *, arguments: SearchStrategy[str] | None = None
+    history: History = (), tools: Sequence[str] = TOOL_NAMES, *, arguments: SearchStrategy[str] | None = None
 ) -> SearchStrategy[Ledger]:
     """A ledger for that history: its turns and ids are the history's, its counts are anything."""
     few, given = st.integers(0, 4), any_arguments() if arguments is None else arguments
@@ -129,11 +129,11 @@ def _phase(
         Ready: st.just(Ready()),
         Folded: st.just(folded),
         Prepared: st.just(prepared),
-        Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | calls.flatmap(_underway),
+        Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | said.flatmap(_underway),
         Answered: st.builds(Answered, reply=replies(tools)),
         Vetted: st.builds(Vetted, said=said, allowed=st.booleans()),
-        Edited: calls.flatmap(lambda several: _edited(several, arguments)),
-        Executed: calls.flatmap(_executed),
+        Edited: said.flatmap(lambda reply: _edited(reply, arguments)),
+        Executed: said.flatmap(_executed),
         Done: st.sampled_from(_ENDINGS).map(lambda ending: Done(outcome=ending)),
     }
     return made[phase]
@@ -156,19 +156,19 @@ def _prepared(folded: Folded) -> Prepared:
     return phase
 
 
-def _underway(calls: tuple[ToolCall, ...]) -> SearchStrategy[Awaiting]:
-    effects = (Execute(calls=calls), Ask(call=calls[0], digest=digest(calls[0])))
-    return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(said=Assistant(calls=calls))))
+def _underway(said: Assistant) -> SearchStrategy[Awaiting]:
+    effects = (Execute(calls=said.calls), Ask(call=said.calls[0], digest=digest(said.calls[0])))
+    return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(said=said)))
 
 
-def _edited(calls: tuple[ToolCall, ...], arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
+def _edited(said: Assistant, arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
     """The first call was approved with other arguments, which may or may not fit its tool."""
-    ask = Ask(call=calls[0], digest=digest(calls[0]))
+    ask = Ask(call=said.calls[0], digest=digest(said.calls[0]))
     written = arguments | texts()
-    return written.map(lambda text: Edited(batch=Batch(said=Assistant(calls=calls)), ask=ask, arguments=text))
+    return written.map(lambda text: Edited(batch=Batch(said=said), ask=ask, arguments=text))
 
 
-def _executed(calls: tuple[ToolCall, ...]) -> SearchStrategy[Executed]:
+def _executed(said: Assistant) -> SearchStrategy[Executed]:
     """The first of the calls have come back, or all of them."""
-    back = st.integers(1, len(calls)).flatmap(lambda number: st.tuples(*map(results, calls[:number])))
-    return back.map(lambda came: Executed(batch=Batch(said=Assistant(calls=calls), results=came)))
+    back = st.integers(1, len(said.calls)).flatmap(lambda number: st.tuples(*map(results, said.calls[:number])))
+    return back.map(lambda came: Executed(batch=Batch(said=said, results=came)))

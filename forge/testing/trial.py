@@ -9,7 +9,7 @@ from stages.compaction import Compacted, CompactionResult, Compactor, ContextBud
 from stages.halt import CannotFit
 from stages.message import WARNINGS, Assistant, History, Kind, Message, System, Tool, User
 
-ADDED = WARNINGS | {Kind.SUMMARY}
+_ADDED = WARNINGS | {Kind.SUMMARY}
 """The kinds of message that a compactor may write itself, as `User`; all else that it returns was there before."""
 
 
@@ -39,7 +39,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 def attempt(compactor: Compactor, history: History, budget: ContextBudget) -> Trial:
     """Ask the compactor. BrokenLawError if it raises, or answers with anything but `Compacted` or `CannotFit`."""
-    law, before = "it always answers", encoded(history, budget)
+    law, before = "it always answers", input_json(history, budget)
     given = (f"compactor: {compactor!r}", f"budget: {budget}", listing("history", history))
     try:
         result = compactor(history, budget)
@@ -55,7 +55,7 @@ def attempt(compactor: Compactor, history: History, budget: ContextBudget) -> Tr
     return Trial(compactor=compactor, history=history, budget=budget, before=before, result=result)
 
 
-def encoded(history: History, budget: ContextBudget) -> bytes:
+def input_json(history: History, budget: ContextBudget) -> bytes:
     """The input as JSON, to see whether it was changed."""
     return msgspec.json.encode((history, budget))
 
@@ -77,7 +77,7 @@ def is_pinned(message: Message) -> bool:
 
 def added(message: Message, before: frozenset[Message]) -> bool:
     """Whether the compactor wrote the message itself, as it may."""
-    return isinstance(message, User) and message.kind in ADDED and message not in before
+    return isinstance(message, User) and message.kind in _ADDED and message not in before
 
 
 def key(message: Message) -> tuple[object, ...]:
@@ -93,7 +93,7 @@ def key(message: Message) -> tuple[object, ...]:
             return ("assistant", *(call.id for call in calls)) if calls else ("assistant", turn)
 
 
-def parted(history: History) -> str | None:
+def parted_call(history: History) -> str | None:
     """A sentence on the first call without its answer, or answer without its call; None where there is none."""
     waiting: list[str] = []
     for message in history:
@@ -111,7 +111,7 @@ def parted(history: History) -> str | None:
 
 def assert_answered(history: History) -> None:
     """Every call is answered right after the message that made it, every answer answers such a call."""
-    if found := parted(history):
+    if found := parted_call(history):
         raise BrokenLawError(
             "a call is never parted from its result", found, "keep the two together", listing("history", history)
         )

@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hin
 
 import msgspec
 
-CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
+_CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 """Of annotated_types and pydantic; `msgspec.Meta` has them under the same names."""
 
-FOREIGN = ("pydantic", "pydantic_core", "annotated_types")
+_FOREIGN = ("pydantic", "pydantic_core", "annotated_types")
 
 
 class AnnotationError(ValueError):
@@ -47,12 +47,12 @@ def _metas(extras: Iterable[object]) -> list[object]:
 
 
 def _known(extra: object) -> bool:
-    return isinstance(extra, str) or hasattr(extra, "documentation") or foreign(extra)
+    return isinstance(extra, str) or hasattr(extra, "documentation") or _foreign(extra)
 
 
-def foreign(extra: object) -> bool:
+def _foreign(extra: object) -> bool:
     """Whether it is of pydantic or annotated_types."""
-    return type(extra).__module__.partition(".")[0] in FOREIGN
+    return type(extra).__module__.partition(".")[0] in _FOREIGN
 
 
 def _facts(extra: object) -> Mapping[str, object]:
@@ -63,7 +63,7 @@ def _facts(extra: object) -> Mapping[str, object]:
         return {"description": text}
     if type(extra).__name__ == "FieldInfo":
         return _field(extra)
-    found = {name: value for name in CONSTRAINTS if (value := getattr(extra, name, None)) is not None}
+    found = {name: value for name in _CONSTRAINTS if (value := getattr(extra, name, None)) is not None}
     # Groups of constraints (Interval, Len, StringConstraints) have them as attributes as well.
     if not found:
         raise AnnotationError(
@@ -92,14 +92,14 @@ def unread(hint: object) -> list[str]:
     return [
         f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which counts "
         "only in pydantic models and at parameters; write Annotated[..., msgspec.Meta(...)]"
-        for one in parts_of(hint)
+        for one in nested_types(hint)
         for name, kind in _fields(one).items()
         for extra in getattr(kind, "__metadata__", ())
-        if foreign(extra)
+        if _foreign(extra)
     ]
 
 
-def parts_of(hint: object) -> Iterator[object]:
+def nested_types(hint: object) -> Iterator[object]:
     """The type, and every type in it, each once: what it is made of, and the fields of its classes."""
     seen: set[int] = set()
     left = [hint]

@@ -12,7 +12,7 @@ from stages.tool import Calculated, ToolSpec
 Calculations = str | Sequence[str]
 """The arguments of a tool that are calculated, by name."""
 
-ASKED = "Write the calculation, such as 3 + 4; it is done for you."
+_ASKED = "Write the calculation, such as 3 + 4; it is done for you."
 """What the description of such an argument ends with: measured on small models, which then leave the sum open."""
 
 
@@ -87,7 +87,7 @@ def _text(number: Json) -> Json:
     notes = number if isinstance(number, dict) else {}
     kind: Json = ["string", "null"] if "null" in _types(number) else "string"
     default: dict[str, Json] = {"default": notes["default"]} if notes.get("default", 0) is None else {}
-    return {"type": kind, "description": f"{notes.get('description', '')} {ASKED}".strip(), **default}
+    return {"type": kind, "description": f"{notes.get('description', '')} {_ASKED}".strip(), **default}
 
 
 def _properties(spec: ToolSpec) -> dict[str, Json]:

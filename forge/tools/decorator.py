@@ -8,15 +8,15 @@ from typing import Generic, ParamSpec, TypeVar, get_args, overload
 from msgspec import Raw, structs
 
 from forge.errors import DefinitionError
-from forge.outcome import cut
+from forge.outcome import short_repr
 from forge.tools.calculated_arguments import Calculations, calculations
 from forge.tools.signature import Signature, describe
 from stages.options.types import wrong_options
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
@@ -32,17 +32,17 @@ def grounds(given: Grounds) -> tuple[Grounded, ...]:
     return tuple(Grounded(argument=name) for name in _several(given))
 
 
-def _several(names: str | Sequence[T]) -> tuple[str | T, ...]:
+def _several(names: str | Sequence[_T]) -> tuple[str | _T, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-class Tool(Generic[P, R]):
+class Tool(Generic[_P, _R]):
     """A function and what a model is told of it; calling it calls the function.
 
     `problems` are the mistakes of its definition, a sentence each; a Workflow refuses a tool that has any.
     """
 
-    def __init__(self, function: Callable[P, R], spec: ToolSpec, problems: tuple[str, ...] = ()) -> None:
+    def __init__(self, function: Callable[_P, _R], spec: ToolSpec, problems: tuple[str, ...] = ()) -> None:
         self.function = function
         self.spec = spec
         self.problems = problems
@@ -52,7 +52,7 @@ class Tool(Generic[P, R]):
         """Its name and what it does to the world."""
         return f"Tool({self.name!r}, {self.spec.effect})"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call the function."""
         return self.function(*args, **kwargs)
 
@@ -63,7 +63,7 @@ class Tool(Generic[P, R]):
 
 
 @overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+def tool(function: Callable[_P, _R], /) -> Tool[_P, _R]: ...
 
 
 @overload
@@ -82,11 +82,11 @@ def tool(
     result_limit: int = RESULT_LIMIT,
     grounded: Grounds = (),
     calculated: Calculations = (),
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+) -> Callable[[Callable[_P, _R]], Tool[_P, _R]]: ...
 
 
 def tool(
-    function: Callable[P, R] | None = None,
+    function: Callable[_P, _R] | None = None,
     /,
     *,
     name: str | None = None,
@@ -102,7 +102,7 @@ def tool(
     result_limit: int = RESULT_LIMIT,
     grounded: Grounds = (),
     calculated: Calculations = (),
-) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+) -> Tool[_P, _R] | Callable[[Callable[_P, _R]], Tool[_P, _R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
     `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
@@ -116,14 +116,16 @@ def tool(
     calculations, of numbers that were seen; the function is given the results.
     """
     if function is not None and not callable(function):
-        raise DefinitionError((f"tool takes a function, not {cut(function)}; its options are named, as in name=…",))
+        raise DefinitionError(
+            (f"tool takes a function, not {short_repr(function)}; its options are named, as in name=…",)
+        )
     named = {"name": name, "prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
     wrong = wrong_options(named, tool.__annotations__)
     needed = () if "prerequisites" in wrong else _several(prerequisites)
     seen = () if "grounded" in wrong else grounds(grounded)
     worked_out = () if "calculated" in wrong else calculations(calculated)
 
-    def make(function: Callable[P, R]) -> Tool[P, R]:
+    def make(function: Callable[_P, _R]) -> Tool[_P, _R]:
         described = describe(function)
         found = described if isinstance(described, Signature) else None
         own = found.name if found else str(getattr(function, "__name__", "?"))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack
 
 import msgspec
@@ -12,13 +12,11 @@ from forge.errors import DefinitionError
 from forge.tools.annotations import unread
 from forge.tools.calculated_arguments import Calculations
 from forge.tools.decorator import Grounds, Tool, tool
-from forge.tools.parameters import keyed
+from forge.tools.parameters import Function, key_parameters
 from forge.tools.schemas import decoder_of, formless, object_schema
 from forge.tools.signature import Convert, Explicit, Signature
 from stages.schema import SchemaError, checker
 from stages.tool import Prerequisite, ToolEffect
-
-Function = Callable[..., object]
 
 
 class ToolOptions(TypedDict, total=False):
@@ -109,7 +107,7 @@ def _unfit(function: Function, schema: Mapping[str, object]) -> list[str]:
     return found + [
         f"the function needs {p.name!r}, which the parameters do not require"
         for p in taken.values()
-        if p.name not in keyed(function)
+        if p.name not in key_parameters(function)
         and p.default is p.empty
         and p.kind is not p.VAR_POSITIONAL
         and p.name not in sure

@@ -22,7 +22,7 @@ class IdempotencyKey(str):
     __slots__ = ()
 
 
-def name_of(function: Function) -> str:
+def function_name(function: Function) -> str:
     """The function's own name, behind a partial; the class's for an object with `__call__`."""
     plain = function.func if isinstance(function, functools.partial) else function
     return str(getattr(plain, "__name__", None) or type(plain).__name__)
@@ -50,7 +50,7 @@ def offered(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]
     return {name: p for name, p in free.items() if not _refused(p)}, problems
 
 
-def keyed(function: Function) -> tuple[str, ...]:
+def key_parameters(function: Function) -> tuple[str, ...]:
     """The parameters that take an `IdempotencyKey`."""
     try:
         return _keyed(function, inspect.signature(function))

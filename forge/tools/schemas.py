@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from forge.tools.annotations import parts_of
+from forge.tools.annotations import nested_types
 from stages.schema.value import Json
 
 Schema = dict[str, Json]
 Decode = Callable[[bytes | str | msgspec.Raw], object]
 
-KINDS = (
+SUPPORTED_TYPES = (
     "str, int, float, bool, list, dict, Literal, an enum, a dataclass, a TypedDict, a msgspec Struct or "
     "a pydantic model"
 )
@@ -38,7 +38,7 @@ def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
 def decoder_of(hint: object) -> Decode:
     """From JSON text to a value of that type; msgspec.ValidationError or the model's own ValueError for another."""
     decode = msgspec.json.Decoder(hint, dec_hook=_pydantic_value).decode
-    if not any(map(dataclasses.is_dataclass, parts_of(hint))):
+    if not any(map(dataclasses.is_dataclass, nested_types(hint))):
         return decode
     return lambda text: _completed(decode(text))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from msgspec import Raw, Struct
 
-from forge.tools.parameters import Function, name_of, offered, target, types_of
-from forge.tools.schemas import KINDS, decoder_of, encoded, formless, schemas_of
+from forge.tools.parameters import Function, function_name, offered, target, types_of
+from forge.tools.schemas import SUPPORTED_TYPES, decoder_of, encoded, formless, schemas_of
 from stages.schema.value import Json
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     """
     if isinstance(function, Explicit):
         return function.signature
-    name = name_of(function)
+    name = function_name(function)
     parameters, problems = offered(function)
     hints, unresolved = types_of(function, parameters)
     wordless = [
-        f"parameter {p} has a type without a JSON form ({reason}); use {KINDS}"
+        f"parameter {p} has a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"
         for p, hint in hints.items()
         if (reason := formless(hint))
     ]
@@ -89,7 +89,9 @@ def converter(function: Function) -> Convert:
         given = split.decode(arguments)
         if not given.keys() <= decode.keys():
             known = ", ".join(hints) or "none"
-            raise ValueError(f"{name_of(function)} has no parameter {min(given.keys() - decode)}; it has: {known}")
+            raise ValueError(
+                f"{function_name(function)} has no parameter {min(given.keys() - decode)}; it has: {known}"
+            )
         values: dict[str, object] = {}
         for name, raw in given.items():
             try:

@@ -34,6 +34,7 @@ def changes(before: Definition, after: Definition) -> tuple[str, ...]:
     """What the second says differently, a sentence each; nothing where the first was not written down."""
     if not before:
         return ()
+    before = _with_new_names(before)
     old, new = _table(before.get("tools")), _table(after.get("tools"))
     options = [option for option in fields(Workflow) if option.name != "tools"]
     return (
@@ -47,6 +48,15 @@ def changes(before: Definition, after: Definition) -> tuple[str, ...]:
 def changed_since(journal: Journal, workflow: Workflow) -> tuple[str, ...]:
     """What the workflow says otherwise than the one that the journal records did when its run began."""
     return changes(journal.header.definition, definition_of(workflow))
+
+
+def _with_new_names(written: Definition) -> Definition:
+    """The definition as it is written today: `escalation` was `ladder`, and its `levels` were `rungs`."""
+    if "ladder" not in written:
+        return written
+    given = _table(written["ladder"])
+    levels = {"levels" if name == "rungs" else name: value for name, value in given.items()}
+    return {name: value for name, value in written.items() if name != "ladder"} | {"escalation": levels}
 
 
 def _of_tool(tool: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Definition of guards: what is wrong with what they and the ladder go by, a sentence a mistake."""
+"""Definition of guards: what is wrong with what they and the escalation go by, a sentence a mistake."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import get_args
@@ -7,8 +7,9 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.tools.decorator import Grounds, grounds
+from stages.policy.levels import EscalationLevel
 from stages.policy.order import Use
-from stages.policy.rules import BatchPolicy, OnViolation, Rules, Rung
+from stages.policy.rules import BatchPolicy, OnViolation, Rules
 from stages.tool import Grounded, Prerequisite, ToolSpec
 
 
@@ -28,9 +29,14 @@ def _with_sources(spec: ToolSpec) -> ToolSpec:
 
 def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
     """Everything that is wrong with the guards of a workflow, a sentence each."""
-    rungs = ", ".join(get_args(Rung))
+    levels = get_args(EscalationLevel)
     names = [spec.name for spec in rules.tools]
-    found = [f"ladder: {r!r} is no rung; the rungs are: {rungs}" for r in rules.ladder.rungs if r not in get_args(Rung)]
+    known = ", ".join(levels)
+    found = [
+        f"escalation: {level!r} is no level; the levels are: {known}"
+        for level in rules.escalation.levels
+        if level not in levels
+    ]
     if rules.max_repeats is not None and rules.max_repeats < 1:
         found.append(
             f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"

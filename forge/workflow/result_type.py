@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from forge.tools.annotations import AnnotationError, normal, unread
 from forge.tools.decorator import Tool, tool
-from forge.tools.schemas import KINDS, decoder_of, formless, object_schema, schemas_of
+from forge.tools.schemas import SUPPORTED_TYPES, decoder_of, formless, object_schema, schemas_of
 from forge.tools.signature import Explicit, Signature
 from stages.schema.value import Json
 
@@ -27,7 +27,7 @@ def result_tool(kind: object) -> Tool[..., object]:
     except AnnotationError as error:
         hint, wrong = int, [f"result: {error}"]
     if reason := formless(hint):
-        hint, wrong = int, [*wrong, f"result is a type without a JSON form ({reason}); use {KINDS}"]
+        hint, wrong = int, [*wrong, f"result is a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"]
     schema, read = object_schema(hint) or _wrapped(hint), result_of(hint)
     said = schema.pop("description", None)
 

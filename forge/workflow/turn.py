@@ -7,17 +7,17 @@ from types import NoneType
 from msgspec.structs import replace
 
 from forge.connection import Setup
-from forge.runtime.callbacks import keeping, placed
+from forge.runtime.callbacks import placed
 from forge.workflow.nudge_texts import rewords
 from forge.workflow.stage_list import StageName, arranged
 from forge.workflow.workflow import Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compacted, Compactor, ContextBudget, Meter, TieredCompact
 from stages.halt import CannotFit
-from stages.nudges.wording import Say, in_own_words
 from stages.pipeline import falling_back
 from stages.policy.backend_escalation import possible_escalation, with_mode_changes
 from stages.policy.batch_selection import kept_calls
+from stages.policy.rewording import reword
 from stages.policy.rules import Rules, required_tools
 from stages.reading.replies import Read, reader
 from stages.rescue import Family
@@ -35,7 +35,7 @@ from stages.wire.wires import wire
 
 def turn_of(workflow: Workflow, setup: Setup) -> Stage:
     """One turn: its stages composed."""
-    return keeping(pipeline(*stages_of(workflow, setup).values()))
+    return pipeline(*stages_of(workflow, setup).values())
 
 
 def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
@@ -56,10 +56,10 @@ def stages_of(workflow: Workflow, setup: Setup) -> dict[str, Stage]:
 
 
 def _climbing(workflow: Workflow, setup: Setup) -> Workflow:
-    """The workflow with those rungs of its ladder that the backend can do."""
+    """The workflow with those levels of its escalation that the backend supports."""
     rules = workflow.rules
-    ladder = possible_escalation(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
-    return workflow if ladder == rules.ladder else workflow.changed(rules=replace(rules, ladder=ladder))
+    possible = possible_escalation(rules, _mode(rules, setup), wire(setup.dialect), setup.sampling)
+    return workflow if possible == rules.escalation else workflow.changed(rules=replace(rules, escalation=possible))
 
 
 def judging(workflow: Workflow) -> dict[str, Stage]:
@@ -75,12 +75,13 @@ def _judging(
 ) -> dict[StageName, dict[str, Stage]]:
     """From `send` to `execute`. `markers` and `form` are the backend's; `in_text`: calls were asked for as text."""
     rules = workflow.rules
-    guards, keep = workflow.named_guards.values(), partial(kept_calls, rules)
+    guards = workflow.named_guards.values()
+    nudged = {"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}
     return {
         "send": {"send": send(rules)},
         "validate": {"validate": _validate(workflow, markers, form, in_text=in_text)},
-        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=keep, say=_say(workflow))},
-        "execute": {"execute": execute(rules)},
+        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept_calls, rules))},
+        "execute": {"execute": execute(rules), **nudged},
     }
 
 
@@ -154,7 +155,7 @@ def _serialize(workflow: Workflow, setup: Setup) -> Stage:
         )
 
     first = write(_mode(workflow.rules, setup))
-    if modes := workflow.rules.ladder.modes:
+    if modes := workflow.rules.escalation.modes:
         first = with_mode_changes(workflow.rules, first, {mode: write(mode) for mode in modes})
     return falling_back(first, write("prompted")) if setup.falls_back else first
 
@@ -164,14 +165,9 @@ def _validate(workflow: Workflow, markers: Markers | None, form: Form, *, in_tex
     if key not in workflow.validates:
         families = _grammars(workflow, markers)
         workflow.validates[key] = validate(
-            workflow.rules, in_text=in_text, families=families, checks=workflow.checks, form=form, say=_say(workflow)
+            workflow.rules, in_text=in_text, families=families, checks=workflow.checks, form=form
         )
     return workflow.validates[key]
-
-
-def _say(workflow: Workflow) -> Say:
-    """What the model is told of an objection: in the user's words, where they have some for its kind."""
-    return in_own_words(workflow.rules, rewords(workflow.nudges or {}))
 
 
 def _grammars(workflow: Workflow, markers: Markers | None) -> tuple[Family, ...]:
@@ -194,7 +190,7 @@ def _mode(rules: Rules, setup: Setup) -> Mode:
 
 def _in_text(workflow: Workflow, setup: Setup) -> bool:
     """Whether calls may be asked for as text, now or later in the run."""
-    changes = setup.falls_back or bool(workflow.rules.ladder.modes)
+    changes = setup.falls_back or bool(workflow.rules.escalation.modes)
     return changes or _mode(workflow.rules, setup) != "native"
 
 

@@ -1,1 +1,36 @@
 """Policy: the rules of a workflow, what is legal now, progress, escalation and retries."""
+
+from typing import TYPE_CHECKING
+
+from stages._later import later
+
+if TYPE_CHECKING:
+    from stages.policy.levels import Escalation, EscalationLevel
+    from stages.policy.order import Use
+    from stages.policy.retry import Backoff, RetryPolicy, Tries
+    from stages.policy.rules import RepairLimits, Rules, completed, legal_tools, pending
+
+__all__ = [
+    "Backoff",
+    "Escalation",
+    "EscalationLevel",
+    "RepairLimits",
+    "RetryPolicy",
+    "Rules",
+    "Tries",
+    "Use",
+    "completed",
+    "legal_tools",
+    "pending",
+]
+
+# Rules stand on rooms whose modules use other modules of this one.
+__getattr__ = later(
+    __name__,
+    {
+        "stages.policy.levels": ("Escalation", "EscalationLevel"),
+        "stages.policy.order": ("Use",),
+        "stages.policy.retry": ("Backoff", "RetryPolicy", "Tries"),
+        "stages.policy.rules": ("RepairLimits", "Rules", "completed", "legal_tools", "pending"),
+    },
+)

@@ -1,4 +1,4 @@
-"""Rungs: which rungs of a ladder a backend can climb; the others are skipped."""
+"""Which levels of escalation a backend supports; the others are skipped."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,8 @@ from returns.result import Result
 from stages.halt import Halt
 from stages.pipeline import Stage
 from stages.policy.escalation import changed_mode
-from stages.policy.rules import Ladder, Rules, Rung, TextMode
+from stages.policy.levels import Escalation, EscalationLevel, TextMode
+from stages.policy.rules import Rules
 from stages.policy.simpler_tools import simpler_tool
 from stages.state import State
 from stages.wire.sampling import Sampling
@@ -16,7 +17,7 @@ from stages.wire.wires import Wire, demandable
 
 
 def with_mode_changes(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
-    """The stage, and another instead of it once the ladder has changed the mode."""
+    """The stage, or another in its place once escalation has changed the mode."""
 
     def chosen(state: State) -> Result[State, Halt]:
         mode = changed_mode(rules, state)
@@ -25,30 +26,30 @@ def with_mode_changes(rules: Rules, stage: Stage, others: Mapping[TextMode, Stag
     return chosen
 
 
-def possible_escalation(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Ladder:
-    """The workflow's ladder without what cannot be done there; a rung that changes the mode decides for those after it.
+def possible_escalation(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Escalation:
+    """The workflow's escalation without the levels that this backend does not support.
 
-    `mode` is the one in which the run begins.
+    `mode` is the one in which the run begins; a level that changes it counts for the levels after it.
     """
     demands, constrains = demandable(wire, sampling), wire.dialect.constrain != "none"
-    found: list[Rung] = []
-    for rung in rules.ladder.rungs:
-        if _can(rung, rules, mode, demands=demands, constrains=constrains):
-            found.append(rung)
-            mode = rung if rung in ("constrained", "prompted") else mode
-    return replace(rules.ladder, rungs=tuple(found))
+    found: list[EscalationLevel] = []
+    for level in rules.escalation.levels:
+        if _can(level, rules, mode, demands=demands, constrains=constrains):
+            found.append(level)
+            mode = level if level in ("constrained", "prompted") else mode
+    return replace(rules.escalation, levels=tuple(found))
 
 
-def _can(rung: Rung, rules: Rules, mode: str, *, demands: bool, constrains: bool) -> bool:
-    match rung:
+def _can(level: EscalationLevel, rules: Rules, mode: str, *, demands: bool, constrains: bool) -> bool:
+    match level:
         case "call":
             return mode == "native" and demands
         case "simple":
             return mode == "constrained" and any(simpler_tool(tool) is not tool for tool in rules.tools)
         case "constrained":
             # A constraint allows nothing but calls, so words must not be welcome.
-            return mode != rung and constrains and rules.on_text != "accept"
+            return mode != level and constrains and rules.on_text != "accept"
         case "prompted":
-            return mode != rung
+            return mode != level
         case _:
             return True

@@ -1,7 +1,7 @@
 """The rules of a workflow, and what is legal now: the one place that enforce, serialize and nudges ask."""
 
 from collections.abc import Iterable
-from typing import Literal, assert_never, get_args
+from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -9,29 +9,31 @@ from msgspec import Struct
 from stages.execution.unknown_outcomes import in_doubt
 from stages.message import ToolCall
 from stages.options.option_checks import Options
+from stages.policy.levels import Escalation
 from stages.policy.order import Use, obstacle, underused_tools
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger
 from stages.tool import ToolEffect, ToolSpec
 
 InDoubtPolicy = Literal["report", "ask"]
-"""When a person is asked about a call that was begun, and nobody knows whether it took effect.
+"""When a person is asked about a call whose outcome is unknown: it was started, and may have taken effect.
 
-`ask`: before the model is asked again. `report`: the model is told, and goes on with other tools; the person is asked
-before the next call of that tool, whatever its arguments, and at once where the run cannot end without the tool. With
-nobody to ask, the run ends as `OutcomeUnknown`. Nothing of this is for tools that only read, or are declared
-idempotent: their calls are made again.
+- `ask`: before the model's next turn.
+- `report`: the model is told and goes on with other tools; the person is asked before the next call of that tool,
+  whatever its arguments, and at once where the run cannot end without the tool.
+
+With nobody to ask, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
 """
 
 OnText = Literal["nudge", "accept"]
-"""What bare text means while tools are there: a mistake to correct, or the answer."""
+"""What bare text means while tools are offered: a mistake to correct, or the answer."""
 
 
 class RepairLimits(Struct, frozen=True, kw_only=True):
-    """How much may be guessed in mending a damaged call, by what the tool does to the world.
+    """How much the repair of a damaged call may guess, by the effect of its tool.
 
-    0: only mends that have one meaning. 1 adds what may have been cut off (a closer that is missing at the end).
-    From 2 on the bounds of a value are guessed too.
+    0: only repairs with one meaning. 1: also what may have been cut off (a closing bracket missing at the end).
+    From 2: also where a value begins and ends.
     """
 
     read: int = 10
@@ -51,50 +53,18 @@ class RepairLimits(Struct, frozen=True, kw_only=True):
                 assert_never(effect)
 
 
-TextMode = Literal["constrained", "prompted"]
-"""The modes that a ladder may change to."""
-
-_TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
-
-Rung = Literal["open", "narrow", "pin", "call", "simple", "constrained", "prompted"]
-"""`open`: every tool that is legal. `narrow`: other steps, or other ways. `pin`: the pending steps, or the end.
-
-`call`: as `narrow`, and the request demands a call (`tool_choice`; mode native). `simple`: as `pin`, and tools that
-read are offered without their optional arguments (mode constrained). `constrained`, `prompted`: every tool that is
-legal, and calls are asked for in that mode from then on. What a backend cannot do is skipped.
-"""
-
-
 OnViolation = Literal["block_all", "block_call"]
-"""What one refused call does to the others of its reply: none of them runs, or those that are legal do."""
+"""What a refused call means for the others of its reply: none runs, or the legal ones do."""
 
 BatchPolicy = Literal["auto", "all", "first", "independent"]
-"""Which calls of one reply are run: all; the first; those that need not wait for what others will find.
+"""Which calls of one reply are run: all, the first, or those that do not depend on the results of others.
 
-`auto`: the first in the mode prompted, all in the others.
+`auto`: the first in the mode prompted, all in the other modes.
 """
-
-
-class Ladder(Struct, frozen=True, kw_only=True):
-    """What each reply in a row that brought nothing new leads to; after the last it begins again.
-
-    Without any rung, every reply may be any legal call. `stages.policy.escalation` reads it.
-
-    `look_first`: as long as all goes well, no tool that writes is offered before the required steps that only read,
-    unless something required needs it. A model that a constraint forces to call a tool is not tempted by it then.
-    """
-
-    rungs: tuple[Rung, ...] = ("narrow", "pin", "open")
-    look_first: bool = True
-
-    @property
-    def modes(self) -> tuple[TextMode, ...]:
-        """The modes that it may change to, in their order."""
-        return tuple(mode for rung in self.rungs for mode in _TEXT_MODES if mode == rung)
 
 
 class Rules(Options, frozen=True, kw_only=True):
-    """What a workflow demands of the model, and how much patience it has.
+    """What a workflow demands of the model, and how many mistakes it allows.
 
     The maxima count mistakes in a row: one more ends the run with the Halt of that name.
     """
@@ -109,15 +79,15 @@ class Rules(Options, frozen=True, kw_only=True):
     max_premature: int = 3
     max_prerequisite_violations: int = 2
     max_repeats: int | None = 2
-    """So often a call may be answered the same, with nothing new in between; None: any number of times."""
-    ladder: Ladder = Ladder()
+    """Maximum number of times a call may get the same answer with nothing new in between; None: no maximum."""
+    escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4
-    """So many reads run at the same time, at most."""
+    """Maximum number of concurrent reads."""
     max_calls: int = 32
-    """So many calls of one reply are run, at most; the others are answered unrun."""
+    """Maximum number of calls of one reply that are run; the others are answered without being run."""
     in_doubt: InDoubtPolicy = "report"
     """When a person is asked about a call whose outcome is unknown."""
 
@@ -137,7 +107,7 @@ def completed(ledger: Ledger) -> tuple[str, ...]:
 
 
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
-    """The required steps that have not succeeded yet, in declared order, and what has not been used often enough."""
+    """The required steps that have not succeeded yet, in declared order, then tools not used often enough."""
     if not rules.required and not rules.order:
         return ()
     steps = tuple(step for step in rules.required if all(success.name != step for success in ledger.successes))
@@ -170,9 +140,9 @@ def missing_prerequisites(tool: ToolSpec, arguments: str | None, ledger: Ledger)
 
 
 def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
-    """The tools that may be called now: prerequisites met, terminal ones only when no step is pending, in order.
+    """The tools that may be called now: prerequisites met, rules of order kept, terminal ones only after all steps.
 
-    None with a call whose outcome is unknown: a person decides about it first.
+    Without tools that have a call whose outcome is unknown: a person decides about it first.
     """
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
@@ -187,7 +157,7 @@ def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
 
 
 def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
-    """These tools, and all that has to succeed before them."""
+    """These tools, and all tools that have to succeed before them."""
     before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
     for use in rules.order:
         before[use.tool].update(use.after)
@@ -199,7 +169,7 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
 
 
 def blocking_unknown_outcome(rules: Rules, ledger: Ledger) -> ToolCall | None:
-    """A call whose outcome is unknown, and without whose tool the run cannot end."""
+    """A call whose outcome is unknown and without whose tool the run cannot end; None: there is none."""
     unknown = tuple(call for tool in rules.tools if (call := in_doubt(tool, ledger)))
     if not unknown:
         return None

@@ -1,1 +1,32 @@
 """View: what a model is shown of a run's history."""
+
+from typing import TYPE_CHECKING
+
+from stages._later import later
+
+if TYPE_CHECKING:
+    from stages.view.collapse import collapsed
+    from stages.view.recall import RECALL
+    from stages.view.summary import Summarize
+    from stages.view.warnings import ContextUse, ContextWarning
+
+__all__ = [
+    "RECALL",
+    "ContextUse",
+    "ContextWarning",
+    "Summarize",
+    "collapsed",
+]
+
+__getattr__ = later(
+    __name__,
+    {
+        "stages.view.collapse": ("collapsed",),
+        "stages.view.recall": ("RECALL",),
+        "stages.view.summary": ("Summarize",),
+        "stages.view.warnings": (
+            "ContextUse",
+            "ContextWarning",
+        ),
+    },
+)

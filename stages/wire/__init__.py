@@ -7,3 +7,76 @@ adds the JSON Schema of the calls that are legal now. `valid` makes any history 
 Forge as a server: `server_wires` has the protocols that clients speak to it, `served` the noun of a request, `answers`
 what an answer needs beside the reply. In each protocol's package its own side stands beside the client's.
 """
+
+from typing import TYPE_CHECKING
+
+from stages._later import later
+
+if TYPE_CHECKING:
+    from stages.wire.deltas import (
+        CallDelta,
+        CallStarted,
+        Delta,
+        Ended,
+        Piece,
+        ReasoningDelta,
+        Reclassified,
+        Retry,
+        TextDelta,
+        gather_reply,
+        reply_pieces,
+    )
+    from stages.wire.sampling import Sampling
+    from stages.wire.streaming import Decoder
+    from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
+
+__all__ = [
+    "ANTHROPIC",
+    "OLLAMA",
+    "OPENAI",
+    "CallDelta",
+    "CallStarted",
+    "Decoder",
+    "Delta",
+    "Dialect",
+    "Ended",
+    "Piece",
+    "ReasoningDelta",
+    "Reclassified",
+    "Retry",
+    "Sampling",
+    "TextDelta",
+    "Wire",
+    "gather_reply",
+    "reply_pieces",
+    "wire",
+]
+
+__getattr__ = later(
+    __name__,
+    {
+        "stages.wire.deltas": (
+            "CallDelta",
+            "CallStarted",
+            "Delta",
+            "Ended",
+            "Piece",
+            "ReasoningDelta",
+            "Reclassified",
+            "Retry",
+            "TextDelta",
+            "gather_reply",
+            "reply_pieces",
+        ),
+        "stages.wire.sampling": ("Sampling",),
+        "stages.wire.streaming": ("Decoder",),
+        "stages.wire.wires": (
+            "ANTHROPIC",
+            "Dialect",
+            "OLLAMA",
+            "OPENAI",
+            "Wire",
+            "wire",
+        ),
+    },
+)

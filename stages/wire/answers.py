@@ -85,7 +85,7 @@ class CallIds(Struct, frozen=True, kw_only=True):
         made = given if given and given not in taken else self.envelope.part_id(self.prefix, number)
         return msgspec.structs.replace(self, taken=taken | {made}), made
 
-    def all(self, calls: tuple[RawCall, ...]) -> tuple[str, ...]:
+    def of_all(self, calls: tuple[RawCall, ...]) -> tuple[str, ...]:
         """The ids of all calls of a whole reply."""
         ids, made = self, list[str]()
         for number, call in enumerate(calls):

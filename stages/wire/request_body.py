@@ -52,6 +52,19 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(f"the request's body is no JSON: {error}") from None
 
 
+def read_part(decoder: msgspec.json.Decoder[T], part: Raw, at: str) -> T:
+    """The value of a field that was left unread; its faults are told under its path."""
+    try:
+        return decode(decoder, bytes(part))
+    except msgspec.ValidationError as error:
+        told = _told(str(error)).error
+        raise Refused(told.message.removeprefix(f"{told.param}: "), (at + _joint(told.param)).rstrip(".")) from None
+
+
+def _joint(path: str) -> str:
+    return path if path.startswith("[") or not path else f".{path}"
+
+
 def _told(error: str) -> Refused:
     """The fault by the path of its field, as clients write paths: `messages[0].role`."""
     said, path = _located(error)
@@ -90,11 +103,11 @@ def share(value: float | None) -> float | None:
     return 1e-6 if value == 0 else value
 
 
-def offered(tool: OfferedTool, at: str) -> OfferedTool:
+def offered(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
     """The tool. Refused for a name that is empty or too long, and for parameters that are no JSON Schema object."""
     if not tool.spec.name.strip() or len(tool.spec.name) > NAME_LIMIT:
         raise Refused(f"a tool's name has 1 to {NAME_LIMIT} characters", f"{at}.name")
-    schema_of(tool.spec.parameters, f"{at}.parameters")
+    schema_of(tool.spec.parameters, f"{at}.{parameters}")
     return tool
 
 

@@ -6,6 +6,10 @@ from msgspec import Struct
 
 from stages.effect import Reply
 from stages.wire.answers import Answer, Envelope, Events
+from stages.wire.anthropic.errors import encode_error as encode_anthropic_error
+from stages.wire.anthropic.messages_events import message_events
+from stages.wire.anthropic.messages_reply import encode_reply as encode_message
+from stages.wire.anthropic.messages_request import decode_request as decode_messages_request
 from stages.wire.openai.chat_events import chat_events
 from stages.wire.openai.chat_reply import encode_reply as encode_chat_reply
 from stages.wire.openai.chat_request import decode_request as decode_chat_request
@@ -36,4 +40,14 @@ CHAT = ServerWire(
     encode_reply=encode_chat_reply,
     encode_error=encode_openai_error,
     events=chat_events,
+)
+
+MESSAGES = ServerWire(
+    name="messages",
+    path="/messages",
+    prefix="msg_",
+    decode_request=decode_messages_request,
+    encode_reply=encode_message,
+    encode_error=encode_anthropic_error,
+    events=message_events,
 )

@@ -11,6 +11,7 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
+from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import nested
 from stages.repair.json_text import FoundJson, json_at
@@ -96,7 +97,7 @@ def with_object_arguments(call: ToolCall) -> ToolCall | None:
     return replace(call, arguments=found.text, repairs=call.repairs + found.repairs)
 
 
-def call_as_text(call: ToolCall) -> str:
+def call_as_text(call: ToolCall | RawCall) -> str:
     """What was called, for a history that cannot hold the call itself."""
     return f"[called {call.name}: {call.arguments}]"
 

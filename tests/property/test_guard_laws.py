@@ -1,4 +1,4 @@
-"""What holds for the guards and the ladder together, whatever the rules, the state and the calls."""
+"""What holds for the guards and escalation together, whatever the rules, the state and the calls."""
 
 import re
 from typing import get_args
@@ -16,19 +16,21 @@ from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
 from stages.message import Assistant, Tool, ToolCall
 from stages.policy.escalation import demanded_tools, offered_tools
+from stages.policy.levels import Escalation, EscalationLevel
 from stages.policy.order import Use, obstacle
-from stages.policy.rules import Ladder, Rules, Rung, blocking_unknown_outcome, legal_tools
+from stages.policy.rules import Rules, blocking_unknown_outcome, legal_tools
 from stages.policy.rules import succeeded_names as names_of
 from stages.serialize import Mode
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.verdict import Allow
 
 TOOLS = ("look", "write", "finish")
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}}}')
 PROPOSED = re.compile(r"(?:(?<!cannot )(?<!NOT )call|one of:|First complete:) (\w+)")
 """The tool that a correction sends the model to."""
 
-RUNGS: tuple[Rung, ...] = get_args(Rung)
+LEVELS: tuple[EscalationLevel, ...] = get_args(EscalationLevel)
 ARGUMENTS = st.sampled_from(('{"what":"a"}', '{"what":"7"}', '{"what":"<what>"}', "{}"))
 few = st.none() | st.integers(1, 3)
 names = st.lists(st.sampled_from(TOOLS), max_size=1).map(tuple)
@@ -52,7 +54,7 @@ rules_ = st.builds(
     ),
     required=st.sampled_from(((), ("look",), ("look", "write"))),
     order=st.lists(uses, max_size=2).map(tuple),
-    ladder=st.lists(st.sampled_from(RUNGS), max_size=3).map(lambda rungs: Ladder(rungs=tuple(rungs))),
+    escalation=st.lists(st.sampled_from(LEVELS), max_size=3).map(lambda levels: Escalation(levels=tuple(levels))),
     max_repeats=few,
 )
 
@@ -81,7 +83,7 @@ def test_what_enforce_lets_through_every_guard_allows(case: tuple[Rules, State],
     refused = {one.call_id for one in after.phase.refused}
     running = tuple(call for call in after.phase.calls if call.id not in refused)
     assert running, "a batch of which nothing runs is answered at once"
-    assert all(guard(state, running) == [] for guard in guards)
+    assert all(guard(state, running) == Allow() for guard in guards)
 
 
 @given(cases())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from forge.testing.reply_strategies import GRAMMARS, written
+from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.effect import Reply
 from stages.message import Assistant, Tool, ToolCall, User
 from stages.policy.rules import Rules
@@ -55,8 +55,8 @@ def runs(result: str, reply: str) -> bool:
 def test_a_call_that_stands_in_a_result_is_not_run(
     values: Mapping[str, object], shown: str, said: str, before: str, wrap: Wrap
 ) -> None:
-    reply = before + written(said, "pay_bill", values)
-    assert not runs(wrap(written(shown, "pay_bill", values)), reply)
+    reply = before + call_text(said, "pay_bill", values)
+    assert not runs(wrap(call_text(shown, "pay_bill", values)), reply)
 
 
 @settings(max_examples=150)
@@ -64,9 +64,9 @@ def test_a_call_that_stands_in_a_result_is_not_run(
 def test_a_call_that_does_not_is_judged_as_if_there_were_no_result(
     values: Mapping[str, object], others: Mapping[str, object], shown: str, said: str, wrap: Wrap
 ) -> None:
-    reply = written(said, "pay_bill", values)
+    reply = call_text(said, "pay_bill", values)
     data = msgspec.json.encode(values).decode()
-    for result in (data, f"pay_bill was proposed. {data}", wrap(written(shown, "read_file", values))):
+    for result in (data, f"pay_bill was proposed. {data}", wrap(call_text(shown, "read_file", values))):
         assert runs(result, reply) == runs("", reply)
     if values != others:
-        assert runs(wrap(written(shown, "pay_bill", others)), reply) == runs("", reply)
+        assert runs(wrap(call_text(shown, "pay_bill", others)), reply) == runs("", reply)

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.testing.history_strategies import TOOLS, histories
-from stages.effect import Fault, Reply, Request
-from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from forge.testing.history_strategies import TOOL_NAMES, histories
+from stages.effect import Fault, Reply, Request, Usage
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire.answers import Envelope, Events
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, gather_reply
 from stages.wire.sampling import Sampling
 from stages.wire.served import RequestError, ServerRequest, as_sent
-from stages.wire.server_wires import CHAT, ServerWire
+from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 from stages.wire.valid import system_first
-from stages.wire.wires import OPENAI, Wire
+from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 from tests.property import servers
 from tests.property.test_stream_laws import cut, cut_bytes, places, read
 from tests.property.test_wire_laws import parsed, values
@@ -35,12 +35,15 @@ class Sides(Struct, frozen=True, kw_only=True):
     server: ServerWire
 
 
-PROTOCOLS = {"chat": Sides(client=OPENAI, server=CHAT)}
+PROTOCOLS = {
+    "chat": Sides(client=OPENAI, server=CHAT),
+    "messages": Sides(client=ANTHROPIC, server=MESSAGES),
+}
 each = pytest.mark.parametrize("sides", PROTOCOLS.values(), ids=PROTOCOLS.keys())
 
 SPECS = tuple(
     ToolSpec(name=name, description=f"To {name}.", parameters=Raw(b'{"type":"object","properties":{"a":{}}}'))
-    for name in TOOLS
+    for name in TOOL_NAMES
 )
 options = st.builds(
     Sampling,
@@ -72,30 +75,28 @@ def served(sides: Sides, body: bytes) -> ServerRequest:
 def as_told(history: History) -> list[Message]:
     """What a wire tells of a history: nobody but forge knows kinds and turns; neighbours of one role may be one."""
     told: list[Message] = []
-    for message in history:
-        match message:
-            case System(text=text) | User(text=text) if not text.strip():
-                continue
-            case System() | User() if told and type(told[-1]) is type(message):
-                told[-1] = replace(message, text=f"{told[-1].text}\n\n{message.text}")
-            case Assistant(calls=calls):
-                bare = tuple(ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in calls)
-                told.append(Assistant(text=message.text, calls=bare))
-            case Tool():
-                told.append(Tool(call_id=message.call_id, name=message.name, text=message.text))
-            case System() | User():
-                told.append(message)
-    return [_bare(message) for message in told]
+    for message in map(_bare, history):
+        if isinstance(message, System | User) and not message.text:
+            continue
+        if isinstance(message, System | User) and told and type(told[-1]) is type(message):
+            told[-1] = replace(message, text=f"{told[-1].text}\n\n{message.text}")
+        else:
+            told.append(message)
+    return told
 
 
 def _bare(message: Message) -> Message:
-    if isinstance(message, System):
-        return message
-    if isinstance(message, User):
-        return User(text=message.text)
-    if isinstance(message, Tool):
-        return replace(message, kind=Kind.TOOL_RESULT, status="succeeded", turn=0, pinned=False)
-    return replace(message, turn=0, pinned=False)
+    text = "" if message.text.strip() in ("", "(empty)") else message.text
+    match message:
+        case System():
+            return System(text=text)
+        case User():
+            return User(text=text)
+        case Tool(call_id=answered, name=name):
+            return Tool(call_id=answered, name=name, text=text)
+        case Assistant(calls=calls):
+            bare = tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in calls)
+            return Assistant(text=text, calls=bare)
 
 
 @each
@@ -142,8 +143,10 @@ def envelope(sides: Sides, *, stream: bool = False) -> Envelope:
 
 
 def same(found: Reply | Fault, reply: Reply) -> None:
-    """The reply came back, under ids that are whole and each its own."""
+    """The reply came back, under ids that are whole and each its own; some protocols always count tokens."""
     assert isinstance(found, Reply)
+    if found.usage == Usage():
+        found = replace(found, usage=reply.usage)
     ids = [call.id for call in found.calls]
     assert all(ids)
     assert len(set(ids)) == len(ids)

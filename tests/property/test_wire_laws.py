@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from forge.testing.history_strategies import TOOLS, histories, texts
+from forge.testing.history_strategies import TOOL_NAMES, histories, texts
 from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User
@@ -176,7 +176,7 @@ objects = st.dictionaries(st.sampled_from(["a", "b-c", "d.e"]) | st.text(max_siz
 canonical = objects.map(lambda value: msgspec.json.encode(value).decode())
 spaced = objects.map(lambda value: json.dumps(value, indent=1, ensure_ascii=True)).filter(is_object)
 any_calls = st.lists(
-    st.builds(ToolCall, id=st.just(""), name=st.sampled_from(TOOLS) | st.text(), arguments=canonical | spaced),
+    st.builds(ToolCall, id=st.just(""), name=st.sampled_from(TOOL_NAMES) | st.text(), arguments=canonical | spaced),
     min_size=1,
     max_size=3,
 ).map(tuple)
@@ -204,7 +204,7 @@ def test_text_around_calls_is_for_rescue(form: prompted.Form, text: str) -> None
 @given(texts=st.lists(canonical, min_size=1, max_size=3))
 def test_rescue_reads_the_xml_form_too(texts: list[str]) -> None:
     made = tuple(ToolCall(id="", name="look", arguments=text) for text in texts)
-    found = rescue(f"I will look.\n{prompted.XML.encode_calls(made)}\nDone.", TOOLS)
+    found = rescue(f"I will look.\n{prompted.XML.encode_calls(made)}\nDone.", TOOL_NAMES)
     assert [(call.name, call.arguments) for call in found.calls] == [(call.name, call.arguments) for call in made]
 
 

@@ -83,5 +83,5 @@ def test_a_stage_that_only_one_of_them_has(tmp_path: Path) -> None:
 
 def test_two_that_both_are_not_the_recorded_one(journal: Path) -> None:
     other = Desk(failed_attempts="collapse").workflow
-    with pytest.raises(JournalError, match="both pipelines do something else than the recorded run"):
+    with pytest.raises(JournalError, match="both pipelines differ from the recorded run"):
         bisect(journal, other, other)

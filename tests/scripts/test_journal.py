@@ -17,7 +17,7 @@ from forge import Finished, Halted, Workflow, replay, resume, run, run_sync, sta
 from forge.errors import JournalError, as_error
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.file import JournalFile
-from forge.journal.lines import LARGEST
+from forge.journal.lines import LARGEST_JOURNAL
 from forge.journal.records import Header, read_journal
 from forge.journal.replaying import DivergenceError
 from forge.testing import assert_answered
@@ -242,11 +242,11 @@ def test_a_journal_of_a_relative_path_is_found_from_elsewhere(tmp_path: Path, mo
 def test_a_full_journal_ends_the_run_before_the_next_effect(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with JournalFile.new(path) as file:
-        file.append(b"{}", room=LARGEST - 100)
+        file.append(b"{}", room=LARGEST_JOURNAL - 100)
         with pytest.raises(JournalError, match=r"is full: .* and a journal has at most 2147483648"):
-            file.append(b"{}", room=LARGEST - 50)
+            file.append(b"{}", room=LARGEST_JOURNAL - 50)
     path.write_bytes(b"")
-    os.truncate(path, LARGEST + 1)  # a file with a hole takes no room
+    os.truncate(path, LARGEST_JOURNAL + 1)  # a file with a hole takes no room
     with pytest.raises(JournalError, match="more than 2147483648 bytes"):
         read_journal(path)
 

@@ -32,7 +32,15 @@ def test_observers_hear_each_transition_in_order() -> None:
         *["MessageAdded", "MessageAdded"],
         *["TurnStarted", "ModelReplied", "MessageAdded", "MessageAdded", "Nudged"],
         *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "MessageAdded", "MessageAdded"],
-        *["TurnStarted", "ModelReplied", "CallsAccepted", "ToolsReturned", "MessageAdded", "MessageAdded", "Finished"],
+        *[
+            "TurnStarted",
+            "ModelReplied",
+            "CallsAccepted",
+            "ToolsReturned",
+            "MessageAdded",
+            "MessageAdded",
+            "RunFinished",
+        ],
     ]
     first = heard[2]
     assert isinstance(first, events.TurnStarted)

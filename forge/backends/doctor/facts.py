@@ -1,16 +1,12 @@
 """What the doctor asks, what comes back, and what it then knows: questions, answers, findings, facts."""
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 from msgspec import Struct
 
 from forge.backends.questions import Answer, decoded
-
-Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
-"""What a server is, by the name of its profile."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
+from forge.backends.recognition import About, Kind
 
 Calls = Literal["native", "text", "unused", "ignored", "refused"]
 """What becomes of `tools`: calls in their own field, calls in the text, none, not even shown to the model, an error."""
@@ -19,12 +15,14 @@ Calls = Literal["native", "text", "unused", "ignored", "refused"]
 class Facts(Struct, frozen=True, kw_only=True):
     """What is known of a server and its model; None and empty: not known (yet).
 
-    `fatal` says why the server cannot be used. `known_by` says how its kind is known, `context_source` where the
-    number of tokens comes from. `prompt_tokens` are those of the question about the weather, without tools.
-    `call_format` is the grammar of calls in text. `thinks` is where reasoning comes: a field, or `text`.
+    `fatal` says why the server cannot be used. `about` is what it said of itself, and `kind` … `slots` follow from
+    that: `known_by` says how its kind is known, `context_source` where the number of tokens comes from.
+    `prompt_tokens` are those of the question about the weather, without tools. `call_format` is the grammar of calls
+    in text. `thinks` is where reasoning comes: a field, or `text`.
     """
 
     fatal: str = ""
+    about: About = About()
     kind: Kind = "openai-compatible"
     known_by: str = ""
     build: str = ""

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from forge.backends.doctor.chat import ASKED, OLLAMA_CONTEXT, TOOLS, cached, json_of, question, reply
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
+from forge.backends.endpoints import TokenList
 from forge.backends.questions import Answer, decoded
 from stages.message import User
 from stages.wire.openai import chat as openai
@@ -169,10 +170,6 @@ FILL = Probe(
 )
 
 
-class _Tokens(msgspec.Struct):
-    tokens: list[msgspec.Raw]
-
-
 def _ask_tokens(facts: Facts) -> Question | str:
     if facts.kind in {"ollama", "lm-studio"}:
         return ""
@@ -182,7 +179,7 @@ def _ask_tokens(facts: Facts) -> Question | str:
 
 def _read_tokens(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     topic = "tokenizer"
-    found = answer.read(_Tokens)
+    found = answer.read(TokenList)
     if found is None:
         means, does = (
             "prompts cannot be counted before they are sent",

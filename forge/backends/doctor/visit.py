@@ -8,11 +8,11 @@ import httpx
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.backends.address import base_url
 from forge.backends.credentials import secrets
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Silence
 from forge.backends.profile import named_profile
 from forge.backends.questions import Answer, exchange
-from forge.backends.wished import base
 
 BUSY = (429, 503)
 """Statuses of a server that may be ready a little later."""
@@ -33,7 +33,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
 def address(url: str) -> Address:
     """The address of a server of the chat completions protocol. ForgeError for what is no address."""
-    whole = base(url, named_profile("openai-compatible"))
+    whole = base_url(url, named_profile("openai-compatible"))
     return Address(base=whole, root=whole.removesuffix("/v1"))
 
 

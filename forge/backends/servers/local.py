@@ -12,23 +12,20 @@ from typing import Literal, Self
 
 from msgspec import Struct
 
+from forge.backends.modes import check_mode
+from forge.backends.profile import DEFAULT_CONTEXT
 from forge.backends.server import Server
 from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.environment import needed
 from forge.backends.servers.launch import CacheType, Launch
 from forge.backends.servers.ready import is_free
-from forge.backends.wished import check_mode
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.runtime.options import checked
 from stages.options.types import Tokens
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
-
-CONTEXT = 4096
-"""Tokens of context where the user does not say."""
-
 
 ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
 LAYERS: dict[str | int, int] = {"auto": -1, "all": 999}  # no model has as many
@@ -38,7 +35,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What llama.cpp is started with. `port` 0 is any free one; the rest as in `Launch`."""
 
     path: Path
-    context_tokens: int = CONTEXT
+    context_tokens: int = DEFAULT_CONTEXT
     port: int = 0
     chat_template: str = ""
     threads: int = 0
@@ -55,7 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return cls(
             path=path,
             port=port,
-            context_tokens=launch.context_tokens or CONTEXT,
+            context_tokens=launch.context_tokens or DEFAULT_CONTEXT,
             threads=launch.threads or 0,
             slots=launch.slots or 1,
             kv_unified=launch.kv_unified,
@@ -94,7 +91,7 @@ class Local:
         self._mode: Mode | Literal["auto"] = mode
         self._sampling, self._model_sampling = sampling, model_sampling
         self._progress = progress
-        self._context_tokens = context_tokens or CONTEXT
+        self._context_tokens = context_tokens or DEFAULT_CONTEXT
         self._port = port
         self._chat_template = chat_template
         self._api_key = api_key or random_key()

@@ -4,17 +4,15 @@ from pathlib import Path
 
 import httpx
 from msgspec import Struct
+from msgspec.structs import replace
 
+from forge.backends.endpoints import Version
 from forge.backends.questions import ask
-from forge.backends.recognise import About, ask_about
+from forge.backends.recognition import About, ask_about, context_of, kind_of
 from forge.errors import BackendError
 
 SECONDS = 2.0
 """How long a server may take to say what it is."""
-
-
-class _Version(Struct):
-    version: str
 
 
 class Occupant(Struct, frozen=True, kw_only=True):
@@ -40,30 +38,30 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None
         return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
-    return _told(about, asked.read(_Version) if asked else None)
+    return _told(replace(about, ollama=asked.read(Version) if asked else None))
 
 
-def _told(about: About, version: _Version | None) -> Occupant:
-    data = about.models.data if about.models else []
-    names = tuple(model.id for model in data)
-    if props := about.props:
-        return Occupant(
-            kind="a llama.cpp server",
-            models=tuple(dict.fromkeys([*names, *filter(None, [props.model_alias])])),
-            path=props.model_path,
-            context_tokens=props.default_generation_settings.n_ctx,
-            slots=props.total_slots,
-        )
-    if version:
-        return Occupant(kind=f"Ollama {version.version[:20]}", models=names)
-    if not data:
-        return Occupant(kind="a server that lists no models")
-    roots = tuple(model.root for model in data if model.root)
+def _told(about: About) -> Occupant:
+    props, listed = about.props, about.models.data if about.models else []
+    names = (*(model.id for model in listed), props.model_alias if props else "", *(model.root for model in listed))
     return Occupant(
-        kind="a chat completions server",
-        models=tuple(dict.fromkeys([*names, *roots])),
-        context_tokens=data[0].max_model_len or 0,
+        kind=_words(about),
+        models=tuple(dict.fromkeys(name for name in names if name)),
+        path=props.model_path if props else "",
+        context_tokens=context_of(about).tokens or 0,
+        slots=(props.total_slots if props else None) or 0,
     )
+
+
+def _words(about: About) -> str:
+    """What the server is, for people."""
+    match kind_of(about)[0]:
+        case "llama-server":
+            return "a llama.cpp server"
+        case "ollama":
+            return f"Ollama {about.build[:20]}"
+        case _:
+            return "a chat completions server" if about.listed() else "a server that lists no models"
 
 
 def serves(found: Occupant, model: Path | str) -> bool:

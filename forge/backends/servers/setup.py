@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal, Unpack
 
+from forge.backends.address import base_url, is_here
 from forge.backends.budget import BudgetMode, ResolvedBudget, ollama_budget, resolve_mode
 from forge.backends.credentials import headers_for
 from forge.backends.http_client import client
@@ -14,7 +15,6 @@ from forge.backends.server import Options, Server
 from forge.backends.servers.hardware import detect_hardware
 from forge.backends.servers.launch import CacheType, Launch, Program
 from forge.backends.servers.server_manager import ServerManager
-from forge.backends.wished import base, is_here
 from forge.connection import Connection
 from forge.errors import DefinitionError
 
@@ -32,7 +32,7 @@ class AttachedOllama:
         self._tokens = options.pop("context_tokens", None)
         self._mode = resolve_mode(budget, self._tokens)
         self._model, self._options = model, options
-        self._url = base(url, named_profile("ollama"))
+        self._url = base_url(url, named_profile("ollama"))
 
     async def start(self) -> ResolvedBudget:
         """Ask Ollama for the model. ForgeError if it has not got it, BackendError if it is not there."""

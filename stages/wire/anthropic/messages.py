@@ -133,7 +133,7 @@ def _blocks(message: Message) -> tuple[_Block, ...]:
             return _text(text)
         case Assistant(text=text, calls=calls, sealed=sealed):
             uses = (_ToolUse(id=c.id, name=c.name, input=Raw(c.arguments.encode())) for c in calls)
-            return (*_unsealed(sealed), *_text(text), *uses)
+            return (*unsealed_blocks(sealed), *_text(text), *uses)
         case Tool(call_id=call_id, text=text, status=status):
             content = text if text.strip() else UNSET
             wrong = True if is_nudge(message) or status != "succeeded" else UNSET
@@ -149,7 +149,7 @@ def _text(text: str) -> tuple[_TextBlock, ...]:
 _thinking = msgspec.json.Decoder(tuple[Raw, ...])
 
 
-def _unsealed(sealed: str) -> tuple[Raw, ...]:
+def unsealed_blocks(sealed: str) -> tuple[Raw, ...]:
     """Thinking as the API gave it; none where it came over another wire."""
     try:
         return decode(_thinking, sealed) if sealed else ()

@@ -28,7 +28,7 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
 
 def _message(reply: Reply, envelope: Envelope) -> dict[str, object]:
     custom = custom_names(envelope.request)
-    ids = CallIds(envelope=envelope, prefix="call").all(reply.calls)
+    ids = CallIds(envelope=envelope, prefix="call").of_all(reply.calls)
     calls = [call_object(call, one, custom) for call, one in zip(reply.calls, ids, strict=True)]
     said = reply.text or (None if calls else "")
     thought = {"reasoning_content": reply.reasoning} if reply.reasoning else {}

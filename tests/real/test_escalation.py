@@ -1,4 +1,4 @@
-"""The rungs of the ladder on a real server: each request is taken, and what it asks for comes."""
+"""The levels of escalation on a real server: each request is taken, and what it asks for comes."""
 
 import pytest
 from msgspec.structs import replace
@@ -7,7 +7,7 @@ from forge import ToolResolutionError, Workflow, run_sync, tool
 from forge.backends import Server
 from forge.backends.profile import named_profile
 from stages import events
-from stages.policy.rules import Ladder, Rung
+from stages.policy.levels import Escalation, EscalationLevel
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 
@@ -26,14 +26,14 @@ def finish(result: str) -> str:
     return result
 
 
-def seen(url: str, mode: Mode, rung: Rung) -> list[events.Event]:
-    """What is seen of a run that can only fail, until its rung has been climbed."""
+def seen(url: str, mode: Mode, level: EscalationLevel) -> list[events.Event]:
+    """What is seen of a run that can only fail, until its level was reached."""
     workflow = Workflow(
         "search",
         tools=[search, finish],
         required_steps=["search"],
         terminal_tool="finish",
-        ladder=Ladder(rungs=(rung,)),
+        escalation=Escalation(levels=(level,)),
         max_iterations=4,
         max_retries_per_step=9,
         max_tool_errors=9,
@@ -53,9 +53,9 @@ def test_another_mode_makes_a_call_of_what_was_only_talk(smol: str) -> None:
     assert [e for e in told[changed:] if isinstance(e, events.CallsAccepted)]
 
 
-@pytest.mark.parametrize("rung", ["call", "prompted"])
-def test_a_demand_and_tools_in_the_prompt_are_taken(smol: str, rung: Rung) -> None:
-    told = seen(smol, "native", rung)
+@pytest.mark.parametrize("level", ["call", "prompted"])
+def test_a_demand_and_tools_in_the_prompt_are_taken(smol: str, level: EscalationLevel) -> None:
+    told = seen(smol, "native", level)
     assert len([e for e in told if isinstance(e, events.ModelReplied)]) == 4
     assert [e for e in told if isinstance(e, events.Narrowed | events.ModeChanged)]
 

@@ -1,4 +1,4 @@
-"""The rungs that depend on the backend: what is climbed, and what the request says on each."""
+"""The levels of escalation that depend on the backend: which are taken, and what the request says on each."""
 
 from typing import get_args
 
@@ -15,8 +15,9 @@ from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
 from stages.policy.backend_escalation import possible_escalation
-from stages.policy.escalation import demanded_tools, escalation_step
-from stages.policy.rules import Ladder, OnText, Rung
+from stages.policy.escalation import demanded_tools, escalation_level
+from stages.policy.levels import Escalation, EscalationLevel
+from stages.policy.rules import OnText
 from stages.policy.simpler_tools import simpler_tool
 from stages.serialize import Mode
 from stages.state import Ledger, State
@@ -27,7 +28,7 @@ from stages.wire.wires import OLLAMA, WIRES, Dialect, Wire, demandable, demandin
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
-EVERY: tuple[Rung, ...] = get_args(Rung)
+EVERY: tuple[EscalationLevel, ...] = get_args(EscalationLevel)
 
 
 @tool(effect="read")
@@ -44,20 +45,20 @@ def finish(result: str = "") -> str:
     return result
 
 
-def workflow(*rungs: Rung, **options: object) -> Workflow:
+def workflow(*levels: EscalationLevel, **options: object) -> Workflow:
     return Workflow(
         "search",
         tools=[search, finish],
         required_steps=["search"],
         terminal_tool="finish",
-        ladder=Ladder(rungs=rungs),
+        escalation=Escalation(levels=levels),
         **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
     )
 
 
-def climbed(mode: Mode, dialect: Dialect, *, on_text: OnText = "nudge", body: dict[str, object] | None = None) -> str:
+def possible(mode: Mode, dialect: Dialect, *, on_text: OnText = "nudge", body: dict[str, object] | None = None) -> str:
     rules = replace(workflow(*EVERY).rules, on_text=on_text)
-    return " ".join(possible_escalation(rules, mode, wire(dialect), Sampling(extra=body or {})).rungs)
+    return " ".join(possible_escalation(rules, mode, wire(dialect), Sampling(extra=body or {})).levels)
 
 
 FULL = Dialect(constrain="json_schema", tool_choice="required")
@@ -65,7 +66,7 @@ CLAUDE = Dialect(wire="anthropic", tool_choice="named")
 
 
 @pytest.mark.parametrize(
-    ("mode", "dialect", "on_text", "body", "rungs"),
+    ("mode", "dialect", "on_text", "body", "levels"),
     [
         ("native", FULL, "nudge", {}, "open narrow pin call constrained prompted"),
         ("native", Dialect(), "nudge", {}, "open narrow pin prompted"),
@@ -78,28 +79,28 @@ CLAUDE = Dialect(wire="anthropic", tool_choice="named")
     ],
 )
 def test_what_a_backend_cannot_do_is_skipped(
-    mode: Mode, dialect: Dialect, on_text: OnText, body: dict[str, object], rungs: str
+    mode: Mode, dialect: Dialect, on_text: OnText, body: dict[str, object], levels: str
 ) -> None:
-    assert climbed(mode, dialect, on_text=on_text, body=body) == rungs
+    assert possible(mode, dialect, on_text=on_text, body=body) == levels
 
 
-def test_a_rung_after_a_change_of_mode_is_judged_by_that_mode() -> None:
+def test_a_level_after_a_change_of_mode_is_judged_by_that_mode() -> None:
     rules = workflow("constrained", "call", "simple").rules
-    assert possible_escalation(rules, "native", wire(FULL), Sampling()).rungs == ("constrained", "simple")
+    assert possible_escalation(rules, "native", wire(FULL), Sampling()).levels == ("constrained", "simple")
 
 
 def test_without_optional_arguments_nothing_is_simpler() -> None:
-    rules = replace(RULES, ladder=Ladder(rungs=("simple", "pin")))
-    assert possible_escalation(rules, "constrained", wire(FULL), Sampling()).rungs == ("pin",)
+    rules = replace(RULES, escalation=Escalation(levels=("simple", "pin")))
+    assert possible_escalation(rules, "constrained", wire(FULL), Sampling()).levels == ("pin",)
 
 
 @pytest.mark.parametrize(
-    ("retries", "turn", "rungs"),
+    ("retries", "turn", "levels"),
     [(1, 1, "open"), (2, 2, "call"), (3, 3, "pin"), (0, 2, "open"), (0, 3, "call")],
 )
-def test_two_replies_in_a_row_without_a_call_are_a_circle(retries: int, turn: int, rungs: str) -> None:
+def test_two_replies_in_a_row_without_a_call_are_a_circle(retries: int, turn: int, levels: str) -> None:
     rules = workflow("call", "pin").rules
-    assert escalation_step(rules, Ledger(turn=turn, retries=retries)) == rungs
+    assert escalation_level(rules, Ledger(turn=turn, retries=retries)) == levels
 
 
 OBJECT: dict[str, object] = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
@@ -205,9 +206,9 @@ def test_words_are_not_forbidden_where_they_are_welcome() -> None:
     assert demanded_tools(replace(rules, required=()), state) == ()
 
 
-def requests(rung: Rung, script: list[Line], mode: Mode = "native") -> tuple[bytes, ...]:
+def requests(level: EscalationLevel, script: list[Line], mode: Mode = "native") -> tuple[bytes, ...]:
     model = Scripted(script, mode=mode)
-    run_sync(workflow(rung, max_tool_errors=9), "Go.", backend=model).unwrap()
+    run_sync(workflow(level, max_tool_errors=9), "Go.", backend=model).unwrap()
     model.assert_complete()
     return model.requests
 
@@ -225,19 +226,19 @@ def test_a_search_that_fails_by_its_optional_argument_is_offered_without_it() ->
 
 
 @pytest.mark.parametrize(
-    ("mode", "rung", "schema"),
+    ("mode", "level", "schema"),
     [("native", "constrained", True), ("native", "prompted", False), ("constrained", "prompted", False)],
 )
-def test_another_mode_as_the_last_resort_stays(mode: Mode, rung: Rung, *, schema: bool) -> None:
+def test_another_mode_as_the_last_resort_stays(mode: Mode, level: EscalationLevel, *, schema: bool) -> None:
     texts = ['{"tool":"search","args":{"text":"a"}}', '{"tool":"finish","args":{"result":"ok"}}']
     model = Scripted(["Sure!", "I will search.", *texts], mode=mode)
     seen: list[events.Event] = []
-    finished = run_sync(workflow(rung), "Go.", backend=model, observer=seen.append).unwrap()
+    finished = run_sync(workflow(level), "Go.", backend=model, observer=seen.append).unwrap()
     assert finished.value == "ok"
-    assert [e for e in seen if isinstance(e, events.ModeChanged)] == [events.ModeChanged(turn=3, mode=rung)]
+    assert [e for e in seen if isinstance(e, events.ModeChanged)] == [events.ModeChanged(turn=3, mode=level)]
     assert [("response_format" in tail(request)) for request in model.requests[2:]] == [schema, schema]
     assert all(b'"tools":' not in request for request in model.requests[2:])
-    assert finished.state.sent.mode == rung
+    assert finished.state.sent.mode == level
 
 
 @pytest.mark.parametrize(

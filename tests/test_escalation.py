@@ -1,4 +1,4 @@
-"""The ladder: what is offered, the longer a run goes round in circles; what counts as progress."""
+"""Escalation: what is offered, the longer a run makes no progress; what counts as progress."""
 
 import msgspec
 import pytest
@@ -12,14 +12,14 @@ from stages import compact, events
 from stages.compaction import Compacted, ContextBudget
 from stages.guards import repetition
 from stages.message import History, Tool, ToolCall, User
-from stages.nudges.rendering import render
 from stages.policy.escalation import offered_tools
+from stages.policy.levels import Escalation
 from stages.policy.order import Use
 from stages.policy.progress import answer_digest, replies_without_progress, stuck_tools, times_answered, with_calls
-from stages.policy.rules import Ladder, Rules
+from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import Attempt, Ledger, State, Success
-from stages.verdict import Stop
+from stages.verdict import Allow, Block
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
@@ -129,10 +129,10 @@ def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
     assert {spec.name for spec in offered_tools(RULES, State(history=(), ledger=ledger))} == names
 
 
-def test_a_ladder_of_one_s_own_and_none_at_all() -> None:
+def test_an_escalation_of_one_s_own_and_none_at_all() -> None:
     circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
-    assert len(offered_tools(replace(RULES, ladder=Ladder(rungs=())), State(history=(), ledger=circles))) == 4
-    pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
+    assert len(offered_tools(replace(RULES, escalation=Escalation(levels=())), State(history=(), ledger=circles))) == 4
+    pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
     assert [spec.name for spec in offered_tools(pinned, State(history=(), ledger=circles))] == ["finish"]
 
 
@@ -142,7 +142,7 @@ def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_o
     def first(rules: Rules) -> set[str]:
         return {spec.name for spec in offered_tools(rules, start)}
 
-    assert first(replace(RULES, ladder=Ladder(look_first=False))) == {"look", "fail"}
+    assert first(replace(RULES, escalation=Escalation(look_first=False))) == {"look", "fail"}
     assert first(replace(RULES, required=("look", "fail"))) == {"look", "fail"}
     assert first(replace(RULES, required=("fail",))) == {"look", "fail"}, "nothing is to be looked up first"
     after = replace(RULES, tools=tuple(replace(t, effect="read") if t.name == "write" else t for t in RULES.tools))
@@ -208,7 +208,7 @@ def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() ->
 def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
     ends = tuple(refused("finish", turn=turn) for turn in (2, 3))
     ledger = Ledger(turn=4, progress=1, successes=FOUND, attempts=ends)
-    pinned = replace(RULES, ladder=Ladder(rungs=("pin",)))
+    pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
     assert {spec.name for spec in offered_tools(pinned, State(history=(), ledger=ledger))} == {"look", "write", "fail"}
 
 
@@ -276,13 +276,12 @@ def test_the_correction_says_what_to_do_instead() -> None:
     again = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')
     beside = ToolCall(id="call_2", name="fail", arguments="{}")
     verdict = repetition(RULES)(State(history=(), ledger=ledger), (again, beside))
-    assert not isinstance(verdict, Stop)
-    (objection,) = verdict
-    assert objection.call == again
-    assert "you have made this very call 3 times" in render(objection)
-    assert "call one of: finish" in render(objection)
+    assert isinstance(verdict, Block)
+    assert [c.beside for c in verdict.corrections] == [False, True]
+    assert "you have made this very call 3 times" in verdict.corrections[0].text
+    assert "call one of: finish" in verdict.corrections[0].text
     moved_on = replace(ledger, turn=4, progress=4)
-    assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == []
+    assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == Allow()
     assert times_answered(moved_on, "look", '{"what":"a"}') == 0
     assert stuck_tools(moved_on) == frozenset()
 
@@ -291,8 +290,8 @@ def test_the_laws_of_guards() -> None:
     assert_guard_laws(repetition(replace(RULES, max_repeats=1)), max_examples=60)
 
 
-def test_a_wrong_ladder_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"rungs is \('up',\); it must be a list, each one of open, narrow, pin"):
-        Desk(ladder=Ladder(rungs=("up",)))  # type: ignore[arg-type]  # on purpose
+def test_a_wrong_escalation_is_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"levels is \('up',\); it must be a list, each one of open, narrow, pin"):
+        Desk(escalation=Escalation(levels=("up",)))  # type: ignore[arg-type]  # on purpose
     with pytest.raises(DefinitionError, match="max_repeats is 0"):
         Desk(max_repeats=0)

@@ -1,0 +1,118 @@
+"""Which server answers at an address, which models it has, how much context: read from what it says of itself."""
+
+from typing import Literal, get_args
+
+import httpx
+from msgspec import Struct
+
+from forge.backends.credentials import origin
+from forge.backends.endpoints import ListedModel, ModelList, OllamaModel, Props, StudioModelList, Version
+from forge.backends.profile import Profile, named_profile, names
+from forge.backends.questions import KNOCK, LOADING, Answer, ask
+
+Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
+"""What a server is, by the name of its profile."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_OWNERS: dict[str, Kind] = {"llamacpp": "llama-server", "vllm": "vllm"}
+"""Kinds by what they write into `owned_by` of their models."""
+
+
+class Context(Struct, frozen=True):
+    """Tokens of context, and which field says so; None and empty where nothing does."""
+
+    tokens: int | None = None
+    source: str = ""
+
+
+class About(Struct, frozen=True, kw_only=True):
+    """What a server answered about itself; None where it was not asked, or does not have that endpoint."""
+
+    props: Props | None = None
+    models: ModelList | None = None
+    vllm: Version | None = None
+    ollama: Version | None = None
+    studio: StudioModelList | None = None
+    shown: OllamaModel | None = None
+
+    def listed(self, model: str = "") -> ListedModel | None:
+        """The listed model of that name, else the first: some servers serve their only model under any name."""
+        models = self.models.data if self.models else []
+        return next((each for each in models if each.id == model), models[0] if models else None)
+
+    @property
+    def build(self) -> str:
+        """The server's version, empty where it says none."""
+        said = self.ollama or self.vllm
+        return self.props.build_info if self.props else said.version if said else ""
+
+    @property
+    def template_has_tools(self) -> bool | None:
+        """Whether the model's chat template has a place for tools; None where nothing says so."""
+        if self.shown and self.shown.capabilities:
+            return "tools" in self.shown.capabilities
+        if self.props is None:
+            return None
+        said = self.props.chat_template_caps.get("supports_tools")
+        return "tools" in self.props.chat_template if said is None and self.props.chat_template else said
+
+    @property
+    def may_be_ollama(self) -> bool:
+        """Whether its models have the owner that Ollama writes; others write it too."""
+        listed = self.listed()
+        return listed is not None and listed.owned_by.lower() == "library"
+
+
+def kind_of(about: About, model: str = "") -> tuple[Kind, str]:
+    """What the server is, and how that is known; `openai-compatible` and empty where nothing tells."""
+    if about.props is not None:
+        return "llama-server", "it answers /props"
+    if about.ollama is not None:
+        return "ollama", "it answers /api/version"
+    if about.studio is not None:
+        return "lm-studio", "it answers /api/v0/models"
+    listed = about.listed(model)
+    if listed is not None and (kind := _OWNERS.get(listed.owned_by.lower())):
+        return kind, f'/v1/models says owned_by "{listed.owned_by.lower()}"'
+    if about.vllm is not None:
+        return "vllm", "it answers /version"
+    if listed is not None and listed.max_model_len is not None:
+        return "vllm", "/v1/models says max_model_len"
+    return "openai-compatible", ""
+
+
+def context_of(about: About, model: str = "") -> Context:
+    """The size of the model's context: as it is loaded, where the server says that, else the most that it can be."""
+    listed = about.listed(model)
+    loaded = next((each for each in about.studio.data if each.id == model), None) if about.studio else None
+    said = (
+        (about.props.default_generation_settings.n_ctx if about.props else None, "n_ctx of /props"),
+        (loaded.loaded_context_length if loaded else None, "loaded_context_length of /api/v0/models"),
+        (loaded.max_context_length if loaded else None, "max_context_length of /api/v0/models"),
+        (about.shown.trained_context if about.shown else None, "the model's own limit, in /api/show"),
+        (listed.max_model_len if listed else None, "max_model_len of /v1/models"),
+        (listed.meta.n_ctx if listed and listed.meta else None, "n_ctx of /v1/models"),
+    )
+    return next((Context(tokens, source) for tokens, source in said if tokens), Context())
+
+
+def addressed(url: str) -> Profile | None:
+    """The profile whose own address that is; None for an address in the local network, where anything may run."""
+    profiles = (named_profile(name) for name in names())
+    return next((p for p in profiles if p.url.startswith("https://") and origin(p.url) == origin(url)), None)
+
+
+async def ask_about(
+    client: httpx.AsyncClient, base: str, *, props: bool, seconds: float = KNOCK, loading: float = LOADING
+) -> About:
+    """Ask a server of the chat completions protocol, `base` being its address with `/v1`; for `/props` too.
+
+    `seconds` and `loading` as in `ask`, which raises the same.
+    """
+
+    async def answer(url: str) -> Answer:
+        return await ask(client, url, seconds=seconds, loading=loading)
+
+    said = (await answer(base.removesuffix("/v1") + "/props")).read(Props) if props else None
+    return About(props=said, models=(await answer(base + "/models")).read(ModelList))
