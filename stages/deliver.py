@@ -3,7 +3,6 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages import nudges
 from stages.effect import (
     Approved,
     Ask,
@@ -26,6 +25,7 @@ from stages.execution.batch import waiting, written
 from stages.execution.unknown_outcomes import doubts, settled
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
+from stages.nudges import outcomes
 from stages.policy.progress import digests
 from stages.state import Answered, Awaiting, Batch, Budget, Edited, Executed, Ledger, Ready, State
 from stages.tokens import Report, calibrated
@@ -149,7 +149,7 @@ def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
         return NotRun(call_id=call.id, reason=f"{call.name}: {NOT_STARTED}")
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {NOT_READ}")
-    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, NOT_READ))
+    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, NOT_READ))
 
 
 def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
@@ -194,7 +194,7 @@ def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected
         if decision.edited is not None:
             return state.to(Edited(batch=batch, ask=ask, arguments=decision.edited))
         return state.to(Executed(batch=replace(batch, approved=(*batch.approved, ask.call.id))))
-    reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
+    reason = outcomes.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
     unrun = NotRun(call_id=ask.call.id, reason=reason)
     remembered = state.note(rejected=(*state.ledger.rejected, ask.digest))
     return remembered.to(Executed(batch=replace(batch, results=(*batch.results, unrun))))

@@ -1,35 +1,41 @@
 """The stage `enforce`: ask the guards whether the calls may run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
-from stages.effect import Refused
-from stages.execution.approvals import accepted, judged, objection, refused, told
+from stages.execution.approvals import accepted, against, judged, refused, told
 from stages.execution.batch import written
 from stages.halt import Halt
 from stages.message import ToolCall
+from stages.nudges.refusals import refusals
+from stages.nudges.wording import Say, in_forges_words
+from stages.objection import Objection
 from stages.options.option_checks import OptionError, checked
-from stages.pipeline import Stage, on, pipeline
+from stages.pipeline import Stage, name_of, on, pipeline
+from stages.policy.mistakes import counted
 from stages.policy.progress import attempts_since_progress
 from stages.policy.rules import OnViolation
 from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
-from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
+from stages.verdict import Guard, Stop, Verdict, not_a_guard, not_a_verdict
 
 Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
 """Which calls of a reply go on, and what the model is told of the others."""
 
 
 @checked
-def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep | None = None) -> Stage:
-    """Hand on a Vetted state with the calls that every guard allows; without any, a Ready one with corrections.
+def enforce(
+    *guards: Guard, on_violation: OnViolation = "block_all", keep: Keep | None = None, say: Say = in_forges_words
+) -> Stage:
+    """Hand on a Vetted state with the calls that no guard objects to; without any, a Ready one with corrections.
 
     A batch is refused whole once. If a call of it that was fine comes back in another that is refused, it runs: the
     same is never refused in the same way twice. What a person wrote, in an Edited state, is asked about too; it
-    is no mistake of the model's, and counts as none.
+    is no mistake of the model's, and counts as none. `say` puts objections in words.
 
-    Raises OptionError for what is no guard, such as the function that makes one.
+    Raises OptionError for what is no guard, such as the function that makes one; TypeError for what is no verdict.
     """
     if wrong := tuple(f"guards[{i}]: {said}" for i, one in enumerate(guards) if (said := not_a_guard(one))):
         raise OptionError(wrong)
@@ -40,20 +46,16 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
             phase = _kept(phase, *keep(state, phase.calls))
         calls, refused = phase.calls, phase.refused
         for guard in guards:
-            match guard(state, calls):
-                case Allow():
-                    continue
-                case Stop(halt=halt):
-                    return halt
-                case Block() as block:
-                    whole = on_violation == "block_all" and not _came_back(state, block, calls)
-                    more = _refusals(block, calls, whole=whole)
-                    gone = {one.call_id for one in more}
-                    calls, refused = tuple(call for call in calls if call.id not in gone), refused + more
-                    count: int = getattr(state.ledger, block.counter)
-                    state = state.note(**{block.counter: count + 1})
-                case other:
-                    raise TypeError(f"a guard answered {other!r}; it must return Allow(), Block(…) or Stop(…)")
+            verdict = _asked(guard, state, calls)
+            if isinstance(verdict, Stop):
+                return verdict.halt
+            if not verdict:
+                continue
+            whole = on_violation == "block_all" and not _came_back(state, verdict, calls)
+            state = replace(state, ledger=counted(state.ledger, verdict))
+            more = refusals(verdict, calls, partial(say, state), whole=whole)
+            gone = {one.call_id for one in more}
+            calls, refused = tuple(call for call in calls if call.id not in gone), refused + more
             if not calls:
                 break
         vetted = replace(phase, refused=refused, allowed=True)
@@ -65,13 +67,11 @@ def enforce(*guards: Guard, on_violation: OnViolation = "block_all", keep: Keep 
             return state
         calls, as_told = judged(phase), told(state, phase)
         for guard in guards:
-            match guard(as_told, calls):
-                case Stop(halt=halt):
-                    return halt
-                case Block() as block if problem := objection(block, phase):
-                    return state.to(refused(phase, problem))
-                case _:
-                    pass
+            verdict = _asked(guard, as_told, calls)
+            if isinstance(verdict, Stop):
+                return verdict.halt
+            if problem := against(verdict, phase):
+                return state.to(refused(phase, problem))
         return state.to(accepted(phase))
 
     return pipeline(stage, edited)
@@ -81,18 +81,18 @@ def _kept(phase: Vetted, calls: tuple[ToolCall, ...], notice: str) -> Vetted:
     return replace(phase, said=replace(phase.said, calls=calls), notice="\n".join(filter(None, (notice, phase.notice))))
 
 
-def _refusals(block: Block, calls: tuple[ToolCall, ...], *, whole: bool) -> tuple[Refused, ...]:
-    if [c.call_id for c in block.corrections] != [call.id for call in calls]:
-        raise ValueError("a guard's Block must have one correction for each call of the batch, in their order")
-    corrections = (c for c in block.corrections if whole or not c.beside)
-    return tuple(Refused(call_id=c.call_id, text=c.text, kind=block.kind) for c in corrections)
+def _asked(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    verdict = guard(state, calls)
+    if wrong := not_a_verdict(verdict, calls):
+        raise TypeError(f"the guard {name_of(guard)} {wrong}")
+    return verdict
 
 
-def _came_back(state: State, block: Block, calls: tuple[ToolCall, ...]) -> bool:
+def _came_back(state: State, objections: Sequence[Objection], calls: tuple[ToolCall, ...]) -> bool:
     """Whether a call that there is nothing against was refused with another one since the last progress."""
     before = {(a.name, canonical(a.arguments)) for a in attempts_since_progress(state.ledger) if not a.answer}
-    beside = {correction.call_id for correction in block.corrections if correction.beside}
-    return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id in beside)
+    wrong = {objection.call.id for objection in objections if objection.call}
+    return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id not in wrong)
 
 
 def _refused(state: State, phase: Vetted) -> State:

@@ -2,12 +2,12 @@
 
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.effect import Ask, Execute, Failed, NotRun
 from stages.execution.batch import Specs, capped, digest, finished, next_group, waiting, without_terminal, written
 from stages.execution.unknown_outcomes import in_doubt, to_be_asked
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
+from stages.nudges import outcomes
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
 from stages.policy.progress import with_calls
@@ -69,7 +69,7 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
         return batch
     unasked = (call for call in waiting(batch) if call.id not in batch.approved and digest(call) in no)
     wanting = (call for call in unasked if (spec := specs.get(call.name)) and _needs_a_yes(spec, state))
-    unrun = tuple(NotRun(call_id=call.id, reason=nudges.rejected_before(call.name)) for call in wanting)
+    unrun = tuple(NotRun(call_id=call.id, reason=outcomes.rejected_before(call.name)) for call in wanting)
     return replace(batch, results=batch.results + unrun)
 
 

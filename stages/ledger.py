@@ -1,5 +1,7 @@
 """The ledger: what is enforced over a run, whatever the model remembers: its budget, what was done, what failed."""
 
+from typing import Literal, assert_never
+
 from msgspec import Struct
 
 from stages.effect import Usage
@@ -122,3 +124,26 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """Calls that were begun and may have taken effect: until somebody decides, their tools are not used."""
     rejected: tuple[str, ...] = ()
     """Digests of calls that a person said no to: nobody is asked about the very same again."""
+
+
+Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
+"""The counts of mistakes. `repetitions` and `refusals` have no maximum."""
+
+
+def count(ledger: Ledger, counter: Counter) -> int:
+    """How many mistakes were counted there."""
+    match counter:
+        case "premature":
+            return ledger.premature
+        case "prerequisite_violations":
+            return ledger.prerequisite_violations
+        case "retries":
+            return ledger.retries
+        case "tool_errors":
+            return ledger.tool_errors
+        case "repetitions":
+            return ledger.repetitions
+        case "refusals":
+            return ledger.refusals
+        case _:
+            assert_never(counter)

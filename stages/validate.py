@@ -1,25 +1,33 @@
 """The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import assert_never
 
 from msgspec.structs import replace
 
-from stages import nudges, rescue
-from stages.effect import Reply
+from stages import rescue
+from stages.effect import Refused, Reply
 from stages.execution.approvals import refused
 from stages.grounding.calculated_arguments import argument_check
 from stages.halt import BadReplies, Halt, ToolsFailing
-from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
+from stages.message import Assistant, ToolCall, User, call_id
+from stages.nudges.refusals import refusals
+from stages.nudges.rendering import render
+from stages.nudges.replies import repeats_beside
+from stages.nudges.unfit import in_a_sentence
+from stages.nudges.wording import Say, in_forges_words
+from stages.objection import BadArguments, BareText, CutOff, Empty, NoCall, Objection, OnlyRepeats
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
+from stages.policy.mistakes import counted, mistake_of
 from stages.policy.rules import Rules, legal_tools, pending
-from stages.reading.provenance import Repeated, sieve, told
-from stages.reading.replies import Judged, Reading, in_a_sentence, parameters_of, reader
+from stages.reading.corrected import corrected
+from stages.reading.provenance import Sifted, sieve
+from stages.reading.replies import Judged, Reading, parameters_of, reader
 from stages.rescue import Family, Names
 from stages.schema import Check, Fits, Misfit
 from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
-from stages.wire import valid
 from stages.wire.prompted import forms as prompted
 
 
@@ -31,6 +39,7 @@ def validate(
     families: tuple[Family, ...] | None = None,
     checks: Mapping[str, Check] | None = None,
     form: prompted.Form = prompted.JSON,
+    say: Say = in_forges_words,
 ) -> Stage:
     """Read the reply of an Answered state; check what a person wrote in an Edited one.
 
@@ -39,7 +48,7 @@ def validate(
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
     grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. `checks`
     are those of the tools' arguments, where they are compiled already; `form` is the one in which calls as text were
-    asked for.
+    asked for. `say` puts objections in words.
     """
     known = rescue.FAMILIES if families is None else families
     compiled = checks or {tool.name: argument_check(tool) for tool in rules.tools}
@@ -50,19 +59,18 @@ def validate(
     @on(Answered)
     def stage(state: State, phase: Answered) -> State | Halt:
         sifted = sift(state, read(phase.reply))
-        state, reading = sifted.state, sifted.reading
-        if sifted.repeated and not reading.calls:
-            return _only_repeats(state, phase.reply, reading, sifted.repeated, rules)
+        reading = sifted.reading
         if not reading.calls:
-            return _no_call(state, phase.reply, reading, rules)
-        ledger = state.ledger
+            return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
+        ledger = sifted.state.ledger
         calls = _numbered(reading.calls, ledger.ids)
         ids = ledger.ids + len(calls)
-        if [judged for judged in reading.calls if judged.fault]:
-            return _bad_calls(state.note(ids=ids), reading, calls, rules, cut=phase.reply.finish == "length")
+        if [judged for judged in reading.calls if judged.wrong]:
+            noted = replace(sifted, state=sifted.state.note(ids=ids))
+            return _bad_calls(noted, phase.reply, calls, rules, say)
         said = replace(reading.said, calls=calls, turn=ledger.turn)
-        vetted = Vetted(said=said, notice=_notice(state, reading, sifted.repeated))
-        return replace(state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
+        vetted = Vetted(said=said, notice=_notice(sifted))
+        return replace(sifted.state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     @on(Edited)
     def edited(state: State, phase: Edited) -> State | Halt:
@@ -72,36 +80,37 @@ def validate(
             case Fits(arguments=arguments):
                 return state.to(replace(phase, arguments=arguments, fit=True))
             case Misfit(problems=problems):
-                return state.to(refused(phase, "; ".join(map(in_a_sentence, problems))))
+                return state.to(refused(phase, in_a_sentence(problems)))
             case other:
                 assert_never(other)
 
     return pipeline(stage, edited)
 
 
-def _notice(state: State, reading: Reading, repeated: tuple[Repeated, ...]) -> str:
+def _notice(sifted: Sifted) -> str:
     """What the model is told after the results of its calls."""
-    beside = nudges.repeats_beside(told(repeated, state)) if repeated else ""
-    return "\n".join(filter(None, (reading.notice, beside)))
+    repeats = repeats_beside(sifted.repeated) if sifted.repeated else ""
+    return "\n".join(filter(None, (sifted.reading.notice, repeats)))
 
 
-def _no_call(state: State, reply: Reply, reading: Reading, rules: Rules) -> State | Halt:
+def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
+    state, reading = sifted.state, sifted.reading
     if reading.damage is None and reading.said.text.strip() and _is_welcome(state, rules):
         return _said(state, reading, reading.said.text)
-    text = _correction(reply, reading, [tool.name for tool in legal_tools(rules, state.ledger)])
-    nudge = User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)
-    return _nudged(state, reply, _spoken(state, reading, reading.said.text), nudge, rules)
+    return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
 
 
-def _only_repeats(
-    state: State, reply: Reply, reading: Reading, repeated: tuple[Repeated, ...], rules: Rules
-) -> State | Halt:
+def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
     """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
+    state, reading = sifted.state, sifted.reading
     if not reading.alone and _is_welcome(state, rules):
         return _said(state, reading, reading.whole)
-    text = nudges.repeats(told(repeated, state), [tool.name for tool in legal_tools(rules, state.ledger)])
-    nudge = User(text=text, kind=Kind.PROVENANCE_NUDGE, turn=state.ledger.turn)
-    return _nudged(state, reply, _spoken(state, reading, reading.whole), nudge, rules)
+    wrong = OnlyRepeats(repeats=sifted.repeated, allowed=_allowed(state, rules))
+    return _nudged(sifted, reply, wrong, rules, say)
+
+
+def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
+    return tuple(tool.name for tool in legal_tools(rules, state.ledger))
 
 
 def _is_welcome(state: State, rules: Rules) -> bool:
@@ -117,23 +126,27 @@ def _spoken(state: State, reading: Reading, text: str) -> Assistant:
     return replace(reading.said, text=text, turn=state.ledger.turn)
 
 
-def _nudged(state: State, reply: Reply, spoken: Assistant, nudge: User, rules: Rules) -> State | Halt:
+def _nudged(sifted: Sifted, reply: Reply, wrong: NoCall, rules: Rules, say: Say) -> State | Halt:
     """The next turn, after a reply without a call that can be used."""
-    retries = state.ledger.retries + 1
+    reading, objection = sifted.reading, Objection(wrong=wrong)
+    state = replace(sifted.state, ledger=counted(sifted.state.ledger, [objection]))
+    retries = state.ledger.retries
     if retries > rules.max_retries:
         cut = reply.finish == "length"
-        return BadReplies(attempts=retries, problem=nudge.text, raw=reply.text, cut=cut)
+        return BadReplies(attempts=retries, problem=render(objection), raw=reply.text, cut=cut)
+    spoken = _spoken(state, reading, reading.whole if sifted.repeated else reading.said.text)
+    nudge = User(text=say(state, objection), kind=mistake_of(wrong).kind, turn=state.ledger.turn)
     # An empty assistant message is refused by some servers and tells nobody anything.
     new = (spoken, nudge) if spoken.text.strip() else (nudge,)
-    return state.say(*new).note(retries=retries).to(Ready())
+    return state.say(*new).to(Ready())
 
 
-def _correction(reply: Reply, reading: Reading, allowed: list[str]) -> str:
+def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCall:
     if reply.finish == "length":
-        return nudges.cut_off(allowed)
+        return CutOff(allowed=allowed)
     if not reading.said.text.strip() and reading.damage is None:
-        return nudges.empty(allowed)
-    return nudges.bare_text(allowed, reading.damage)
+        return Empty(allowed=allowed)
+    return BareText(allowed=allowed, damage=reading.damage)
 
 
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
@@ -146,37 +159,33 @@ def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
     )
 
 
-def _bad_calls(state: State, reading: Reading, calls: tuple[ToolCall, ...], rules: Rules, *, cut: bool) -> State | Halt:
-    """Refuse the batch. Arguments that don't fit drain the tool errors, unknown names the retries."""
-    misfit = next((judged for judged in reading.calls if judged.fault == "bad_arguments"), None)
-    errors = state.ledger.tool_errors + bool(misfit)
-    retries = state.ledger.retries + (misfit is None)
-    if misfit and errors > rules.max_tool_errors:
-        return ToolsFailing(tool=misfit.name, attempts=errors, error=misfit.correction, cut=cut)
-    if retries > rules.max_retries:
+def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules: Rules, say: Say) -> State | Halt:
+    """Refuse the batch. Arguments that don't fit drain the tool errors, everything else the retries."""
+    reading = sifted.reading
+    wrong = [Objection(call=call, wrong=one.wrong) for call, one in zip(calls, reading.calls, strict=True) if one.wrong]
+    misfit = next((objection for objection in wrong if isinstance(objection.wrong, BadArguments)), None)
+    ledger = counted(sifted.state.ledger, [misfit or wrong[0]])
+    state, cut = replace(sifted.state, ledger=ledger), reply.finish == "length"
+    if misfit and ledger.tool_errors > rules.max_tool_errors:
+        error = _plainly(reading, calls, wrong, misfit)
+        return ToolsFailing(tool=misfit.tool, attempts=ledger.tool_errors, error=error, cut=cut)
+    if ledger.retries > rules.max_retries:
         raw = "\n".join(f"{judged.name}({judged.arguments})" for judged in reading.calls)
-        wrong = next(judged for judged in reading.calls if judged.fault)
-        return BadReplies(attempts=retries, problem=wrong.correction, raw=raw, cut=cut)
-    corrected = state.say(*_answers(reading, calls, state.ledger.turn))
-    return corrected.note(tool_errors=errors, retries=retries).to(Ready())
+        problem = _plainly(reading, calls, wrong, wrong[0])
+        return BadReplies(attempts=ledger.retries, problem=problem, raw=raw, cut=cut)
+    answers = _answers(reading, calls, wrong, partial(say, state))
+    return state.say(*corrected(reading, calls, answers, ledger.turn)).to(Ready())
 
 
-def _answers(reading: Reading, calls: tuple[ToolCall, ...], turn: int) -> tuple[Message, ...]:
-    """The calls and a correction for each, in a form that every server accepts back."""
-    texts = [judged.correction or nudges.beside_a_refused_call(judged.name) for judged in reading.calls]
-    if all(map(_replayable, calls)):
-        said = replace(reading.said, calls=calls, turn=turn)
-        answers = (
-            Tool(call_id=call.id, name=call.name, text=text, kind=Kind.RETRY_NUDGE, turn=turn)
-            for call, text in zip(calls, texts, strict=True)
-        )
-        return (said, *answers)
-    quoted = "\n".join(f"{call.name}({call.arguments})" for call in calls)
-    words = "\n".join(filter(None, (reading.said.text, nudges.quote(quoted, 2000))))
-    said = replace(reading.said, text=words, turn=turn)
-    return (said, User(text="\n".join(texts), kind=Kind.RETRY_NUDGE, turn=turn))
+def _answers(
+    reading: Reading, calls: tuple[ToolCall, ...], wrong: list[Objection], say: Callable[[Objection], str]
+) -> tuple[Refused, ...]:
+    """What each call is told; the last one, too, of a call that could not be read."""
+    *others, last = refusals(wrong, calls, say, whole=True)
+    return (*others, replace(last, text=f"{last.text} {reading.notice}") if reading.notice else last)
 
 
-def _replayable(call: ToolCall) -> bool:
-    """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments."""
-    return valid.TOOL_NAME.fullmatch(call.name) is not None and valid.is_object(call.arguments)
+def _plainly(reading: Reading, calls: tuple[ToolCall, ...], wrong: list[Objection], which: Objection) -> str:
+    """What forge itself says to the call of that objection."""
+    place = next(place for place, call in enumerate(calls) if call == which.call)
+    return _answers(reading, calls, wrong, render)[place].text

@@ -1,36 +1,13 @@
 """Verdict: what a guard says of a batch of calls."""
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from stages.halt import Halt
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
+from stages.objection import Objection
 from stages.state import State
-
-Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
-"""The fields of the ledger in which a `Block` may count. `repetitions` and `refusals` have no maximum."""
-
-
-class Allow(Struct, frozen=True, tag="allow"):
-    """Nothing against these calls."""
-
-
-class Correction(Struct, frozen=True, kw_only=True):
-    """What is said in answer to one call of a blocked batch. `beside`: there is nothing against this call by itself."""
-
-    call_id: str
-    text: str
-    beside: bool = False
-
-
-class Block(Struct, frozen=True, kw_only=True, tag="block"):
-    """Run none of the calls; answer each with its own text and count one more mistake in `counter`."""
-
-    kind: Kind
-    counter: Counter
-    corrections: tuple[Correction, ...]
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
@@ -39,7 +16,8 @@ class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
     halt: Halt
 
 
-Verdict = Allow | Block | Stop
+Verdict = Sequence[Objection] | Stop
+"""What is wrong with calls of the batch, nothing where they may run; or the end of the run."""
 
 Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
 """A guardrail: a pure function of the state before the batch and of the batch."""
@@ -51,3 +29,18 @@ def not_a_guard(given: Callable[..., object]) -> str | None:
         return None
     name = getattr(given, "__name__", type(given).__name__)
     return f"{name} makes a guard; call it, as in {name}(…)"
+
+
+def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
+    """Why that is no verdict on these calls, as a sentence."""
+    if isinstance(given, Stop):
+        return None
+    if not isinstance(given, list | tuple):
+        return f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
+    ids = {call.id for call in calls}
+    for one in given:
+        if not isinstance(one, Objection):
+            return f"objected with {one!r:.200}; write Objection(call=call, wrong=Custom(text=…))"
+        if one.call is None or one.call.id not in ids:
+            return f"objected to {one.call!r:.200}, which is no call of the batch; take each from the calls given"
+    return None

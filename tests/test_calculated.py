@@ -19,7 +19,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.effect import Approved, Ask, Execute, Failed
 from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS, argument_check, calculation_pattern, constraint_of
-from stages.grounding.miscalculations import calculation_problems
+from stages.grounding.miscalculations import NumbersUnseen, calculation_problems
 from stages.grounding.sources import LONG_HISTORY, numbers_given
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
@@ -172,7 +172,8 @@ def test_what_counts_as_a_number_that_was_given(text: str, made_up: str) -> None
     asked = Calculated(argument="amount", number=Raw(b'{"type":"number","description":"In parts of 30 days."}'))
     spec = ToolSpec(name="send", description="Up to 45 days.", parameters=Raw(b"{}"), calculated=(asked,))
     found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told,)))
-    assert [problem.endswith(f"nor the user gave {made_up}") for problem in found] == ([True] if made_up else [])
+    expected = NumbersUnseen(argument="amount", text=text, numbers=tuple(made_up.split(", ")))
+    assert found == ((expected,) if made_up else ())
 
 
 def test_the_model_is_asked_for_a_text_with_the_users_own_words_kept() -> None:

@@ -18,7 +18,6 @@ from stages.message import Tool as Result
 from stages.rescue import Family
 from stages.rescue.names import Names
 from stages.state import State
-from stages.verdict import Allow
 from tests.flows import Desk
 
 LOOK, WRITE, END = call("look", what="a"), call("write", what="a", text="x"), call("finish", result="ok")
@@ -43,7 +42,7 @@ class Broken:
 
 OWN = Family(name="own", first="@", opener="@", read=read)
 EARLY = {"compact_at": 0.001, "compact_to": 0.001}
-ALLOWS, NOTHING = (lambda *_: Allow()), (lambda *_: None)
+ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ ALLOWS, NOTHING = (lambda *_: Allow()), (lambda *_: None)
             "guards[0]",
             "Broken, raised KeyError: 'nobody' (test_callbacks.py, line",
         ),
-        ({"guards": [NOTHING]}, [LOOK], [END], "guards[0]", "returned None; it must return Allow or Block or Stop"),
+        ({"guards": [NOTHING]}, [LOOK], [END], "guards[0]", "returned None; it must return a list of Objections"),
         ({"compactor": broken, **EARLY}, [], [LOOK, END], "compactor", "broken, raised"),
         ({"compactor": NOTHING, **EARLY}, [], [LOOK, END], "compactor", "returned None; it must return Compacted or"),
         ({"completion_checks": {"finish": broken}}, [LOOK, END], [], "completion_checks['finish']", "broken, raised"),

@@ -12,6 +12,7 @@ from stages import compact, events
 from stages.compaction import Compacted, ContextBudget
 from stages.guards import repetition
 from stages.message import History, Tool, ToolCall, User
+from stages.nudges.rendering import render
 from stages.policy.escalation import offered_tools
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
@@ -19,7 +20,7 @@ from stages.policy.progress import answer_digest, replies_without_progress, stuc
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import Attempt, Ledger, State, Success
-from stages.verdict import Allow, Block
+from stages.verdict import Stop
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
@@ -276,12 +277,13 @@ def test_the_correction_says_what_to_do_instead() -> None:
     again = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')
     beside = ToolCall(id="call_2", name="fail", arguments="{}")
     verdict = repetition(RULES)(State(history=(), ledger=ledger), (again, beside))
-    assert isinstance(verdict, Block)
-    assert [c.beside for c in verdict.corrections] == [False, True]
-    assert "you have made this very call 3 times" in verdict.corrections[0].text
-    assert "call one of: finish" in verdict.corrections[0].text
+    assert not isinstance(verdict, Stop)
+    (objection,) = verdict
+    assert objection.call == again
+    assert "you have made this very call 3 times" in render(objection)
+    assert "call one of: finish" in render(objection)
     moved_on = replace(ledger, turn=4, progress=4)
-    assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == Allow()
+    assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == []
     assert times_answered(moved_on, "look", '{"what":"a"}') == 0
     assert stuck_tools(moved_on) == frozenset()
 

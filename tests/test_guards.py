@@ -1,12 +1,17 @@
 """Guards by themselves: a state and calls in, a verdict out."""
 
+from collections.abc import Sequence
+
 import pytest
+from msgspec.structs import replace
 
 from stages.guards import prerequisites, required_steps
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
+from stages.nudges.rendering import render
+from stages.objection import NeedsDecision, Objection, PrerequisiteMissing, StepsPending
 from stages.state import Ledger, State, Success
-from stages.verdict import Allow, Block, Stop
+from stages.verdict import Stop, Verdict
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
@@ -22,21 +27,18 @@ def after(*done: str, **counts: int) -> State:
 
 
 def test_no_terminal_call_no_objection() -> None:
-    assert required_steps(RULES)(after(), (made("look"), made("fail"))) == Allow()
+    assert required_steps(RULES)(after(), (made("look"), made("fail"))) == []
 
 
 def test_a_terminal_call_after_its_steps_is_fine() -> None:
-    assert required_steps(RULES)(after("look"), (made("finish"),)) == Allow()
+    assert required_steps(RULES)(after("look"), (made("finish"),)) == []
 
 
-@pytest.mark.parametrize(
-    ("premature", "begins"), [(0, "You cannot call finish yet"), (1, "finish is still"), (2, "STOP")]
-)
-def test_each_attempt_is_pressed_harder(premature: int, begins: str) -> None:
-    verdict = required_steps(RULES)(after(premature=premature), (made("finish"),))
-    assert isinstance(verdict, Block)
-    assert verdict.kind is Kind.STEP_NUDGE
-    assert verdict.corrections[0].text.startswith(f"[StepEnforcementError] {begins}")
+@pytest.mark.parametrize("premature", [0, 1, 2])
+def test_a_terminal_call_before_its_steps_is_objected_to_each_time(premature: int) -> None:
+    early = made("finish")
+    wrong = StepsPending(steps=("look",), attempt=premature + 1)
+    assert required_steps(RULES)(after(premature=premature), (early,)) == [Objection(call=early, wrong=wrong)]
 
 
 def test_the_fourth_attempt_stops() -> None:
@@ -45,9 +47,9 @@ def test_the_fourth_attempt_stops() -> None:
 
 
 def test_a_step_in_the_same_batch_does_not_count_yet() -> None:
-    verdict = required_steps(RULES)(after(), (made("look", number=1), made("finish", number=2)))
-    assert isinstance(verdict, Block)
-    assert [correction.call_id for correction in verdict.corrections] == ["call_1", "call_2"]
+    early = made("finish", number=2)
+    verdict = required_steps(RULES)(after(), (made("look", number=1), early))
+    assert verdict == [Objection(call=early, wrong=StepsPending(steps=("look",), attempt=1))]
 
 
 @pytest.mark.parametrize(
@@ -56,17 +58,28 @@ def test_a_step_in_the_same_batch_does_not_count_yet() -> None:
 )
 def test_a_prerequisite_matches_the_argument(arguments: str, *, allowed: bool) -> None:
     verdict = prerequisites(RULES)(after("look"), (made("write", arguments),))
-    assert isinstance(verdict, Allow) == allowed
+    assert (verdict == []) == allowed
 
 
-def test_only_the_call_that_lacks_something_is_told_so() -> None:
-    verdict = prerequisites(RULES)(after(), (made("look", number=1), made("write", '{"what":"a"}', number=2)))
-    assert isinstance(verdict, Block)
-    beside, lacking = (correction.text for correction in verdict.corrections)
-    assert beside.startswith("[NotRun] look was not run")
-    assert lacking.startswith("[PrereqError] You cannot call write yet. First call look with the same what")
+def test_only_the_call_that_lacks_something_is_objected_to() -> None:
+    lacking = made("write", '{"what":"a"}', number=2)
+    verdict = prerequisites(RULES)(after(), (made("look", number=1), lacking))
+    assert verdict == [Objection(call=lacking, wrong=PrerequisiteMissing(tools=("look",), match=("what",)))]
+
+
+def test_a_prerequisite_of_unknown_outcome_is_for_a_person_to_decide() -> None:
+    tools = (replace(RULES.tools[0], effect="write"), *RULES.tools[1:])
+    begun = after().note(in_doubt=(made("look", '{"what":"a"}', number=7),))
+    (objection,) = refused(prerequisites(replace(RULES, tools=tools))(begun, (made("write", '{"what":"a"}'),)))
+    assert objection.wrong == NeedsDecision(tools=("look",), allowed=("fail",))
+    assert "It needs look, and nobody knows whether that took effect: a person has to find out." in render(objection)
 
 
 def test_the_third_violation_stops() -> None:
     verdict = prerequisites(RULES)(after(prerequisite_violations=2), (made("write", '{"what":"a"}'),))
     assert verdict == Stop(halt=PrerequisitesSkipped(tool="write", attempts=3, missing=("look",)))
+
+
+def refused(verdict: Verdict) -> Sequence[Objection]:
+    assert not isinstance(verdict, Stop)
+    return verdict

@@ -24,7 +24,7 @@ from stages.halt import BadReplies, BudgetSpent, Halt
 from stages.message import ToolCall
 from stages.pipeline import StageError, StuckError, advance
 from stages.state import Answered, Awaiting, Budget, Folded, Prepared, Ready, State, Vetted
-from stages.verdict import Allow, Verdict
+from stages.verdict import Verdict
 from stages.wire.deltas import Delta, TextDelta
 from tests.flows import Desk
 
@@ -352,7 +352,7 @@ def test_a_guard_is_asked_again_by_a_second_enforce() -> None:
 
     def counting(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         asked.append(len(calls))
-        return Allow()
+        return []
 
     assert isinstance(driven(whole(enforce(counting), enforce(counting)), Desk()), Success | Halted)
     assert asked == [1, 1]

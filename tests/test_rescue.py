@@ -6,6 +6,7 @@ from msgspec import Raw
 
 from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.effect import Reply
+from stages.objection import BadArguments
 from stages.policy.rules import Rules
 from stages.reading.replies import reader
 from stages.rescue import (
@@ -322,9 +323,9 @@ def test_a_number_in_xml_is_what_its_text_says_and_text_stays_text() -> None:
     """JSON tells "15.50" from 15.50, XML does not."""
     read = reader(Rules(tools=(REFUND,)), in_text=False, families=FAMILIES)
     (call,) = read(Reply(text=INVOKED)).calls
-    assert (call.arguments, call.correction) == ('{"order":"1.10","amount":15.5}', "")
+    assert (call.arguments, call.wrong) == ('{"order":"1.10","amount":15.5}', None)
     (refused,) = read(Reply(text='{"name": "refund", "arguments": {"amount": "15.50"}}')).calls
-    assert refused.fault == "bad_arguments"
+    assert isinstance(refused.wrong, BadArguments)
 
 
 @pytest.mark.parametrize(

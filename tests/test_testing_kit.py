@@ -39,11 +39,12 @@ from stages.compaction import Compacted, CompactionResult, Compactor, ContextBud
 from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from stages.objection import Custom, Objection
 from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
 from stages.rescue import rescue
 from stages.state import Phase as StatePhase
 from stages.state import Ready, State, Vetted
-from stages.verdict import Allow, Block, Correction, Guard, Stop, Verdict
+from stages.verdict import Guard, Stop, Verdict
 from tests.flows import Desk
 from tests.property.machine import stages_in_order
 
@@ -294,27 +295,25 @@ def test_a_summary_may_take_the_place_of_what_it_sums_up() -> None:
     assert_compactor_laws(honest(summed_up), max_examples=50)
 
 
-def blocking(
-    *,
-    kind: Kind = Kind.STEP_NUDGE,
-    counter: str = "premature",
-    ids: Callable[[list[str]], list[str]] = list,
-    text: str = "Not yet.",
-) -> Guard:
+def blocking(**wrong: object) -> Guard:
     def guard(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        corrections = tuple(Correction(call_id=i, text=text) for i in ids([call.id for call in calls]))
-        return Block(kind=kind, counter=counter, corrections=corrections)  # type: ignore[arg-type]  # the mistake
+        custom = Custom(**{"text": "Not yet.", **wrong})  # type: ignore[arg-type]  # the mistake
+        return [Objection(call=call, wrong=custom) for call in calls]
 
     return guard
 
 
 def alternating() -> Guard:
     seen = count()
-    return lambda state, calls: blocking()(state, calls) if next(seen) % 2 else Allow()
+    return lambda state, calls: blocking()(state, calls) if next(seen) % 2 else []
+
+
+def names_another(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    return [Objection(call=ToolCall(id="call_7", name="look", arguments="{}"), wrong=Custom(text="Not yet."))]
 
 
 def looks_at_the_first(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    return blocking()(state, calls) if calls[0].name == "write" else Allow()
+    return blocking()(state, calls) if calls[0].name == "write" else []
 
 
 def says_true(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
@@ -322,18 +321,18 @@ def says_true(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 
 
 def stops_with_a_word(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    return Stop(halt="enough") if state.ledger.premature > 2 else Allow()  # type: ignore[arg-type]  # the mistake
+    return Stop(halt="enough") if state.ledger.premature > 2 else []  # type: ignore[arg-type]  # the mistake
 
 
 def mends_a_call(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     for one in calls:
         force_setattr(one, "arguments", '{"dry_run":true}')
-    return Allow()
+    return []
 
 
 def counts_itself(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     force_setattr(state.ledger, "premature", state.ledger.premature + 1)
-    return Allow()
+    return []
 
 
 BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
@@ -341,13 +340,11 @@ BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
     ("ask_guard", says_true, "it returned True"),
     ("guard_input_unchanged", mends_a_call, "a guard only looks"),
     ("guard_input_unchanged", counts_itself, "a guard only looks"),
-    ("guard_deterministic", alternating(), "count in the ledger"),
-    ("names_no_other_call", blocking(ids=lambda ids: [*ids, "call_7"]), "it corrects 'call_7'"),
-    ("answers_each_call", blocking(ids=lambda ids: ids[:1]), "1 corrections for "),
-    ("answers_each_call", blocking(ids=lambda ids: ids[::-1]), "or in another order"),
-    ("answers_each_call", blocking(text=" "), "is empty"),
-    ("block_is_a_nudge_and_counts", blocking(kind=Kind.TOOL_RESULT), "Kind.STEP_NUDGE"),
-    ("block_is_a_nudge_and_counts", blocking(counter="turns"), "tool_errors"),
+    ("guard_deterministic", alternating(), "counted in the ledger"),
+    ("ask_guard", names_another, "objected to ToolCall(id='call_7'"),
+    ("says_something", blocking(text=" "), "its text for "),
+    ("is_a_nudge_and_counts", blocking(kind=Kind.TOOL_RESULT), "Kind.STEP_NUDGE"),
+    ("is_a_nudge_and_counts", blocking(counter="turns"), "tool_errors"),
     ("stop_carries_a_halt", stops_with_a_word, "it carries 'enough'"),
 ]
 
@@ -377,7 +374,7 @@ def test_the_guards_of_forge_keep_the_laws(make: Callable[..., Guard]) -> None:
 
 def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:
     def careless(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return says_true(state, calls) if any(call.name == "delete" for call in calls) else Allow()
+        return says_true(state, calls) if any(call.name == "delete" for call in calls) else []
 
     assert_guard_laws(careless, max_examples=50)
     with pytest.raises(BrokenLawError):
@@ -574,7 +571,7 @@ def test_arguments_of_ones_own_are_those_of_every_call() -> None:
         seen.update(call.arguments for call in (*calls, *getattr(phase, "calls", ())))
         seen.update(call.arguments for m in state.history if isinstance(m, Assistant) for call in m.calls)
         seen.update(success.arguments for success in state.ledger.successes)
-        return Allow()
+        return []
 
     assert_guard_laws(reading, arguments=st.just('{"amount":5}'), max_examples=50)
     assert seen == {'{"amount":5}'}

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from forge import TieredCompact, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
-from stages import events, nudges
+from stages import events
 from stages.compaction import ContextBudget
 from stages.ledger import Success
 from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
+from stages.nudges import context
 from stages.policy.order import Use
 from stages.policy.rules import Rules
 from stages.serialize import Mode
@@ -60,7 +61,7 @@ def test_each_threshold_warns_once_and_again_after_the_prompt_became_shorter(
 
 
 def test_the_default_text_presses_more_the_fuller_it_is() -> None:
-    said = [nudges.context_use(threshold, 500, 1000) for threshold in (0.5, 0.65, 0.8)]
+    said = [context.context_use(threshold, 500, 1000) for threshold in (0.5, 0.65, 0.8)]
     assert ["mindful" in said[0], "filling up" in said[1], "nearly full" in said[2]] == [True] * 3
 
 

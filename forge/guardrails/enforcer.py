@@ -4,14 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from forge.guardrails.actions import Call, Nudge
 from stages.guards import prerequisites, required_steps
+from stages.ledger import count
 from stages.message import ToolCall
+from stages.nudges.refusals import refusals
+from stages.nudges.rendering import render
+from stages.policy.mistakes import counted, mistake_of
 from stages.policy.rules import Rules, completed, pending
 from stages.state import Ledger, State, Success
 from stages.tool import Prerequisite, ToolSpec
-from stages.verdict import Block, Guard
+from stages.verdict import Guard, Stop
 
 PATIENT = 2**31
 """A limit that is never reached: here the caller looks at the counts."""
@@ -68,17 +73,15 @@ class StepEnforcer:
     def _ask(self, guard: Guard, calls: Sequence[Call]) -> StepCheck:
         made = tuple(ToolCall(id=call.id, name=call.name, arguments=call.text) for call in calls)
         verdict = guard(self._state, made)
-        if not isinstance(verdict, Block):
+        if isinstance(verdict, Stop) or not verdict:
             return StepCheck()
-        count: int = getattr(self._state.ledger, verdict.counter) + 1
-        self._state = self._state.note(**{verdict.counter: count})
-        names = {call.id: call.name for call in calls}
+        self._state = replace(self._state, ledger=counted(self._ledger, verdict))
+        tier = count(self._ledger, mistake_of(verdict[0].wrong).counter)
+        answers = zip(calls, refusals(verdict, made, render, whole=True), strict=True)
         return StepCheck(
             nudges=tuple(
-                Nudge(
-                    role="tool", content=c.text, kind=verdict.kind, tier=count, call_id=c.call_id, tool=names[c.call_id]
-                )
-                for c in verdict.corrections
+                Nudge(role="tool", content=a.text, kind=a.kind, tier=tier, call_id=a.call_id, tool=call.name)
+                for call, a in answers
             )
         )
 

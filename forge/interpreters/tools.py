@@ -17,12 +17,12 @@ from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.tools.parameters import IdempotencyKey, key_parameters
 from forge.tools.signature import Convert, converter
-from stages import nudges
 from stages.effect import CallResult, Execute, Failed, InDoubt, Results
 from stages.events import ToolProgressed
 from stages.execution.unknown_outcomes import idempotency_key
 from stages.grounding.calculated_arguments import with_results
 from stages.message import ToolCall
+from stages.nudges import outcomes
 from stages.tool import ToolSpec
 
 PROGRESS_LIMIT = 2_000
@@ -82,7 +82,7 @@ def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | In
     why = f"{overdue}; it cannot be stopped and may still be running"
     if tool.spec.retriable:
         return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
-    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
+    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, f"it {why}"))
 
 
 class _Prepared(Struct, frozen=True):

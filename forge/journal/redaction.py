@@ -146,7 +146,7 @@ class Redactor:
         reading = self._read(reply)
         for judged in reading.calls:
             self._called(judged.name, judged.arguments)
-        if reading.calls and not any(judged.fault for judged in reading.calls):
+        if reading.calls and not any(judged.wrong for judged in reading.calls):
             return
         for name in {argument for _, argument in self._named}:
             _, found, rest = reply.text.partition(name)

@@ -8,8 +8,10 @@ from returns.result import Result
 
 from forge.errors import CallbackError
 from stages.halt import Halt
+from stages.message import ToolCall
 from stages.pipeline import Acting, Stage, StageError, as_result, name_of
 from stages.state import State
+from stages.verdict import Guard, Verdict, not_a_verdict
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -34,6 +36,20 @@ def placed(function: Callable[_P, _R], place: _Place, *kinds: type) -> Callable[
         return returned
 
     called.__qualname__ = _own_name(function)
+    return called
+
+
+def placed_guard(guard: Guard, place: _Place) -> Guard:
+    """The guard; where it raises, or answers with no verdict on the calls, it raises a CallbackError."""
+    ask = placed(guard, place, object)
+
+    def called(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        verdict = ask(state, calls)
+        if wrong := not_a_verdict(verdict, calls):
+            raise CallbackError(f"{_named(guard, place)} {wrong}. {ADVICE}", place)
+        return verdict
+
+    called.__qualname__ = _own_name(guard)
     return called
 
 

@@ -13,12 +13,16 @@ from forge.testing.history_strategies import TOOL_NAMES, batches
 from forge.testing.laws import BrokenLawError, listing, short_text, try_every, trying
 from forge.testing.state_strategies import states
 from stages.halt import Halt
+from stages.ledger import Counter
 from stages.message import NUDGES, ToolCall
+from stages.nudges.rendering import render
+from stages.objection import Objection
+from stages.policy.mistakes import mistake_of
 from stages.state import State
-from stages.verdict import Allow, Block, Counter, Guard, Stop, Verdict
+from stages.verdict import Guard, Stop, Verdict, not_a_verdict
 
 _COUNTERS = get_args(Counter)
-"""The fields of the ledger in which a `Block` may count."""
+"""The counts that an objection may add to."""
 
 
 def assert_guard_laws(
@@ -67,65 +71,50 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Asked:
-    """Ask the guard. BrokenLawError if it raises, or answers with anything but `Allow`, `Block` or `Stop`."""
+    """Ask the guard. BrokenLawError if it raises, or answers with anything but objections to these calls or `Stop`."""
     law, before = "it answers every state and every batch", _encoded(state, calls)
     try:
-        verdict: object = guard(state, calls)
+        verdict: Verdict = guard(state, calls)
     except Exception as error:
-        remedy = "return Allow() where the guard has nothing to say; a batch may be empty, and hold any call twice"
+        remedy = "return [] where the guard has nothing to say; a batch may be empty, and hold any call twice"
         raise BrokenLawError(law, f"it raised {error!r}", remedy, *_given(guard, state, calls)) from error
-    if not isinstance(verdict, Allow | Block | Stop):
-        remedy = "return Allow(), Block(kind=…, counter=…, corrections=…) or Stop(halt=…)"
-        raise BrokenLawError(law, f"it returned {verdict!r:.200}", remedy, *_given(guard, state, calls))
+    if wrong := not_a_verdict(verdict, calls):
+        remedy = "return [Objection(call=call, wrong=Custom(text=…)) for each call that must not run], or Stop(halt=…)"
+        raise BrokenLawError("it objects to calls of the batch", f"it {wrong}", remedy, *_given(guard, state, calls))
     return Asked(guard=guard, state=state, calls=calls, before=before, verdict=verdict)
 
 
 def guard_input_unchanged(asked: Asked) -> None:
     """The state and the calls that go in are the same afterwards."""
     if _encoded(asked.state, asked.calls) != asked.before:
-        remedy = "a guard only looks: what it has to say goes into its verdict, what it counts into the Block's counter"
+        remedy = "a guard only looks: what it has to say goes into its objections, and enforce counts them"
         raise asked.broken("the input is not changed", "the state or a call is another than before", remedy)
 
 
 def guard_deterministic(asked: Asked) -> None:
     """The same state and calls give the same verdict."""
     if (again := ask_guard(asked.guard, asked.state, asked.calls).verdict) != asked.verdict:
-        remedy = "decide by the state and the calls alone; count in the ledger, by the counter that a Block names"
+        remedy = "decide by the state and the calls alone; what was refused before is counted in the ledger"
         raise asked.broken("the same input gives the same verdict", f"asked a second time, it said {again!r}", remedy)
 
 
-def names_no_other_call(asked: Asked) -> None:
-    """A Block speaks of the calls of this batch only."""
-    ids = {call.id for call in asked.calls}
-    if strangers := [c.call_id for c in _block(asked).corrections if c.call_id not in ids]:
-        found = (
-            f"it corrects {', '.join(map(repr, strangers))}, and the batch has {', '.join(sorted(ids)) or 'no call'}"
-        )
-        raise asked.broken("no call outside of the batch is named", found, "take each call_id from the calls given")
+def says_something(asked: Asked) -> None:
+    """Each objection has a text for the model."""
+    for objection in _objections(asked):
+        if not (isinstance(text := render(objection), str) and text.strip()):
+            remedy = "say what is wrong, what is allowed and what to do next"
+            raise asked.broken("each objection says something", f"its text for {objection.tool} is {text!r}", remedy)
 
 
-def answers_each_call(asked: Asked) -> None:
-    """A Block has one correction for each call, in their order, and each says something."""
-    law, block = "each call of a blocked batch is answered", _block(asked)
-    if isinstance(asked.verdict, Block) and [c.call_id for c in block.corrections] != [c.id for c in asked.calls]:
-        found = f"{len(block.corrections)} corrections for {len(asked.calls)} calls, or in another order"
-        remedy = (
-            "Block(corrections=tuple(Correction(call_id=call.id, text=…) for call in calls)): all of them or none run"
-        )
-        raise asked.broken(law, found, remedy)
-    if silent := [c.call_id for c in block.corrections if not (isinstance(c.text, str) and c.text.strip())]:
-        remedy = "say what is wrong, what is allowed and what to do next; for a call that was fine, that it was not run"
-        raise asked.broken(law, f"the correction of {silent[0]} is empty", remedy)
-
-
-def block_is_a_nudge_and_counts(asked: Asked) -> None:
-    """A Block's kind is a nudge, so that compaction knows it, and its counter is one of the ledger's."""
-    law, block = "a Block corrects and counts", _block(asked)
-    if block.kind not in NUDGES:
-        remedy = f"kind= is one of Kind.{', Kind.'.join(sorted(kind.name for kind in NUDGES))}"
-        raise asked.broken(law, f"the kind is {block.kind!r}", remedy)
-    if block.counter not in _COUNTERS:
-        raise asked.broken(law, f"the counter is {block.counter!r}", f"counter= is one of {', '.join(_COUNTERS)}")
+def is_a_nudge_and_counts(asked: Asked) -> None:
+    """An objection's kind is a nudge, so that compaction knows it, and its counter is one of the ledger's."""
+    law = "an objection corrects and counts"
+    for mistake in (mistake_of(objection.wrong) for objection in _objections(asked)):
+        if mistake.kind not in NUDGES:
+            remedy = f"kind= is one of Kind.{', Kind.'.join(sorted(kind.name for kind in NUDGES))}"
+            raise asked.broken(law, f"the kind is {mistake.kind!r}", remedy)
+        if mistake.counter not in _COUNTERS:
+            raise asked.broken(law, f"the counter is {mistake.counter!r}", f"counter= is one of {', '.join(_COUNTERS)}")
 
 
 def stop_carries_a_halt(asked: Asked) -> None:
@@ -137,15 +126,16 @@ def stop_carries_a_halt(asked: Asked) -> None:
 
 GuardLaw = Callable[[Asked], None]
 GUARD_LAWS: tuple[GuardLaw, ...] = (
-    *(guard_input_unchanged, guard_deterministic, names_no_other_call, answers_each_call, block_is_a_nudge_and_counts),
+    guard_input_unchanged,
+    guard_deterministic,
+    says_something,
+    is_a_nudge_and_counts,
     stop_carries_a_halt,
 )
-_NOTHING = Block(kind=min(NUDGES), counter="retries", corrections=())
 
 
-def _block(asked: Asked) -> Block:
-    """The Block, or one that keeps every law where the verdict is another."""
-    return asked.verdict if isinstance(asked.verdict, Block) else _NOTHING
+def _objections(asked: Asked) -> Sequence[Objection]:
+    return () if isinstance(asked.verdict, Stop) else asked.verdict
 
 
 def _encoded(state: State, calls: tuple[ToolCall, ...]) -> bytes:

@@ -1,11 +1,12 @@
-"""Nudges in the user's words: texts with placeholders, or functions, for the stage `reword`."""
+"""Nudges in the user's words: texts with placeholders, or functions, in the place of forge's."""
 
 from collections.abc import Mapping
 from typing import get_args
 
 from forge.runtime.callbacks import placed
 from forge.workflow.template import fill, placeholders
-from stages.policy.rewording import Correction, NudgeKind, Reword
+from stages.nudges.wording import Correction, Reword
+from stages.policy.mistakes import NudgeKind
 
 Nudges = Mapping[NudgeKind, str | Reword]
 """By kind: a text, in which `{tool}`, `{text}`, `{allowed}`, `{pending}` stand for what went wrong; or a function."""

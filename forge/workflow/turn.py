@@ -14,10 +14,10 @@ from forge.workflow.workflow import Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.compaction import Compacted, Compactor, ContextBudget, Meter, TieredCompact
 from stages.halt import CannotFit
+from stages.nudges.wording import Say, in_own_words
 from stages.pipeline import falling_back
 from stages.policy.backend_escalation import possible_escalation, with_mode_changes
 from stages.policy.batch_selection import kept_calls
-from stages.policy.rewording import reword
 from stages.policy.rules import Rules, required_tools
 from stages.reading.replies import Read, reader
 from stages.rescue import Family
@@ -75,13 +75,12 @@ def _judging(
 ) -> dict[StageName, dict[str, Stage]]:
     """From `send` to `execute`. `markers` and `form` are the backend's; `in_text`: calls were asked for as text."""
     rules = workflow.rules
-    guards = workflow.named_guards.values()
-    nudged = {"reword": reword(rules, rewords(workflow.nudges))} if workflow.nudges else {}
+    guards, keep = workflow.named_guards.values(), partial(kept_calls, rules)
     return {
         "send": {"send": send(rules)},
         "validate": {"validate": _validate(workflow, markers, form, in_text=in_text)},
-        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=partial(kept_calls, rules))},
-        "execute": {"execute": execute(rules), **nudged},
+        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=keep, say=_say(workflow))},
+        "execute": {"execute": execute(rules)},
     }
 
 
@@ -165,9 +164,14 @@ def _validate(workflow: Workflow, markers: Markers | None, form: Form, *, in_tex
     if key not in workflow.validates:
         families = _grammars(workflow, markers)
         workflow.validates[key] = validate(
-            workflow.rules, in_text=in_text, families=families, checks=workflow.checks, form=form
+            workflow.rules, in_text=in_text, families=families, checks=workflow.checks, form=form, say=_say(workflow)
         )
     return workflow.validates[key]
+
+
+def _say(workflow: Workflow) -> Say:
+    """What the model is told of an objection: in the user's words, where they have some for its kind."""
+    return in_own_words(workflow.rules, rewords(workflow.nudges or {}))
 
 
 def _grammars(workflow: Workflow, markers: Markers | None) -> tuple[Family, ...]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
-from forge.runtime.callbacks import placed
+from forge.runtime.callbacks import placed, placed_guard
 from forge.runtime.start import following, opening
 from forge.tools.calculated_arguments import Calculations, calculated_mistakes, calculated_specs
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
@@ -37,7 +37,7 @@ from stages.rescue.chat_template import Markers
 from stages.schema import Check
 from stages.state import Budget, Completed, Price, State
 from stages.tool import ToolSpec
-from stages.verdict import Allow, Block, Guard, Stop, not_a_guard
+from stages.verdict import Guard, not_a_guard
 from stages.view.recall import RECALL
 from stages.view.summary import Summarize
 from stages.view.warnings import ContextWarning
@@ -74,7 +74,7 @@ class Workflow(Generic[R_co]):
     `escalation` says what a reply is offered after others without progress; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
-    `Correction` (see `stages.policy.rewording`).
+    `Correction` (see `stages.nudges.wording`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
     instance of it.
     `stages` are those of a turn, in running order: a name stands for forge's own, a function is one of yours.
@@ -249,7 +249,7 @@ class Workflow(Generic[R_co]):
         limit = () if self.budget.tool_calls is None else (tool_calls(self.rules),)
         checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
         ends = (completion(checked, self.rules.tools),) if checked else ()
-        own = (placed(guard, f"guards[{i}]", Allow, Block, Stop) for i, guard in enumerate(self.guards))
+        own = (placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
         all_of_them = (*guards_of(self.rules), *limit, *ends, *own)
         names = [_name(guard) for guard in all_of_them]
         numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stages.compaction.exchange import Span, exchange_around, exchanges, is_failed_attempt, is_protected, unprotected
 from stages.compaction.measured_history import Measured
 from stages.message import AROUND_MESSAGE, AROUND_RESULT, Assistant, History, Kind, Tool, size
-from stages.nudges import recall_hint
+from stages.nudges.context import recall_hint
 from stages.tokens import fitting, length
 
 _TRUNCATE_AT = 200

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from stages import nudges
 from stages.compaction.exchange import Span
 from stages.compaction.measured_history import Measured
 from stages.message import Assistant, History, Kind, Tool, User, size, turn_of
+from stages.nudges import context
 from stages.tokens import length
 
 LIST_LIMIT = 4000
@@ -22,7 +22,7 @@ def with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool
     if not spans:
         return old
     lists = _lists(old.messages[: spans[0][0]])
-    before = old.messages[lists[0][0]].text if lists else nudges.called_before(recall=recall, all_of_them=True)
+    before = old.messages[lists[0][0]].text if lists else context.called_before(recall=recall, all_of_them=True)
     text = _text(before, _calls(old.messages, spans, recall=recall), limit, recall=recall)
     gone = [*lists, *spans]
     if not text:
@@ -43,7 +43,7 @@ def _lists(messages: History) -> list[Span]:
 
 
 def _is_list(message: User) -> bool:
-    return message.kind is Kind.SUMMARY and message.text.startswith(nudges.CALLED)
+    return message.kind is Kind.SUMMARY and message.text.startswith(context.CALLED)
 
 
 def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool) -> str:
@@ -51,7 +51,7 @@ def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool)
     whole = "\n".join((before, *_newest(newest_first, limit)))
     if length(whole) <= limit:
         return whole if "\n" in whole else ""
-    head = nudges.called_before(recall=recall, all_of_them=False)
+    head = context.called_before(recall=recall, all_of_them=False)
     newer = _newest(reversed(whole.split("\n")[1:]), min(limit * 3 // 4, limit - length(head)))
     return "\n".join((head, *newer)) if newer else ""
 
@@ -77,4 +77,4 @@ def _calls(messages: History, spans: list[Span], *, recall: bool) -> Iterator[st
                 failed[message.call_id] = "" if status == "succeeded" else status.replace("_", " ")
             elif isinstance(message, Assistant):
                 for call in reversed(message.calls):
-                    yield nudges.called(call.id if recall else "", call.name, call.arguments, failed.get(call.id, ""))
+                    yield context.called(call.id if recall else "", call.name, call.arguments, failed.get(call.id, ""))

@@ -1,13 +1,16 @@
 """Edits: arguments that a person approved a call with are held to what the model's own are."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.effect import NotRun, Refused
 from stages.grounding.matching import leaves
 from stages.message import ToolCall, User
+from stages.nudges import outcomes
+from stages.nudges.rendering import render
+from stages.objection import Objection
 from stages.state import Awaiting, Edited, Executed, State
-from stages.verdict import Block
 
 
 def refused(phase: Edited, problem: str) -> Awaiting | Executed:
@@ -15,7 +18,7 @@ def refused(phase: Edited, problem: str) -> Awaiting | Executed:
     ask, batch = phase.ask, phase.batch
     if not ask.problem:
         return Awaiting(effect=replace(ask, problem=problem), batch=batch)
-    unrun = NotRun(call_id=ask.call.id, reason=nudges.badly_edited(ask.call.name, problem))
+    unrun = NotRun(call_id=ask.call.id, reason=outcomes.badly_edited(ask.call.name, problem))
     return Executed(batch=replace(batch, results=(*batch.results, unrun)))
 
 
@@ -38,10 +41,9 @@ def told(state: State, phase: Edited) -> State:
     return state.say(User(text="\n".join(str(leaf) for leaf in leaves(phase.arguments)), turn=state.ledger.turn))
 
 
-def objection(block: Block, phase: Edited) -> str:
+def against(objections: Sequence[Objection], phase: Edited) -> str:
     """What a guard has against this very call; empty: nothing."""
-    against = (c.text for c in block.corrections if c.call_id == phase.ask.call.id and not c.beside)
-    return next(against, "")
+    return "\n".join(render(one) for one in objections if one.call and one.call.id == phase.ask.call.id)
 
 
 def _written(phase: Edited) -> ToolCall:

@@ -9,9 +9,9 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
+from stages.nudges import beside, outcomes
 from stages.policy.progress import answer_digest
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Batch, Success
@@ -82,7 +82,7 @@ def capped(batch: Batch, most: int) -> Batch:
         return batch
     refused = {result.call_id for result in batch.results}
     excess = (call for call in batch.calls[most:] if call.id not in refused)
-    unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
+    unrun = tuple(NotRun(call_id=call.id, reason=beside.too_many_calls(call.name, most)) for call in excess)
     return replace(batch, results=batch.results + unrun) if unrun else batch
 
 
@@ -171,16 +171,16 @@ def shown(result: CallResult) -> str:
         case Succeeded(text=text):
             return text
         case Unresolved(message=message):
-            return nudges.unresolved(message)
+            return outcomes.unresolved(message)
         case Failed(counted=False, message=message):
-            return nudges.tool_failed(message)
+            return outcomes.tool_failed(message)
         case Failed(error=error, message=message):
-            return nudges.failed(error, message)
+            return outcomes.failed(error, message)
         case NotRun(reason=reason):
-            return nudges.not_run(reason)
+            return outcomes.not_run(reason)
         case Refused(text=text):
             return text
         case InDoubt(reason=reason):
-            return nudges.doubtful(reason)
+            return outcomes.doubtful(reason)
         case _:
             assert_never(result)

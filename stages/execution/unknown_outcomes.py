@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.effect import Ask, CallResult, InDoubt, NotRun, Settled, Succeeded
 from stages.execution.batch import digest
 from stages.ledger import Ledger, Success
 from stages.message import ToolCall
+from stages.nudges import outcomes
 from stages.phase import Batch
 from stages.policy.progress import answer_digest, with_calls
 from stages.tool import ToolSpec
@@ -68,14 +68,14 @@ def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Led
         raise ValueError("no call was in doubt")
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
-        return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name)))
+        return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=outcomes.did_not_happen(unsure.name)))
     success = _result(unsure.id, found)
     cleared = _instead(batch, success)
     if cleared is batch and digest(unsure) == digest(ask.call):
         return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
     if cleared is batch:
         ledger = with_calls(ledger, (_success(unsure, success.text, ledger.turn),), (), frozenset())
-    unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
+    unrun = NotRun(call_id=ask.call.id, reason=outcomes.happened_before(ask.call.name, unsure.arguments))
     return ledger, replace(cleared, results=(*cleared.results, unrun))
 
 
@@ -88,7 +88,7 @@ def _instead(batch: Batch, found: CallResult) -> Batch:
 
 def _result(call_id: str, found: Settled) -> Succeeded:
     value = msgspec.json.encode(found.result) if found.result else b"null"
-    return Succeeded(call_id=call_id, text=nudges.happened(found.result), value=Raw(value))
+    return Succeeded(call_id=call_id, text=outcomes.happened(found.result), value=Raw(value))
 
 
 def _success(call: ToolCall, text: str, turn: int) -> Success:

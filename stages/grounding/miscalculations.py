@@ -7,7 +7,8 @@ of the constants of the world, or count numbers of the calculation: the 3 of an 
 
 from collections.abc import Iterator
 
-from stages import nudges
+from msgspec import Struct
+
 from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of
 from stages.grounding.calculation import Calculation, Incalculable, Operand, as_json_number, calculate
 from stages.grounding.sources import unseen_values
@@ -15,25 +16,61 @@ from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
 
+
+class NoCalculation(Struct, frozen=True, kw_only=True, tag="no_calculation"):
+    """A text that cannot be calculated, and why."""
+
+    argument: str
+    text: str
+    problem: str
+
+
+class NumberAlone(Struct, frozen=True, kw_only=True, tag="number_alone"):
+    """A number without an operation."""
+
+    argument: str
+    text: str
+
+
+class NumbersUnseen(Struct, frozen=True, kw_only=True, tag="numbers_unseen"):
+    """A calculation with numbers that nobody gave."""
+
+    argument: str
+    text: str
+    numbers: tuple[str, ...]
+
+
+class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
+    """A calculation whose result, `found`, does not fit the tool's schema."""
+
+    argument: str
+    text: str
+    expected: str
+    found: str
+
+
+Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | WrongResult
+"""What may be wrong with one calculated argument."""
+
 _RATE = 2
 """Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
 
 
-def calculation_problems(tool: ToolSpec, arguments: str, state: State) -> tuple[str, ...]:
-    """A sentence for each calculated argument of the call that is no calculation of numbers that were seen."""
+def calculation_problems(tool: ToolSpec, arguments: str, state: State) -> tuple[Miscalculation, ...]:
+    """What is wrong with each calculated argument of the call that is no calculation of numbers that were seen."""
     texts = calculations_in(tool, arguments)
     return tuple(problem for bound, text in texts if (problem := _problem(tool, bound, text, state)))
 
 
-def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> str:
+def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> Miscalculation | None:
     match calculate(text):
         case Incalculable(problem=problem):
-            return nudges.no_calculation(bound.argument, text, problem)
+            return NoCalculation(argument=bound.argument, text=text, problem=problem)
         case Calculation(operations=0):
-            return nudges.nothing_calculated(bound.argument, text)
+            return NumberAlone(argument=bound.argument, text=text)
         case Calculation(operands=operands):
             made_up = _made_up(tool, bound, operands, state)
-            return nudges.numbers_not_seen(bound.argument, text, made_up) if made_up else ""
+            return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up) if made_up else None
 
 
 def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:

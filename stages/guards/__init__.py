@@ -1,4 +1,4 @@
-"""Guards: pure functions of the state before a batch and of the batch, that allow, block or stop."""
+"""Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
 
 from stages.guards.calculations import calculated
 from stages.guards.call_limit import tool_calls

@@ -6,19 +6,19 @@ The model writes the calculation, forge does it (`stages.grounding.calculation`)
 
 import msgspec
 
-from stages import nudges
 from stages.grounding.calculated_arguments import calculations_in
 from stages.grounding.calculation import Calculation, Incalculable, as_json_number, calculate
-from stages.grounding.miscalculations import calculation_problems
+from stages.grounding.miscalculations import Miscalculation, NoCalculation, WrongResult, calculation_problems
 from stages.grounding.sources import found_in, given_in
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
+from stages.objection import Miscalculated, Objection, Seen
 from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
 from stages.schema import Check, Misfit, checker
 from stages.schema.value import Json
 from stages.state import Edited, State
 from stages.tool import Calculated, ToolSpec
-from stages.verdict import Allow, Block, Correction, Guard, Verdict
+from stages.verdict import Guard, Verdict
 
 SHOWN = 6
 """Numbers that a correction names, the latest ones."""
@@ -27,23 +27,16 @@ _Checks = dict[tuple[str, str], Check]
 
 
 def calculated(rules: Rules) -> Guard:
-    """Block a batch with such a call. Counts as a refusal; the budget bounds it."""
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
     bound = {tool.name: tool for tool in rules.tools if tool.calculated}
     checks = {(t.name, c.argument): _check(c) for t in bound.values() for c in t.calculated}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        if not any(call.name in bound for call in calls):
-            return Allow()
-        found = {c.id: _problems(bound[c.name], c.arguments, state, checks) for c in calls if c.name in bound}
-        if not any(found.values()):
-            return Allow()
-        corrections = (
-            Correction(call_id=c.id, text=nudges.miscalculated(c.name, problems, _source(rules, state, c.name)))
-            if (problems := found.get(c.id))
-            else Correction(call_id=c.id, text=nudges.beside_a_refused_call(c.name), beside=True)
-            for c in calls
-        )
-        return Block(kind=Kind.RETRY_NUDGE, counter="refusals", corrections=tuple(corrections))
+        return [
+            Objection(call=call, wrong=_wrong(rules, state, call, problems))
+            for call in calls
+            if call.name in bound and (problems := _problems(bound[call.name], call.arguments, state, checks))
+        ]
 
     return guard
 
@@ -53,31 +46,31 @@ def _check(bound: Calculated) -> Check:
     return checker(msgspec.json.encode({"type": "object", "properties": {bound.argument: bound.number}}))
 
 
-def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[str, ...]:
+def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[Miscalculation, ...]:
     # A person who writes a number means it; how they came to it is their own affair.
     found = () if isinstance(state.phase, Edited) else calculation_problems(tool, arguments, state)
     return found or _misfits(tool, arguments, checks)
 
 
-def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[str, ...]:
-    """A sentence for each result that does not fit what the argument may be."""
-    found: list[str] = []
+def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[Miscalculation, ...]:
+    """Each result that does not fit what the argument may be."""
+    found: list[Miscalculation] = []
     for bound, text in calculations_in(tool, arguments):
         name = bound.argument
         match calculate(text):
             case Incalculable(problem=problem):
-                found.append(nudges.no_calculation(name, text, problem))
+                found.append(NoCalculation(argument=name, text=text, problem=problem))
             case Calculation(result=result):
                 fit = checks[tool.name, name](_json({name: as_json_number(result)}))
                 problems = fit.problems if isinstance(fit, Misfit) else ()
-                found += [nudges.wrong_result(name, text, p.expected, p.found) for p in problems]
+                found += [WrongResult(argument=name, text=text, expected=p.expected, found=p.found) for p in problems]
     return tuple(found)
 
 
-def _source(rules: Rules, state: State, name: str) -> str:
-    if seen := _numbers(state):
-        return nudges.numbers_seen(name, [(label, _json(value), tool) for label, value, tool in seen])
-    return nudges.find_first([other.name for other in offered_tools(rules, state) if other.name != name])
+def _wrong(rules: Rules, state: State, call: ToolCall, problems: tuple[Miscalculation, ...]) -> Miscalculated:
+    seen = tuple(Seen(name=name, value=_json(value), tool=tool) for name, value, tool in _numbers(state))
+    others = () if seen else tuple(tool.name for tool in offered_tools(rules, state) if tool.name != call.name)
+    return Miscalculated(problems=problems, seen=seen, others=others)
 
 
 def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:

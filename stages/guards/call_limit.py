@@ -4,7 +4,7 @@ from stages.halt import BudgetSpent
 from stages.message import ToolCall
 from stages.policy.rules import Rules, completed, pending
 from stages.state import State
-from stages.verdict import Allow, Guard, Stop, Verdict
+from stages.verdict import Guard, Stop, Verdict
 
 
 def tool_calls(rules: Rules) -> Guard:
@@ -14,7 +14,7 @@ def tool_calls(rules: Rules) -> Guard:
         ledger = state.ledger
         left = ledger.budget.tool_calls
         if left is None or len(calls) <= left:
-            return Allow()
+            return []
         steps = pending(rules, ledger)
         return Stop(halt=BudgetSpent(what="tool calls", turns=ledger.turn, completed=completed(ledger), pending=steps))
 

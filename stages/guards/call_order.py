@@ -1,29 +1,27 @@
 """Order: no call that the workflow's rules of order forbid now."""
 
-from stages import nudges
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
+from stages.objection import Objection, OutOfOrder
 from stages.policy.escalation import offered_tools
 from stages.policy.order import obstacle
 from stages.policy.rules import Rules, succeeded_names
 from stages.state import State
-from stages.verdict import Allow, Block, Correction, Guard, Verdict
+from stages.verdict import Guard, Verdict
 
 
 def order(rules: Rules) -> Guard:
-    """Block a batch with such a call. Counts as a refusal; the budget bounds it."""
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         reasons = _reasons(rules, succeeded_names(state.ledger), calls)
         if not reasons:
-            return Allow()
-        allowed = [tool.name for tool in offered_tools(rules, state)]
-        corrections = (
-            Correction(call_id=call.id, text=nudges.out_of_order(call.name, reason, allowed))
-            if (reason := reasons.get(call.id))
-            else Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
+            return []
+        allowed = tuple(tool.name for tool in offered_tools(rules, state))
+        return [
+            Objection(call=call, wrong=OutOfOrder(reason=reasons[call.id], allowed=allowed))
             for call in calls
-        )
-        return Block(kind=Kind.STEP_NUDGE, counter="refusals", corrections=tuple(corrections))
+            if call.id in reasons
+        ]
 
     return guard
 

@@ -6,48 +6,44 @@ repeats of its own call. What a value shows is in `stages.grounding.matching`.
 
 import msgspec
 
-from stages import nudges
 from stages.grounding.sources import Given, found_in, given_in, relevant, ungrounded_values
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
+from stages.objection import Objection, Seen, Ungrounded, Unseen
 from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
 from stages.schema.value import Json
 from stages.state import State
-from stages.tool import Grounded, ToolSpec
-from stages.verdict import Allow, Block, Correction, Guard, Verdict
+from stages.tool import Grounded
+from stages.verdict import Guard, Verdict
+
+_MadeUp = tuple[tuple[Grounded, Json], ...]
 
 
 def grounding(rules: Rules) -> Guard:
-    """Block a batch with a call that has an ungrounded value. Counts as a refusal; the budget bounds it."""
+    """Object to calls that have an ungrounded value. Counts as a refusal; the budget bounds it."""
     bound = {tool.name: tool for tool in rules.tools if tool.grounded}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        if not any(call.name in bound for call in calls):
-            return Allow()
-        found = {c.id: ungrounded_values(bound[c.name], c.arguments, state) for c in calls if c.name in bound}
-        if not any(found.values()):
-            return Allow()
-        given = given_in(state)
-        corrections = (
-            Correction(call_id=c.id, text=_text(rules, state, bound[c.name], found[c.id], given))
-            if found.get(c.id)
-            else Correction(call_id=c.id, text=nudges.beside_a_refused_call(c.name), beside=True)
-            for c in calls
-        )
-        return Block(kind=Kind.RETRY_NUDGE, counter="refusals", corrections=tuple(corrections))
+        found = [
+            (call, made_up)
+            for call in calls
+            if call.name in bound and (made_up := ungrounded_values(bound[call.name], call.arguments, state))
+        ]
+        given = given_in(state) if found else ()
+        return [Objection(call=call, wrong=_wrong(rules, state, call, made_up, given)) for call, made_up in found]
 
     return guard
 
 
-def _text(
-    rules: Rules, state: State, tool: ToolSpec, found: tuple[tuple[Grounded, Json], ...], given: tuple[Given, ...]
-) -> str:
-    problems = [nudges.not_seen(bound.argument, _json(value), bound.sources) for bound, value in found]
-    seen = [(b.argument, _json(value), source) for b, v in found for value, source in _instead(b, v, given)]
-    if seen:
-        return nudges.ungrounded(tool.name, problems, nudges.where_seen(tool.name, seen))
-    others = [other.name for other in offered_tools(rules, state) if other.name != tool.name]
-    return nudges.ungrounded(tool.name, problems, nudges.find_first(others))
+def _wrong(rules: Rules, state: State, call: ToolCall, made_up: _MadeUp, given: tuple[Given, ...]) -> Ungrounded:
+    values = tuple(Unseen(argument=b.argument, value=_json(value), sources=b.sources) for b, value in made_up)
+    seen = tuple(
+        Seen(name=b.argument, value=_json(value), tool=source)
+        for b, v in made_up
+        for value, source in _instead(b, v, given)
+    )
+    others = () if seen else tuple(tool.name for tool in offered_tools(rules, state) if tool.name != call.name)
+    return Ungrounded(values=values, seen=seen, others=others)
 
 
 def _instead(bound: Grounded, value: Json, given: tuple[Given, ...]) -> tuple[tuple[Json, str], ...]:

@@ -1,20 +1,20 @@
 """Repetition: no call a third time that was answered the same twice, with nothing new in between."""
 
-from stages import nudges
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
+from stages.objection import Objection, Repeated
 from stages.policy.escalation import offered_tools
 from stages.policy.progress import times_answered
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import State
-from stages.verdict import Allow, Block, Correction, Guard, Verdict
+from stages.verdict import Guard, Verdict
 
 PROPOSED = 5
 """Values that a correction names."""
 
 
 def repetition(rules: Rules) -> Guard:
-    """Block a batch with a call that was answered `max_repeats` times already, and in vain the last time.
+    """Object to calls that were answered `max_repeats` times already, and in vain the last time.
 
     Tools that are `repeatable` may be called again and again. It never ends a run: the run escalates.
     """
@@ -24,20 +24,19 @@ def repetition(rules: Rules) -> Guard:
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
         if most is None or not ledger.attempts:
-            return Allow()
-        again = {call.id: times_answered(ledger, call.name, call.arguments) for call in calls if call.name in bound}
-        if all(count < most for count in again.values()):
-            return Allow()
-        others = [tool.name for tool in offered_tools(rules, state)]
-        values = {call.id: values_to_try(bound[call.name], state)[:PROPOSED] for call in calls if call.id in again}
-        corrections = (
-            Correction(
-                call_id=call.id, text=nudges.repeated(call.name, again[call.id], others, values.get(call.id, ()))
-            )
-            if again.get(call.id, 0) >= most
-            else Correction(call_id=call.id, text=nudges.beside_a_refused_call(call.name), beside=True)
+            return []
+        again = [
+            (call, count)
             for call in calls
-        )
-        return Block(kind=Kind.RETRY_NUDGE, counter="repetitions", corrections=tuple(corrections))
+            if call.name in bound and (count := times_answered(ledger, call.name, call.arguments)) >= most
+        ]
+        others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
+        return [
+            Objection(
+                call=call,
+                wrong=Repeated(times=count, others=others, values=values_to_try(bound[call.name], state)[:PROPOSED]),
+            )
+            for call, count in again
+        ]
 
     return guard

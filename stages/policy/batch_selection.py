@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from stages import nudges
 from stages.grounding.miscalculations import calculation_problems
 from stages.grounding.sources import ungrounded_values
 from stages.message import ToolCall
+from stages.nudges import beside
 from stages.policy.placeholder_values import placeholder_arguments
 from stages.policy.rules import BatchPolicy, Rules, missing_prerequisites, pending
 from stages.schema.canonical_json import canonical
@@ -26,10 +26,10 @@ def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple
         return calls, ""
     policy = _policy_of(rules, state)
     if policy == "first":
-        return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
+        return calls[:1], beside.only_the_first(calls[0].name, [call.name for call in calls[1:]])
     once, again = (calls, ()) if rules.max_repeats is None else _once(rules, calls)
     go, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
-    return go, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
+    return go, "\n".join(filter(None, (beside.made_once(again) if again else "", waiting)))
 
 
 def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
@@ -53,7 +53,7 @@ def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tup
     wait: list[ToolCall] = []
     for call in calls:
         (wait if go and _depends(call, tools[call.name], tools, rules, state) else go).append(call)
-    notice = nudges.waits([call.name for call in go], [call.name for call in wait]) if wait else ""
+    notice = beside.waits([call.name for call in go], [call.name for call in wait]) if wait else ""
     return tuple(go), notice
 
 

@@ -26,13 +26,12 @@ message (`Naming`). Texts that make the search too long (`MOST`) count as if the
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.message import Kind, User
+from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
 from stages.reading.shown import Call, answered, asked, call_of, stands, up_to_date
 from stages.rescue.found import Family
@@ -41,23 +40,13 @@ from stages.schema import Check
 from stages.state import State
 from stages.tool import ToolSpec
 
-Source = Literal["result", "user", "done"]
-"""Where a call was before: in what a tool answered, in what the user wrote, among the calls that succeeded."""
-
-
-class Repeated(Struct, frozen=True, kw_only=True):
-    """A call in a reply that only repeats one."""
-
-    tool: ToolSpec
-    source: Source
-
 
 class Sifted(Struct, frozen=True, kw_only=True):
     """A reading without the calls that only repeat one, and these. The state remembers what was looked through."""
 
     state: State
     reading: Reading
-    repeated: tuple[Repeated, ...] = ()
+    repeated: tuple[Repeat, ...] = ()
 
 
 Sift = Callable[[State, Reading], Sifted]
@@ -75,14 +64,14 @@ def sieve(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check], names: Names
             return Sifted(state=state, reading=reading)
         state = replace(state, naming=up_to_date(state, names))
         own: list[Judged] = []
-        repeated: list[Repeated] = []
+        repeated: list[Repeat] = []
         for judged in reading.calls:
             source = None
             tool = None if _is_made(judged, state) else specs.get(judged.name)
             if tool and (call := call_of(judged, checks[tool.name], names, families)):
                 source = _source(call, tool, state, alone=reading.alone, in_form=judged.origin == "prompted")
             if tool and source:
-                repeated.append(Repeated(tool=tool, source=source))
+                repeated.append(Repeat(tool=tool.name, source=source, way=_way(tool, source, state)))
             else:
                 own.append(judged)
         kept = replace(reading, calls=tuple(own)) if repeated else reading
@@ -91,17 +80,10 @@ def sieve(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check], names: Names
     return sift
 
 
-def told(repeated: tuple[Repeated, ...], state: State) -> list[str]:
-    """What the model is told of each of them: why it was not run, and how to make the call if it is meant."""
-    return [nudges.only_repeats(one.tool.name, one.source, _way(one, state)) for one in repeated]
-
-
-def _way(one: Repeated, state: State) -> str:
-    if one.source != "result" or one.tool.effect == "read":
-        return nudges.call_alone(one.tool.name)
-    if state.sent.mode == "prompted":
-        return nudges.no_call_in_text(one.tool.name)
-    return nudges.call_natively(one.tool.name)
+def _way(tool: ToolSpec, source: RepeatSource, state: State) -> RepeatWay:
+    if source != "result" or tool.effect == "read":
+        return "alone"
+    return "none" if state.sent.mode == "prompted" else "native"
 
 
 def _is_made(call: Judged, state: State) -> bool:
@@ -109,7 +91,7 @@ def _is_made(call: Judged, state: State) -> bool:
     return call.origin == "native" or (call.origin == "prompted" and state.sent.mode == "constrained")
 
 
-def _source(call: Call, tool: ToolSpec, state: State, *, alone: bool, in_form: bool) -> Source | None:
+def _source(call: Call, tool: ToolSpec, state: State, *, alone: bool, in_form: bool) -> RepeatSource | None:
     """Where the call comes from, None: from the model.
 
     `alone`: the reply has no words beside its calls; `in_form`: the call is in the form that forge asks for.

@@ -2,26 +2,30 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages import nudges, rescue
+from stages import rescue
 from stages.effect import RawCall, Reply
 from stages.grounding.calculated_arguments import argument_check
 from stages.message import Assistant
+from stages.nudges.beside import cut_beside
+from stages.nudges.quoting import quote
+from stages.nudges.replies import no_such_tool
+from stages.objection import BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
 from stages.policy.rules import RepairLimits, Rules
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
-from stages.schema import Check, Fits, Misfit, Problem
+from stages.schema import Check, Fits, Misfit
 from stages.tool import ToolSpec
 from stages.wire.prompted import forms as prompted
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """One call; `correction` says what is wrong with it, empty: it may run.
+    """One call, and what is wrong with it; nothing: it may run.
 
     `arguments` is what the model gave, or, for a call that may run, the canonical JSON of it. `written` is the text
     that it was found as; empty, where there was none.
@@ -32,15 +36,14 @@ class Judged(Struct, frozen=True, kw_only=True):
     written: str = ""
     origin: str = "native"
     repairs: tuple[str, ...] = ()
-    fault: Literal["unknown_tool", "bad_arguments", "guessed", "beside_damage"] | None = None
-    correction: str = ""
+    wrong: Unfit | None = None
 
 
 class Reading(Struct, frozen=True, kw_only=True):
     """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant.
 
     `said` is what it says beside its calls, `whole` the text with those that were found in it. `notice`: the model is
-    to hear, once the calls have run, that one after them could not be read.
+    to hear, after what comes of the calls, that one more could not be read.
     """
 
     said: Assistant
@@ -125,7 +128,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         meant = Names(self.tools.keys()).find(call.name)
         if len(meant) != 1:
             return self.unknown(call, origin)
-        renamed = () if meant[0] == call.name else (f"name {nudges.quote(call.name, 60)}",)
+        renamed = () if meant[0] == call.name else (f"name {quote(call.name, 60)}",)
         found = FoundCall(name=meant[0], arguments=call.arguments, origin=origin, repairs=renamed)
         return self.checked(_mended(found), cut=cut)
 
@@ -135,11 +138,9 @@ class _Judge(Struct, frozen=True, kw_only=True):
         calls = (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
         if found.damage is None:
             return calls, ""
-        notice = nudges.cut_beside(found.damage)
-        if self.may_run_before(found) and not any(judged.fault for judged in calls):
-            return calls, notice
-        *others, last = (_beside_damage(judged) for judged in calls)
-        return (*others, replace(last, correction=f"{last.correction} {notice}")), ""
+        if not self.may_run_before(found) or any(judged.wrong for judged in calls):
+            calls = tuple(judged if judged.wrong else replace(judged, wrong=BesideDamage()) for judged in calls)
+        return calls, cut_beside(found.damage)
 
     def may_run_before(self, found: Rescued) -> bool:
         """Whether the calls come before what is damaged: none may build on it, and none ends the run without it."""
@@ -149,8 +150,8 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
     def unknown(self, call: RawCall, origin: str) -> Judged:
         """A call of a tool that does not exist."""
-        text = nudges.unknown_tool(call.name, tuple(self.tools), self.nearest(call.name))
-        return Judged(name=call.name, arguments=call.arguments, origin=origin, fault="unknown_tool", correction=text)
+        wrong = UnknownTool(known=tuple(self.tools), nearest=self.nearest(call.name))
+        return Judged(name=call.name, arguments=call.arguments, origin=origin, wrong=wrong)
 
     def checked(self, call: FoundCall, *, cut: bool) -> Judged:
         """A call of a known tool: may it be read so, and do its arguments fit?"""
@@ -160,19 +161,18 @@ class _Judge(Struct, frozen=True, kw_only=True):
         # What a length limit cut off may lack more than its closers.
         torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
         if torn or guessed > self.limits.of(self.tools[call.name].effect):
-            return replace(judged, fault="guessed", correction=nudges.guessed(call.name, call.repairs))
+            return replace(judged, wrong=Guessed(repairs=call.repairs))
         match self.checks[call.name](call.arguments, untyped=call.origin in UNTYPED):
             case Fits(arguments=arguments, repairs=coerced):
                 return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
             case Misfit(problems=problems):
-                text = nudges.bad_arguments(call.name, tuple(map(in_a_sentence, problems)), cut=cut)
-                return replace(judged, fault="bad_arguments", correction=text)
+                return replace(judged, wrong=BadArguments(problems=problems, cut=cut))
             case other:
                 assert_never(other)
 
     def stranger(self, unknown: tuple[str, ...]) -> str | None:
         """What is wrong with a text that calls only tools that do not exist."""
-        return nudges.no_such_tool(unknown[0], self.nearest(unknown[0])) if unknown else None
+        return no_such_tool(unknown[0], self.nearest(unknown[0])) if unknown else None
 
     def nearest(self, name: str) -> str | None:
         """The known name that is most like it."""
@@ -200,12 +200,6 @@ def parameters_of(tool: ToolSpec) -> tuple[str, ...]:
     return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)
 
 
-def _beside_damage(judged: Judged) -> Judged:
-    if judged.fault:
-        return judged
-    return replace(judged, fault="beside_damage", correction=nudges.beside_a_damaged_call(judged.name))
-
-
 def _mended(call: FoundCall) -> FoundCall:
     """The call with damaged arguments mended, where that can be done; the price says how much was guessed."""
     text = call.arguments.strip()
@@ -213,9 +207,3 @@ def _mended(call: FoundCall) -> FoundCall:
     if not isinstance(found, FoundJson) or text[found.end :].strip():
         return call
     return replace(call, arguments=found.text, repairs=call.repairs + found.repairs, cost=call.cost + found.cost)
-
-
-def in_a_sentence(problem: Problem) -> str:
-    """What does not fit, and where."""
-    where = f"{problem.path}: " if problem.path else ""
-    return f"{where}expected {problem.expected}, got {problem.found}"

@@ -4,10 +4,11 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.effect import CallResult, Succeeded, Unresolved
 from stages.execution.batch import waiting
 from stages.message import Assistant, History, Kind, Tool, ToolCall, size
+from stages.nudges import context
+from stages.nudges.quoting import quote
 from stages.state import Batch, Cleared, State
 from stages.tokens import characters_of, fitting, length
 from stages.tool import ToolSpec
@@ -89,10 +90,10 @@ def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
     entry = next((e for e in reversed(state.cleared) if e.call_id == asked.call_id), None)
     if entry is None:
         still = any(isinstance(m, Tool) and m.call_id == asked.call_id for m in state.history)
-        known = [f"{e.call_id} ({e.name} {nudges.quote(e.arguments, 60)})" for e in state.cleared[-10:]]
-        return Unresolved(call_id=call.id, message=nudges.not_cleared(asked.call_id, known, still=still))
+        known = [f"{e.call_id} ({e.name} {quote(e.arguments, 60)})" for e in state.cleared[-10:]]
+        return Unresolved(call_id=call.id, message=context.not_cleared(asked.call_id, known, still=still))
     if limit < _SMALLEST:
-        return Unresolved(call_id=call.id, message=nudges.no_room(asked.call_id))
+        return Unresolved(call_id=call.id, message=context.no_room(asked.call_id))
     text = _part(entry, asked.offset, limit)
     return Succeeded(call_id=call.id, text=text, value=Raw(msgspec.json.encode(text)))
 
@@ -101,8 +102,8 @@ def _part(entry: Cleared, start: int, limit: int) -> str:
     """The text from `start` on, cut to `limit` characters with a marker that says how to go on."""
     text = entry.text[start:]
     if length(text) <= limit:
-        return text or nudges.recall_ended(entry.call_id, len(entry.text))
+        return text or context.recall_ended(entry.call_id, len(entry.text))
     # The marker is part of what takes room; its own length hardly changes with the numbers in it.
-    marker = nudges.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
+    marker = context.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
     end = start + fitting(text, limit - length(marker))
-    return entry.text[start:end] + nudges.recall_more(entry.call_id, start, end, len(entry.text))
+    return entry.text[start:end] + context.recall_more(entry.call_id, start, end, len(entry.text))

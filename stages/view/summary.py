@@ -6,12 +6,13 @@ The request is the conversation as it was sent, and one message more, so the ser
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages import nudges, rescue
+from stages import rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.compaction.exchange import Span, exchanges, is_protected, recent_from, without
 from stages.effect import Reply
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
+from stages.nudges import context
 from stages.pipeline import Stage, on
 from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
@@ -58,7 +59,7 @@ def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudg
         characters = state.measure(reasoning=budget.reasoning)
         rate = state.ledger.tokens_per_character
         now = budget.metered(rate, state.ledger.report)
-        text = nudges.summarize(policy.words)
+        text = context.summarize(policy.words)
         if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + length(text)) > now.tokens:
             return state
         old = recent_from(state.history, policy.keep_recent)
@@ -109,7 +110,7 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     if problem := _problem(reply, text, gone, order):
         return unsummarized(state, problem)
     results = [f"{m.call_id} ({m.name})" for m in gone if isinstance(m, Tool)]
-    said = nudges.summary(text, results[-20:] if order.budget.recall else ())
+    said = context.summary(text, results[-20:] if order.budget.recall else ())
     summary = User(text=said, kind=Kind.SUMMARY, turn=turn_of(gone[-1]), pinned=True)
     if order.budget.weigh(summary) >= order.budget.count(gone):
         return unsummarized(state, "it is no shorter than what it would replace")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages import nudges
 from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, Tool, User
+from stages.nudges import context
 from stages.pipeline import Stage, on
 from stages.policy.rules import Rules, pending, required_tools, succeeded_names
 from stages.state import Folded, State
@@ -63,7 +63,7 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
         left = state.ledger.budget.calls
         if not 0 < left <= calls or phase.summary:
             return state
-        said = nudges.few_calls(left, pending(rules, state.ledger), _ends(rules))
+        said = context.few_calls(left, pending(rules, state.ledger), _ends(rules))
         return _warned(state, phase, said, Kind.ITERATION_WARNING)
 
     return stage
@@ -81,7 +81,7 @@ def note_progress(rules: Rules) -> Stage:
             return state
         left = pending(rules, state.ledger)
         done = [step for step in required_tools(rules) if step not in left]
-        said = nudges.progress(done, [_counted(step, rules, state) for step in left], _ends(rules))
+        said = context.progress(done, [_counted(step, rules, state) for step in left], _ends(rules))
         return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
     return stage
@@ -114,7 +114,7 @@ def _tokens(state: State, budget: ContextBudget) -> int:
 def _words(text: ContextWarning | None, use: ContextUse) -> str:
     match text:
         case None:
-            return nudges.context_use(use.threshold, use.tokens, use.budget)
+            return context.context_use(use.threshold, use.tokens, use.budget)
         case str():
             return text
         case _:

@@ -10,11 +10,11 @@ from stages.compaction import Compacted, ContextBudget, Meter
 from stages.effect import CallResult, Effect, Fault, Outcome, RawCall, Reply
 from stages.halt import Halt
 from stages.message import CUT_PHASE, Kind, Message
+from stages.objection import Objection
 from stages.policy.retry import Backoff
 from stages.policy.rules import Rules
 from stages.state import SCHEMA_VERSION, Budget, Ledger, Phase, State
 from stages.tool import ToolSpec
-from stages.verdict import Verdict
 
 # Its ranges are written in msgspec's way, which Hypothesis does not read.
 st.register_type_strategy(
@@ -29,7 +29,7 @@ st.register_type_strategy(
 )
 
 NOUNS: list[object] = [
-    *(Message, ToolSpec, Rules, Effect, Outcome, CallResult, RawCall, Reply, Fault, Halt, Verdict, Budget, Ledger),
+    *(Message, ToolSpec, Rules, Effect, Outcome, CallResult, RawCall, Reply, Fault, Halt, Objection, Budget, Ledger),
     *(Phase, State, events.Event, ContextBudget, Compacted, Backoff),
 ]
 

@@ -11,7 +11,7 @@ from forge.journal.ablation import Ablated, ablate
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall
 from stages.state import State
-from stages.verdict import Allow, Guard, Stop, Verdict
+from stages.verdict import Guard, Stop, Verdict
 from tests.flows import Desk
 
 LOOK = call("look", what="a")
@@ -97,7 +97,7 @@ def test_a_guard_of_the_user_s_own_is_named_after_its_function(tmp_path: Path) -
         def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
             from stages.halt import Cancelled
 
-            return Stop(halt=Cancelled(turns=0, completed=())) if '"b"' in calls[0].arguments else Allow()
+            return Stop(halt=Cancelled(turns=0, completed=())) if '"b"' in calls[0].arguments else []
 
         return guard
 

@@ -12,12 +12,13 @@ from forge.interpreters.scripted import Scripted, call
 from forge.journal.redaction import Redact
 from stages import events
 from stages.effect import Approved, Ask
-from stages.message import Assistant, Kind, ToolCall
+from stages.message import Assistant, ToolCall
 from stages.message import Tool as Result
+from stages.objection import Custom, Objection
 from stages.policy.order import Use
 from stages.state import State
 from stages.tool import Prerequisite
-from stages.verdict import Allow, Block, Correction, Verdict
+from stages.verdict import Verdict
 
 
 class Bank:
@@ -61,10 +62,8 @@ class Bank:
 
 
 def never_odd(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
-    if not any(c.name == "pay" and json.loads(c.arguments)["amount"] % 2 for c in calls):
-        return Allow()
-    corrections = tuple(Correction(call_id=c.id, text="the amount must be even") for c in calls)
-    return Block(kind=Kind.RETRY_NUDGE, counter="refusals", corrections=corrections)
+    odd = (c for c in calls if c.name == "pay" and json.loads(c.arguments)["amount"] % 2)
+    return [Objection(call=call, wrong=Custom(text="the amount must be even")) for call in odd]
 
 
 FINE = '{"amount": 6, "to": "Ann"}'

@@ -12,11 +12,11 @@ from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
 from stages.effect import Fault, RawCall, Reply, Usage
-from stages.message import Assistant, Kind, Tool, User
+from stages.message import Assistant, Kind, Tool, ToolCall, User
+from stages.objection import BareText, Custom, Objection
 from stages.policy.rules import RepairLimits
 from stages.rescue import Claim, Family, Names, Read
 from stages.state import Completed, Price, Said
-from stages.verdict import Block
 from tests.flows import Desk
 
 LOOK = call("look", what="a")
@@ -140,8 +140,10 @@ def test_a_grammar_of_one_s_own_is_one_option() -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (None, "returned None; it must return Allow"),
-        (Block(kind=Kind.STEP_NUDGE, counter="retries", corrections=()), "one correction"),
+        (None, "returned None; it must return a list of Objections, empty where there is none, or Stop"),
+        (["no"], "objected with 'no'; write Objection"),
+        ([Objection(wrong=Custom(text="No."))], "objected to None, which is no call of the batch"),
+        ((Objection(wrong=BareText(allowed=()), call=ToolCall(id="x", name="look", arguments="{}")),), "is no call of"),
     ],
 )
 def test_a_guard_that_answers_wrongly_never_lets_a_call_through(answer: object, says: str) -> None:

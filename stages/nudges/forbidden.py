@@ -1,0 +1,91 @@
+"""What the model is told of a call that the rules forbid."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from stages.nudges import values
+from stages.nudges.quoting import listed, quote
+from stages.objection import (
+    Custom,
+    Forbidden,
+    Incomplete,
+    Miscalculated,
+    NeedsDecision,
+    OutOfOrder,
+    Placeholder,
+    PrerequisiteMissing,
+    Repeated,
+    StepsPending,
+    Ungrounded,
+)
+
+
+def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
+    """The text for a call of that tool."""
+    match wrong:
+        case StepsPending(steps=steps, attempt=attempt):
+            return _step(tool, steps, attempt)
+        case PrerequisiteMissing(tools=missing, match=match):
+            return _prerequisite(tool, missing, match)
+        case NeedsDecision(tools=needed, allowed=allowed):
+            return _needs_a_decision(tool, needed, allowed)
+        case OutOfOrder(reason=reason, allowed=allowed):
+            return f"{tool} was not run: {reason}. You may call: {listed(allowed)}."
+        case Placeholder(arguments=arguments):
+            return _placeholder(tool, arguments)
+        case Ungrounded():
+            return values.ungrounded(tool, wrong)
+        case Miscalculated():
+            return values.miscalculated(tool, wrong)
+        case Repeated():
+            return _repeated(tool, wrong)
+        case Incomplete(problem=problem):
+            return f"{tool} was not accepted: {problem} Put that right, then call {tool} again."
+        case Custom(text=text):
+            return text
+        case _:
+            assert_never(wrong)
+
+
+def _step(tool: str, pending: Sequence[str], attempt: int) -> str:
+    """More pressing from the first to the third."""
+    match attempt:
+        case 1:
+            return f"You cannot call {tool} yet. First complete: {listed(pending)}. Call {pending[0]} now."
+        case 2:
+            return f"{tool} is still refused. You must call one of these tools now: {listed(pending)}. Pick one."
+        case _:
+            return (
+                f"STOP. Do NOT call {tool}. Your next reply MUST be a call to one of: {listed(pending)}. "
+                f"Tools run only after your reply ends, so reply with that one call and nothing else."
+            )
+
+
+def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str]) -> str:
+    same = f" with the same {listed(match)}" if match else ""
+    return f"You cannot call {tool} yet. First call {listed(missing)}{same}; call {missing[0]} now."
+
+
+def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) -> str:
+    return (
+        f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
+        f"effect: a person has to find out. You may call: {listed(allowed)}."
+    )
+
+
+def _placeholder(tool: str, found: Sequence[tuple[str, str]]) -> str:
+    what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
+    return (
+        f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
+        f"finds the value and wait for its result; then call {tool} with it."
+    )
+
+
+def _repeated(tool: str, wrong: Repeated) -> str:
+    instead = [other for other in wrong.others if other != tool]
+    new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
+    other = f"call one of: {listed(instead)}" if instead else ""
+    return (
+        f"{tool} was not run: you have made this very call {wrong.times} times, and its answer stays the same. "
+        f"Use that answer; then {' or '.join(filter(None, (other, new))) or 'call it with other arguments'}."
+    )

@@ -1,0 +1,69 @@
+"""What the model is told of calls that ran, or might have: failures, unknown outcomes, what a person said."""
+
+from stages.nudges.quoting import quote
+
+
+def unresolved(message: str) -> str:
+    """For a tool that found no data for good arguments."""
+    return f"[ToolResolutionError] {message}"
+
+
+def failed(error: str, message: str) -> str:
+    """For a tool that raised."""
+    return f"[ToolError] {error}: {message}"
+
+
+def tool_failed(message: str) -> str:
+    """For a tool that says that trying again is no use."""
+    return f"[ToolFailed] {message} Do not repeat this call; adapt your plan."
+
+
+def in_doubt(name: str, why: str) -> str:
+    """For a call that was begun and has no result: `why` says what came between."""
+    return (
+        f"{name} was begun, but {why}: nobody knows whether it took effect. "
+        "Do not repeat it; find out first whether it did, with a tool that reads, or go on without."
+    )
+
+
+def doubtful(reason: str) -> str:
+    """For the answer to such a call."""
+    return f"[InDoubt] {reason}"
+
+
+def happened(result: str) -> str:
+    """For such a call, once a person has found out that it took effect; `result`: what it returned, if they know."""
+    return result or "It took effect, as a person has found out. Do not repeat it."
+
+
+def did_not_happen(name: str) -> str:
+    """For such a call, once a person has found out that it took no effect."""
+    return f"{name} took no effect, as a person has found out. Call it again if it is still needed."
+
+
+def happened_before(name: str, arguments: str) -> str:
+    """For a call of a tool of which an earlier one turned out to have taken effect."""
+    return (
+        f"{name} was not run, because a person has found out that an earlier call of it, {quote(arguments)}, took "
+        "effect. Call it again if it is still needed."
+    )
+
+
+def not_approved(name: str, why: str, *, in_doubt: bool) -> str:
+    """For a call that a person did not allow; `in_doubt`: to be made once more, after one that may have succeeded."""
+    return f"{name} was not approved: {why}{'. It may have taken effect before' if in_doubt else ''}"
+
+
+def rejected_before(name: str) -> str:
+    """For a call that a person said no to, made again unchanged."""
+    return f"{name} was not approved: a person has said no to this very call before. Do not repeat it; adapt your plan"
+
+
+def badly_edited(name: str, problem: str) -> str:
+    """For a call that a person allowed with arguments that must not run."""
+    return f"{name} was approved with other arguments, and these are wrong: {problem}"
+
+
+def not_run(reason: str) -> str:
+    """For a call that was accepted but not run."""
+    return f"[NotRun] {reason}"

@@ -1,0 +1,16 @@
+"""Quoting: a model's own words and lists of names, as they stand in a sentence."""
+
+from collections.abc import Iterable
+
+LIMIT = 240
+"""Characters of the model's own words that a text quotes."""
+
+
+def quote(text: str, limit: int = LIMIT) -> str:
+    """The text, cut to `limit` characters with a marker."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters more)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a list in a sentence; `none` for no name."""
+    return ", ".join(names) or "none"

@@ -1,0 +1,109 @@
+"""Mistakes: how each kind of objection is counted, kept in the history and named."""
+
+from collections.abc import Iterable
+from typing import Literal, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.ledger import Counter, Ledger, count
+from stages.message import Kind
+from stages.objection import (
+    BadArguments,
+    BareText,
+    BesideDamage,
+    Custom,
+    CutOff,
+    Empty,
+    Guessed,
+    Incomplete,
+    Miscalculated,
+    NeedsDecision,
+    Objection,
+    OnlyRepeats,
+    OutOfOrder,
+    Placeholder,
+    PrerequisiteMissing,
+    Repeated,
+    StepsPending,
+    Ungrounded,
+    UnknownTool,
+    Wrong,
+)
+
+NudgeKind = Literal[
+    "retry",
+    "unknown_tool",
+    "arguments",
+    "step",
+    "prerequisite",
+    "repeated",
+    "ungrounded",
+    "miscalculated",
+    "placeholder",
+    "order",
+    "incomplete",
+    "provenance",
+]
+"""The names by which a user's own words replace forge's.
+
+`retry`: a reply without a call that can be used. The others answer a call: of no tool, with arguments that do not
+fit, before its steps, before its prerequisites, made before with the same answer, with a value that nobody gave, with
+a calculation that cannot be used, with a placeholder for a value, against a rule of order, and one whose arguments
+the user's own check refuses. `provenance`: a reply whose calls only repeat what was shown or done before.
+"""
+
+
+class Mistake(Struct, frozen=True):
+    """A kind of mistake: the count that it adds to, the kind of its message, what its text begins with in brackets.
+
+    `name` is None where no words but its own can be said of it.
+    """
+
+    name: NudgeKind | None
+    counter: Counter
+    kind: Kind = Kind.RETRY_NUDGE
+    prefix: str = ""
+
+
+def mistake_of(wrong: Wrong) -> Mistake:
+    """Which mistake that is."""
+    match wrong:
+        case BareText() | CutOff() | Empty():
+            return Mistake("retry", "retries")
+        case OnlyRepeats():
+            return Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")
+        case UnknownTool():
+            return Mistake("unknown_tool", "retries", prefix="UnknownTool")
+        case BadArguments():
+            return Mistake("arguments", "tool_errors", prefix="ToolArgValidationError")
+        case Guessed():
+            return Mistake("arguments", "retries", prefix="ToolArgValidationError")
+        case BesideDamage():
+            return Mistake(None, "retries", prefix="NotRun")
+        case StepsPending():
+            return Mistake("step", "premature", Kind.STEP_NUDGE, "StepEnforcementError")
+        case PrerequisiteMissing() | NeedsDecision():
+            return Mistake("prerequisite", "prerequisite_violations", Kind.PREREQUISITE_NUDGE, "PrereqError")
+        case OutOfOrder():
+            return Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
+        case Placeholder():
+            return Mistake("placeholder", "refusals", prefix="Placeholder")
+        case Ungrounded():
+            return Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
+        case Miscalculated():
+            return Mistake("miscalculated", "refusals", prefix="Miscalculated")
+        case Repeated():
+            return Mistake("repeated", "repetitions", prefix="Repeated")
+        case Incomplete():
+            return Mistake("incomplete", "refusals", prefix="Incomplete")
+        case Custom(kind=kind, counter=counter):
+            return Mistake(None, counter, kind)
+        case _:
+            assert_never(wrong)
+
+
+def counted(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
+    """The ledger after these objections to one batch: one more in each count that they add to."""
+    counters = dict.fromkeys(mistake_of(objection.wrong).counter for objection in objections)
+    return replace(ledger, **{counter: count(ledger, counter) + 1 for counter in counters})
