@@ -1,7 +1,7 @@
-"""Effects, what the loop wants done, and outcomes, what became of it: values on both sides.
+"""Effects, what the loop wants done, and outcomes, what came of it: values on both sides.
 
-A stage never does anything to the world. It puts an effect into the state; the driver has an interpreter
-perform it and hands the outcome to `stages.deliver`. So a run can be saved, replayed and resumed.
+A stage never does anything to the world. It puts an effect into the state; the driver has an interpreter perform it and
+hands the outcome to `stages.deliver`. So a run can be saved, replayed and resumed.
 """
 
 from typing import Literal
@@ -12,9 +12,9 @@ from stages.message import Kind, ToolCall
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A request as JSON in parts, so that a turn adds its own messages and copies nothing of what came before.
+    """A request as JSON in parts, so that a turn adds only its own messages.
 
-    `head` and `tail` are objects: the fields that stand before `messages`, and those that stand after.
+    `head` and `tail` are objects: the fields before `messages`, and those after.
     """
 
     head: Raw = Raw(b"{}")
@@ -37,10 +37,10 @@ class Send(Struct, frozen=True, kw_only=True, tag="send"):
 
 
 class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
-    """Run these calls at the same time: several reads, or one call alone.
+    """Run these calls concurrently: several reads, or one call alone.
 
-    `run` is the id of the run they belong to. `retriable`: where nobody knows whether they took effect, they may
-    simply be made again, as they only read or are declared idempotent.
+    `run` is the id of their run. `retriable`: safe to retry where the outcome is unknown, as they only read or are
+    idempotent.
     """
 
     calls: tuple[ToolCall, ...]
@@ -51,9 +51,9 @@ class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
 class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
     """Ask a person whether this very call may run; `digest` binds the answer to it.
 
-    `in_doubt`: a call of the same tool, often this very one, that was begun before, and nobody knows whether it took
-    effect; who knows answers with `Settled`, and a yes runs this call all the same. `problem`: what is wrong with the
-    arguments that it was approved with a moment ago; to answer so again is a no.
+    `in_doubt`: an earlier call of the same tool, often the same call, whose outcome is unknown; the person answers with
+    `Settled` if they know it, and a yes runs this call anyway. `problem`: what is wrong with the arguments that the
+    person just approved the call with; wrong arguments again count as a no.
     """
 
     call: ToolCall
@@ -74,7 +74,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class RawCall(Struct, frozen=True, kw_only=True):
-    """A tool call as the server gave it: nothing about it is checked yet."""
+    """A tool call as the server gave it, still unchecked."""
 
     id: str = ""
     name: str = ""
@@ -82,9 +82,10 @@ class RawCall(Struct, frozen=True, kw_only=True):
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a model said, as its wire's codec read it. `finish` is the server's own word (stop, length …).
+    """A model's reply, as the codec of its wire read it.
 
-    `sealed` is what the server wants back just as it gave it: JSON that only its own wire reads.
+    `finish` is the server's own word (stop, length …). `sealed` is what the server wants back unchanged: JSON that only
+    its own wire reads.
     """
 
     text: str = ""
@@ -96,7 +97,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
-    """The model answered, after so many seconds."""
+    """The model answered; `seconds` is how long it took."""
 
     reply: Reply
     seconds: float = 0.0
@@ -105,13 +106,18 @@ class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
 FaultKind = Literal[
     "unreachable", "tls", "timeout", "interrupted", "status", "reported", "malformed", "too_large", "no_tools"
 ]
-"""What went wrong: nobody there; no trust between the two ends; no byte, or no end, in time; a connection that broke;
-a status of refusal; an error under status 200 or in the middle of a stream; an answer that is none; one too large;
-a model or a server that takes no tools, or no schema of their calls, where the prompt can name them instead."""
+"""What went wrong.
+
+- `unreachable`: no connection. `tls`: the two ends do not trust each other.
+- `timeout`: no first byte, or no end, in time. `interrupted`: the connection broke.
+- `status`: an error status. `reported`: an error under status 200 or within a stream.
+- `malformed`: the answer cannot be read. `too_large`: it exceeds a limit.
+- `no_tools`: the model or the server takes no tools, or no schema of their calls; the prompt can name them instead.
+"""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """What the transport did. `body` is the server's answer, cut to size; never shown to a model."""
+    """What went wrong in the transport. `body` is the server's answer, cut to size; never shown to a model."""
 
     kind: FaultKind
     detail: str
@@ -120,11 +126,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
     """Seconds that the server asked to wait."""
     retriable: bool | None = None
-    """What the server says itself of trying again; None: nothing."""
+    """Whether the server itself says that a retry may help; None: it does not say."""
 
 
 class Undelivered(Struct, frozen=True, kw_only=True, tag="undelivered"):
-    """No reply came, and the retry policy has given up after `attempts`."""
+    """No reply came, and the retry policy gave up after `attempts` attempts."""
 
     fault: Fault
     attempts: int = 1
@@ -132,7 +138,7 @@ class Undelivered(Struct, frozen=True, kw_only=True, tag="undelivered"):
 
 
 class NeedsInput(Struct, frozen=True, kw_only=True, tag="needs_input"):
-    """The run ended with a question to the user. A terminal tool returns this value to ask."""
+    """The run ended with a question to the user. A terminal tool returns this value to ask it."""
 
     question: str
     suggestions: tuple[str, ...] = ()
@@ -146,7 +152,7 @@ class HandOff(Struct, frozen=True, kw_only=True, tag="hand_off"):
 
 
 class Succeeded(Struct, frozen=True, kw_only=True, tag="succeeded"):
-    """The tool returned. `text` is what the model is shown, `value` the same as JSON."""
+    """The tool returned. `text` is what the model is shown, `value` the result as JSON."""
 
     call_id: str
     text: str
@@ -155,14 +161,14 @@ class Succeeded(Struct, frozen=True, kw_only=True, tag="succeeded"):
 
 
 class Unresolved(Struct, frozen=True, kw_only=True, tag="unresolved"):
-    """`ToolResolutionError`: the arguments were fine, the data was not there. Not counted."""
+    """The arguments were fine, the data was not there (`ToolResolutionError`). Not counted as a mistake."""
 
     call_id: str
     message: str
 
 
 class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
-    """The tool raised. `counted` is False for `ToolFailed`, the tool's own final word."""
+    """The tool raised. `counted` is False for `ToolFailed`: retrying cannot help."""
 
     call_id: str
     error: str
@@ -178,14 +184,14 @@ class NotRun(Struct, frozen=True, kw_only=True, tag="not_run"):
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, tag="in_doubt"):
-    """The call was begun, and nobody knows whether it took effect; `reason` is a sentence for the model."""
+    """The call's outcome is unknown: it was started and may have taken effect; `reason` is a sentence for the model."""
 
     call_id: str
     reason: str
 
 
 class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
-    """A guard was against the call; `text` is the correction, `kind` its kind. No interpreter answers so."""
+    """A guard refused the call; `text` is the correction, `kind` its kind. Interpreters never return it."""
 
     call_id: str
     text: str
@@ -196,7 +202,7 @@ CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused
 
 
 class Results(Struct, frozen=True, kw_only=True, tag="results"):
-    """What became of the calls of one `Execute`, in their order."""
+    """The results of the calls of one `Execute`, in their order."""
 
     results: tuple[CallResult, ...]
     seconds: float = 0.0
@@ -205,7 +211,7 @@ class Results(Struct, frozen=True, kw_only=True, tag="results"):
 class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
     """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any.
 
-    These are held to what the model's are: the tool's schema, and the guards (`stages.execution.approvals`).
+    Those are checked like the model's own: by the tool's schema and the guards (`stages.execution.approvals`).
     """
 
     digest: str
@@ -220,9 +226,9 @@ class Rejected(Struct, frozen=True, kw_only=True, tag="rejected"):
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
-    """Whether the call that `Ask.in_doubt` names took effect, and `result`, what it returned, if that is known.
+    """Whether the call in `Ask.in_doubt` took effect, and `result`, what it returned, if that is known.
 
-    If it did, the call that is asked about does not run. If not, it does, where nothing else is against it.
+    If it did, the call that is asked about does not run. If not, it runs unless something else forbids it.
     """
 
     digest: str
@@ -231,7 +237,7 @@ class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
 
 
 class Unanswered(Struct, frozen=True, kw_only=True, tag="unanswered"):
-    """Nobody is there to ask, or nobody answered in time: the run ends, and asks again when it is resumed."""
+    """Nobody could be asked, or nobody answered in time: the run ends, and asks again when it is resumed."""
 
     digest: str
     reason: str

@@ -1,4 +1,4 @@
-"""Events: what happened between two states, for whoever watches a run. They are derived, so they cannot change it."""
+"""Events: what happened between two states, for observers of a run. They are derived, so they cannot change it."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from stages.view.prefix_reuse import Cause, prefix_loss
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
-    """The model is asked, with a prompt of about so many tokens in a context of so many (0: unknown)."""
+    """The model is asked. `prompt_tokens` is an estimate; `context_tokens` 0: not known."""
 
     turn: int
     prompt_tokens: int
@@ -27,15 +27,15 @@ class ModelReplied(Struct, frozen=True, kw_only=True, tag="model_replied"):
 
 
 class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
-    """Calls passed every check and are about to run, these at the same time."""
+    """Calls passed every check and are about to run, these concurrently."""
 
     calls: tuple[ToolCall, ...]
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person is asked about a call; `in_doubt`: one of the same tool, before it, that may have taken effect.
+    """A person is asked about a call. `in_doubt`: an earlier call of the same tool whose outcome is unknown.
 
-    `problem`: what is wrong with the arguments that they gave it.
+    `problem`: what is wrong with the arguments that the person gave.
     """
 
     call: ToolCall
@@ -44,7 +44,7 @@ class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
-    """A tool that is running has yielded something. It is heard by observers only: no state knows of it."""
+    """A running tool has yielded something. Only observers hear of it: no state knows it."""
 
     call_id: str
     name: str
@@ -65,20 +65,20 @@ class Nudged(Struct, frozen=True, kw_only=True, tag="nudged"):
 
 
 class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
-    """The model is told, at the end of one prompt, of a limit that is near (context, calls), or of steps left to do."""
+    """The model is told, at the end of one prompt, of a limit that is near (context, calls) or of steps left to do."""
 
     kind: Kind
     text: str
 
 
 class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
-    """The history grew by this message, whoever it is from; compaction is told of by `HistoryCompacted`."""
+    """A message, of whichever role, was added to the history; compaction is reported by `HistoryCompacted`."""
 
     message: Message
 
 
 class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
-    """The run goes in circles, so the reply is to call one of these tools (`stages.policy.escalation`)."""
+    """The run is stuck, so the next reply is to call one of these tools (`stages.policy.escalation`)."""
 
     turn: int
     tools: tuple[str, ...]
@@ -100,13 +100,13 @@ class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
 
 
 class SummaryFailed(Struct, frozen=True, kw_only=True, tag="summary_failed"):
-    """The summary that was asked for cannot be used; compaction does without."""
+    """The summary cannot be used; compaction does without."""
 
     problem: str
 
 
 class FellBack(Struct, frozen=True, kw_only=True, tag="fell_back"):
-    """The server refused tools or their schema, in these words: from now on they stand in the prompt alone."""
+    """The server refused tools or their schema, in these words: from now on the tools are only in the prompt."""
 
     reason: str
 
@@ -118,9 +118,9 @@ class HistoryCompacted(Struct, frozen=True, kw_only=True, tag="compacted"):
 
 
 class PrefixLost(Struct, frozen=True, kw_only=True, tag="prefix_lost"):
-    """The prompt of this turn does not begin with all of the last one: so much of that, in tokens, is kept and lost.
+    """The prompt of this turn does not begin with all of the last one: kept and lost tokens of that.
 
-    What is lost, the server has evaluated for nothing, and what stands behind it now it evaluates again.
+    The server has evaluated the lost tokens for nothing, and evaluates what follows them again.
     """
 
     turn: int

@@ -10,9 +10,9 @@ Spent = Literal["calls", "tool calls", "tokens", "cost", "seconds"]
 
 
 class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
-    """The model kept answering without a usable call. Seed: `ToolCallError`.
+    """The model kept answering without a usable call. As an exception: `forge.errors.ToolCallError`.
 
-    `cut`: the last reply ended at its limit of tokens.
+    `cut`: the last reply ended at its token limit.
     """
 
     attempts: int
@@ -22,9 +22,9 @@ class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
 
 
 class ToolsFailing(Struct, frozen=True, kw_only=True, tag="tools_failing"):
-    """Tools kept failing, or were kept being called with arguments that don't fit. Seed: `ToolExecutionError`.
+    """Tools kept failing, or kept getting wrong arguments. As an exception: `forge.errors.ToolExecutionError`.
 
-    `cut`: the last reply ended at its limit of tokens.
+    `cut`: the last reply ended at its token limit.
     """
 
     tool: str
@@ -34,7 +34,10 @@ class ToolsFailing(Struct, frozen=True, kw_only=True, tag="tools_failing"):
 
 
 class StepsSkipped(Struct, frozen=True, kw_only=True, tag="steps_skipped"):
-    """The model kept calling the terminal tool before its steps. Seed: `StepEnforcementError`."""
+    """The model kept calling the terminal tool before its steps.
+
+    As an exception: `forge.errors.StepEnforcementError`.
+    """
 
     tool: str
     attempts: int
@@ -42,7 +45,7 @@ class StepsSkipped(Struct, frozen=True, kw_only=True, tag="steps_skipped"):
 
 
 class PrerequisitesSkipped(Struct, frozen=True, kw_only=True, tag="prerequisites_skipped"):
-    """The model kept calling a tool before its prerequisites. Seed: `PrerequisiteError`."""
+    """The model kept calling a tool before its prerequisites. As an exception: `forge.errors.PrerequisiteError`."""
 
     tool: str
     attempts: int
@@ -50,7 +53,7 @@ class PrerequisitesSkipped(Struct, frozen=True, kw_only=True, tag="prerequisites
 
 
 class BudgetSpent(Struct, frozen=True, kw_only=True, tag="budget_spent"):
-    """The run's budget is used up. Seed: `MaxIterationsError` (for `what` = calls)."""
+    """The run's budget is used up. As an exception, for `what` = calls: `forge.errors.MaxIterationsError`."""
 
     what: Spent
     turns: int
@@ -66,23 +69,26 @@ class DeadEnd(Struct, frozen=True, kw_only=True, tag="dead_end"):
 
 
 class CannotFit(Struct, frozen=True, kw_only=True, tag="cannot_fit"):
-    """Nothing that may be cut makes the history fit its context. Seed: `ContextBudgetExceeded`. Both in tokens."""
+    """The history cannot be cut to fit its context. As an exception: `forge.errors.ContextBudgetExceeded`.
+
+    `tokens` and `budget` are in tokens.
+    """
 
     tokens: int
     budget: int
 
 
 class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
-    """The model's server gave no answer that can be used. Seed: `BackendError`, `StreamError`."""
+    """The model's server gave no usable answer. As an exception: `forge.errors.BackendError`."""
 
     fault: Fault
     attempts: int
 
 
 class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
-    """The run needs a tool of which this call was begun, and nobody says whether it took effect.
+    """The run cannot go on without a tool that has a call whose outcome is unknown.
 
-    A model cannot decide that; it would only make the call again.
+    A model cannot decide that; it would only repeat the call.
     """
 
     tool: str
@@ -92,7 +98,7 @@ class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
 
 
 class ApprovalNeeded(Struct, frozen=True, kw_only=True, tag="approval_needed"):
-    """The call needs a person's yes, and there is nobody to ask."""
+    """The call needs a person's approval, and there is nobody to ask."""
 
     tool: str
     arguments: str
@@ -109,7 +115,7 @@ class JournalFailed(Struct, frozen=True, kw_only=True, tag="journal_failed"):
 
 
 class Cancelled(Struct, frozen=True, kw_only=True, tag="cancelled"):
-    """The user cancelled. Seed: `WorkflowCancelledError`."""
+    """The user cancelled. As an exception: `forge.errors.WorkflowCancelledError`."""
 
     turns: int
     completed: tuple[str, ...]

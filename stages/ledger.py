@@ -1,4 +1,4 @@
-"""The ledger: what is enforced over a run, whatever the model remembers: its budget, what was done, what failed."""
+"""The ledger: what is enforced over a run, whatever the model remembers: budget, successes, mistakes."""
 
 from typing import Literal, assert_never
 
@@ -11,7 +11,10 @@ from stages.tokens import STARTING_RATE, Report
 
 
 class Price(Options, frozen=True, kw_only=True):
-    """What a million tokens cost, in any one currency; `cached`: those that the server kept, None: as the rest."""
+    """Prices of a million tokens, in any one currency.
+
+    `cached`: of prompt tokens that the server had in its cache; None: same as the rest.
+    """
 
     prompt: float = 0.0
     completion: float = 0.0
@@ -44,7 +47,7 @@ class Budget(Options, frozen=True, kw_only=True):
 
 
 class Success(Struct, frozen=True, kw_only=True):
-    """A call that succeeded: what steps and prerequisites are judged by.
+    """A call that succeeded: steps and prerequisites are judged by these.
 
     `answer` is the digest of what the model was told of it, `turn` the model call that made it.
     """
@@ -56,7 +59,7 @@ class Success(Struct, frozen=True, kw_only=True):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """A call that brought nothing new. `answer` is the digest of what it was answered; empty: refused, or it raised."""
+    """A call that brought nothing new. `answer` is the digest of its answer; empty: it was refused, or it raised."""
 
     name: str
     arguments: str
@@ -65,7 +68,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
-    """One compaction of the history. Seed: `CompactEvent`. `phase` is how far the compactor had to go."""
+    """One compaction of the history. `phase` is how far the compactor had to go."""
 
     turn: int
     phase: int
@@ -96,34 +99,35 @@ class Ledger(Struct, frozen=True, kw_only=True):
     progress: int = 0
     """The last model call that brought something new (`stages.policy.progress`)."""
     attempts: tuple[Attempt, ...] = ()
-    """The calls that were in vain, over the whole run."""
+    """The calls that brought nothing new, over the whole run."""
     seen: bytes = b""
     """The digests of the answers that the model was given since the last compaction, 8 bytes each."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""
-    """Why the tools stand in the prompt where they should be in the request: what the server refused them with."""
+    """Why the tools are in the prompt instead of the request: what the server refused them with; empty: they are not.
+    """
     model: str = ""
-    """The model that the rate and the report are of."""
+    """The model that the rate and the report were measured with."""
     tokens_per_character: float = STARTING_RATE
     report: Report = Report()
-    """What the server said of the last prompt; the rate is of what came since, and learns from each reply."""
+    """The server's token count of the last prompt; the rate estimates what came since, and learns from each reply."""
     tokens_used: int = 0
     cost: float = 0.0
     """Spent on model calls so far, by the budget's price."""
     context_tokens: int = 0
-    """What the prompt may take, as `compact` was told; 0: nobody said."""
+    """Maximum tokens of the prompt, as `compact` was told; 0: not known."""
     summary_turn: int = -1
-    """The last model call that was for a summary; -1: none was."""
+    """The last model call that asked for a summary; -1: there was none."""
     summary_failures: tuple[str, ...] = ()
     """Why the last summaries in a row could not be used."""
     context_warned: float = 0.0
-    """The highest context threshold that the prompt is over, and that the model was warned of."""
+    """The highest context threshold that the prompt has crossed and the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
     in_doubt: tuple[ToolCall, ...] = ()
-    """Calls that were begun and may have taken effect: until somebody decides, their tools are not used."""
+    """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
     rejected: tuple[str, ...] = ()
-    """Digests of calls that a person said no to: nobody is asked about the very same again."""
+    """Digests of calls that a person rejected: nobody is asked about the same call again."""
 
 
 Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]

@@ -1,11 +1,11 @@
 """Messages: what was said, by whom, and how soon compaction may cut it.
 
-A message is one of four frozen structs, one a role of the chat protocol. Its `kind` refines the role: a
-tool message may hold a tool's result or the correction of a call that was refused. Kinds are never sent
-to a model; they decide what compaction cuts first (seed: "Message Types and Compaction Priority").
+A message is one of four frozen structs, one for each role of the chat protocol. Its `kind` refines the role: a tool
+message may hold a tool's result or the correction of a refused call. Kinds are never sent to a model; they decide what
+compaction cuts first.
 
-Messages hold nothing that can be changed, so they can't be part of a cycle: the garbage collector need not
-walk through a long history (`gc=False`).
+Messages hold nothing mutable, so they cannot be part of a reference cycle: the garbage collector need not walk through
+a long history (`gc=False`).
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ from stages.tokens import length
 
 
 class Kind(StrEnum):
-    """Why a message is in the history, by its purpose."""
+    """Why a message is in the history."""
 
     SYSTEM_PROMPT = "system_prompt"
     USER_INPUT = "user_input"
@@ -36,10 +36,10 @@ class Kind(StrEnum):
 
 
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
-"""The kinds that correct the model: worth nothing any more once it did right."""
+"""Kinds that correct the model: of no use any more once it got it right."""
 
 WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE})
-"""The kinds that tell the model where the run stands: shown once, at the end of a prompt (`stages.view.warnings`)."""
+"""Kinds that tell the model where the run stands: shown once, at the end of a prompt (`stages.view.warnings`)."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
@@ -59,8 +59,8 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
 class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call whose name is known and whose arguments are a JSON object that fits the schema.
 
-    `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field)
-    or the family of text that it was rescued from; `repairs` names each mend that it took.
+    `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field) or the family of
+    text grammar that it was rescued from; `repairs` names each repair that it took.
     """
 
     id: str
@@ -93,8 +93,8 @@ class User(Struct, frozen=True, kw_only=True, gc=False, tag="user"):
 class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
     """A reply of the model: text, the reasoning before it, and the calls that it made.
 
-    `sealed` is what its server wants back just as it gave it (`effect.Reply`); it costs the prompt what the server
-    makes of it, and is not counted.
+    `sealed` is what its server wants back unchanged (`effect.Reply`); what it takes in the prompt is up to the server,
+    so it is not counted.
     """
 
     text: str = ""
@@ -111,13 +111,13 @@ class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
 
 
 Status = Literal["succeeded", "unresolved", "failed", "final", "not_run", "in_doubt"]
-"""What became of a call that was accepted (`effect.CallResult`); `final` is a failure that no other try can mend."""
+"""The outcome of an accepted call (`effect.CallResult`); `final` is a failure that no retry can help."""
 
 
 class Tool(Struct, frozen=True, kw_only=True, gc=False, tag="tool"):
     """The answer to one call: a tool's result, or why the call was not run.
 
-    `status` is the fact behind the text of a result; a correction (a `kind` of `NUDGES`) leaves it at its default.
+    `status` is the outcome behind the text; a correction (a `kind` of `NUDGES`) leaves it at its default.
     """
 
     call_id: str
@@ -143,12 +143,12 @@ AROUND_RESULT = 20
 
 
 def size(message: Message) -> int:
-    """What the message takes in the prompt, in characters as `tokens.length` counts: all that is sent."""
-    # The two that make up a long history come first: this is asked of every message.
+    """Size of the message in the prompt, in characters as `tokens.length` counts: everything that is sent."""
+    # The two kinds that make up a long history come first: this runs for every message.
     if isinstance(message, Tool):
         return AROUND_MESSAGE + AROUND_RESULT + length(message.name + message.text)
     if isinstance(message, Assistant) and message.calls:
-        # Joined, for to count a long text takes hardly longer than to count a short one.
+        # Join first: one call beats several.
         said = [part for call in message.calls for part in (call.name, call.arguments)]
         return AROUND_MESSAGE + _AROUND_CALL * len(message.calls) + length("".join((message.text, *said)))
     return AROUND_MESSAGE + length(message.text)

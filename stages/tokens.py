@@ -1,8 +1,8 @@
-"""Tokens: what a text takes in a prompt, estimated by its kinds of characters, and calibrated by what a server reports.
+"""Tokens: the size of a text in a prompt, estimated from its characters and calibrated by what servers report.
 
 The unit of an estimate is the character of plain prose; digits, punctuation and foreign scripts count as several.
-The sum is additive, so sums can be kept: `length(a + b) == length(a) + length(b)`. Calibration is a value: a rate of
-tokens a character, and the last report.
+Estimates add up, so sums can be kept: `length(a + b) == length(a) + length(b)`. Calibration is a value: a rate of
+tokens per character, and the last report.
 """
 
 from string import ascii_uppercase, digits, punctuation
@@ -11,22 +11,22 @@ from zlib import adler32
 from msgspec import Struct
 
 STARTING_RATE = 0.25
-"""Tokens a character before anything is known. Most texts take 0.15 to 0.2, of any kind; the rest is for safety."""
+"""Tokens per character before anything is known. Most texts take 0.15 to 0.2, of any kind; the rest is a margin."""
 
 _LOWEST, _HIGHEST = 0.05, 1.0
-"""The rates that are believed: a third of what a text takes, and six times. A report that implies others is none."""
+"""Minimum and maximum rate that is believed; a report that implies another rate is ignored."""
 
 _PREAMBLE = 2000
-"""Tokens that a server may add to a prompt without our knowing, and be believed."""
+"""Tokens that a server may add to a prompt, without forge knowing, and still be believed."""
 
 _FALL = 0.3
-"""How far the rate follows a lower one: it rises at once and falls slowly, to the safe side."""
+"""How far the rate follows a lower one: it rises at once and falls slowly, to stay on the safe side."""
 
 _STEADY = 200
-"""Characters that make half of a step: what is added by a few tells little of a rate."""
+"""Characters that make half of a step: a few more characters say little about a rate."""
 
 _REMOVED = 0.75
-"""What is taken out of a prompt counts as so much of its size, until a report says more: to the safe side again."""
+"""Share of its size by which text removed from a prompt counts, until the next report: again on the safe side."""
 
 # How many tokens a byte of UTF-8 makes, in characters of prose: fitted to Qwen2.5, SmolLM2, DeepSeek, cl100k, Tekken,
 # Mistral 3 and Claude 2 over prose, code, JSON, tables, logs and 31 languages (benchmarks/TOKENS.md).
@@ -54,11 +54,11 @@ def _weights() -> bytes:
 
 WEIGHTS = _weights()
 SUM_CHUNK = 4096
-"""Bytes that are summed at a time: with weights up to 15, their sum stays under 65,521, below which Adler-32 has it."""
+"""Bytes that are summed at a time: with weights up to 15 the sum stays below 65,521, the limit of Adler-32."""
 
 
 def length(text: str) -> int:
-    """What a text takes in a prompt, in characters of plain prose. Linear, without a loop in Python below 4 kB."""
+    """Size of a text in a prompt, in characters of plain prose. Linear, without a loop in Python below 4 kB."""
     # Halves of surrogate pairs have no UTF-8 of their own; here they only have to be counted.
     weighed = text.encode(errors="surrogatepass").translate(WEIGHTS)
     if len(weighed) <= SUM_CHUNK:
@@ -68,7 +68,7 @@ def length(text: str) -> int:
 
 
 def fitting(text: str, most: int) -> int:
-    """How many of the text's first characters take no more than `most`; linear, since the halves shrink."""
+    """How many of the text's first characters take no more than `most`. Linear, as the halves shrink."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -81,21 +81,21 @@ def fitting(text: str, most: int) -> int:
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What a server said of a prompt: `tokens` for so many `characters`, by `length`. 0 tokens: it said nothing yet."""
+    """What a server reported of a prompt: `tokens` for `characters`, by `length`. 0 tokens: no report yet."""
 
     characters: int = 0
     tokens: int = 0
 
 
 def tokens_of(characters: int, rate: float, report: Report) -> int:
-    """Tokens of a prompt of this size, rounded up: the last report's, and at `rate` what is more or less."""
+    """Tokens of a prompt of this size, rounded up: the last report's, and the difference at `rate`."""
     more = characters - report.characters
     exact = report.tokens + more * (rate if more >= 0 or not report.tokens else rate * _REMOVED)
     return max(0, int(exact)) + 1
 
 
 def characters_of(tokens: int, rate: float, report: Report) -> int:
-    """The size of the longest prompt that is estimated to take no more than so many tokens; may be negative."""
+    """Size of the longest prompt estimated to take no more than `tokens`; may be negative."""
     more = tokens - 1 - report.tokens
     found = report.characters + int(more / (rate if more >= 0 or not report.tokens else rate * _REMOVED))
     # A division rounds; the estimate is what decides.
@@ -107,8 +107,8 @@ def characters_of(tokens: int, rate: float, report: Report) -> int:
 def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[float, Report]:
     """Rate and report after another report. `history` is the part of the new prompt's size that is messages.
 
-    The tools may be less than they seem, for a template need not show them; messages are always shown. So a report
-    that says too little for these, or less than the last one of a prompt that has grown, is none: some servers
+    A template need not show the tools, so they may take less than estimated; messages are always shown. A report that
+    is too small for the messages, or smaller than the last one although the prompt has grown, is ignored: some servers
     count only what they had not cached.
     """
     if not history * _LOWEST <= new.tokens <= new.characters * _HIGHEST + _PREAMBLE or new.tokens <= 0:
@@ -122,7 +122,7 @@ def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[fl
 
 
 def _followed(rate: float, characters: int, tokens: int) -> float:
-    """The rate after so many characters took so many tokens: weighed by how many, and sooner up than down."""
+    """The rate after `characters` took `tokens`: weighted by how many, and rising faster than falling."""
     if not characters:
         return rate
     seen = min(_HIGHEST, max(_LOWEST, tokens / characters))
@@ -130,10 +130,10 @@ def _followed(rate: float, characters: int, tokens: int) -> float:
 
 
 def rate_of(tokens: int, characters: int) -> float:
-    """The rate to begin with, by what a tokenizer makes of a sample: a quarter more, for there are other texts."""
+    """The starting rate, from what a tokenizer makes of a sample: a quarter more, as other texts may take more."""
     return min(_HIGHEST, max(_LOWEST, 1.25 * tokens / characters)) if characters else STARTING_RATE
 
 
 def whole_rate(rate: float, report: Report) -> float:
-    """Tokens a character of the last prompt as a whole, where a server has said what it took; else the rate."""
+    """Tokens per character of the whole last prompt, if a server has reported it; else the rate."""
     return report.tokens / report.characters if report.tokens and report.characters else rate

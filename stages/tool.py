@@ -1,14 +1,14 @@
-"""Tools as data: what a model is told of them and what forge must know to run them safely."""
+"""Tools as data: what a model is told of them, and what forge must know to run them safely."""
 
 from typing import Literal
 
 from msgspec import Raw, Struct
 
 ToolEffect = Literal["read", "write", "terminal"]
-"""What a call does to the world: reads run together, each write alone, a terminal call ends the run."""
+"""What a call does to the world: reads run concurrently, each write alone, a terminal call ends the run."""
 
 RESULT_LIMIT = 20_000
-"""Characters of one result that the model is shown, where the tool does not say otherwise."""
+"""Characters of one result that the model is shown, unless the tool says otherwise."""
 
 
 class Prerequisite(Struct, frozen=True, kw_only=True):
@@ -47,23 +47,23 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     effect: ToolEffect = "write"
     prerequisites: tuple[Prerequisite, ...] = ()
     timeout: float | None = None
-    """Seconds that one call may take; None: as long as it takes."""
+    """Maximum seconds of one call; None: no maximum."""
     approval: bool = False
     """Ask a person before each call."""
     repeatable: bool = False
-    """The same call may be answered differently the next time: a state, a queue. Repeating it is no mistake."""
+    """The same call may return something else the next time (a state, a queue): repeating it is no mistake."""
     idle_timeout: float | None = None
-    """Seconds that may pass without a sign of life; a tool gives one by each value that it yields."""
+    """Maximum seconds without a sign of life; a tool gives one with each value that it yields."""
     max_parallel: int | None = None
-    """So many calls of a reading tool run at the same time, at most; None: as many as of all together."""
+    """Maximum number of concurrent calls of a reading tool; None: only the run's own maximum."""
     result_limit: int = RESULT_LIMIT
     """Characters of one result that the model is shown; the rest is cut with a marker."""
     idempotent: bool = False
-    """Doing it twice is doing it once: a call that a crash left in doubt is simply made again."""
+    """Safe to retry: a call whose outcome is unknown after a crash is simply made again."""
     grounded: tuple[Grounded, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 
     @property
     def retriable(self) -> bool:
-        """Whether a call may be made again where nobody knows if it was made."""
+        """Whether a call whose outcome is unknown may be retried."""
         return self.effect == "read" or self.idempotent

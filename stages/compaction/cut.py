@@ -1,4 +1,4 @@
-"""What each tier cuts from the old part of a history: the oldest first, and no more than is in excess.
+"""What each tier cuts from the old part of a history: the oldest first, and no more than is needed.
 
 Protected messages stay as they are.
 """
@@ -18,7 +18,7 @@ _TRUNCATE_AT = 200
 """Characters of a tool result that truncation leaves."""
 
 _MARK = "\n[Truncated — "
-"""How truncation is marked; the number of characters that went follows."""
+"""The mark of a truncated result; the number of removed characters follows."""
 
 _SHORT = _TRUNCATE_AT + len(f"{_MARK}1000000 chars removed]")
 """Characters up to which truncation would make a result no shorter."""
@@ -26,18 +26,18 @@ _SHORT = _TRUNCATE_AT + len(f"{_MARK}1000000 chars removed]")
 TRUNCATED_MINIMUM = (
     AROUND_MESSAGE + AROUND_RESULT + _TRUNCATE_AT + length(f"{_MARK}{_SHORT - _TRUNCATE_AT} chars removed]")
 )
-"""What an answer takes at least, once it is truncated."""
+"""Minimum size of a truncated answer."""
 
 _STUB = "[Result removed to save context]"
-"""What is left of a result that went: the call stays answered, so every server accepts the history."""
+"""The stub of a removed result: its call stays answered, so every server accepts the history."""
 
 _STUB_LENGTH = length(_STUB)
 STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
-"""What an answer takes at least, once it is a stub."""
+"""Minimum size of an answer that is a stub."""
 
 
 def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
-    """Results cut to their beginning, where that makes them shorter."""
+    """Results truncated to their beginning, where that makes them shorter."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
     marks: dict[str, int] = {}  # most results of a run have one of a few lengths
     for index, result in _long(old.messages):
@@ -76,13 +76,13 @@ def _beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
 
 
 def _mark(result: Tool, characters: int, *, recall: bool) -> str:
-    """What stands behind the first characters of a result whose rest went."""
+    """The mark after the first characters of a truncated result."""
     hint = recall_hint(result.call_id) if recall else ""
     return f"{_MARK}{len(result.text) - characters} chars removed{hint}]"
 
 
 def stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
-    """A stub for each answer that is longer than that."""
+    """A stub for each answer that is longer than one."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
     text, taken = _STUB, _STUB_LENGTH
     for index, message in enumerate(old.messages):
@@ -101,14 +101,14 @@ def stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
 
 
 def bare_texts(old: Measured, excess: int) -> list[Span]:
-    """Where bare text stands."""
+    """The spans of bare text."""
     bare = [i for i, m in enumerate(old.messages) if type(m) is Assistant and not m.calls and not m.pinned]
     before = accumulate((old.sizes[index] for index in bare), initial=0)
     return [(index, index + 1) for index, saved in zip(bare, before, strict=False) if saved < excess]
 
 
 def without_thoughts(old: Measured, excess: int) -> Measured:
-    """What was called and said, but not what was thought before it."""
+    """Replies without their reasoning."""
     messages, sizes = list(old.messages), list(old.sizes)
     for index, message in enumerate(old.messages):
         if excess <= 0:
@@ -121,7 +121,7 @@ def without_thoughts(old: Measured, excess: int) -> Measured:
 
 
 def oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]:
-    """Where the oldest exchanges stand that take so many characters together; `marks` as `exchange.marked` has them."""
+    """The spans of the oldest exchanges that take `excess` characters together; `marks` are from `exchange.marked`."""
     found: list[Span] = []
     for start, end in unprotected(old.messages, marks):
         if excess <= 0:
@@ -133,7 +133,7 @@ def oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]
 
 
 def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
-    """The first index from `start` on up to which the sizes sum up to as much; the last before `end`, if none does."""
+    """The first index from `start` on at which the sizes sum up to `most`; the last before `end` if none does."""
     low, high = start, end - 1
     while low < high:
         middle = (low + high) // 2
@@ -146,7 +146,7 @@ def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
 
 
 def cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
-    """The long results with as much less as saves so many characters, the oldest first."""
+    """Long results cut by as much as saves `excess` characters together, the oldest first."""
     messages, sizes = list(recent.messages), list(recent.sizes)
     for index, result in _long(recent.messages):
         if excess <= 0:
@@ -162,9 +162,9 @@ def cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
 
 
 def failed_exchanges(recent: Measured, excess: int) -> list[Span]:
-    """Where failed attempts stand that take so many characters together, the oldest first.
+    """The spans of failed attempts that take `excess` characters together, the oldest first.
 
-    Of bare text its correction stays, for it says what to do by itself; a call goes with its answers.
+    Bare text goes without its correction, which says by itself what to do; a call goes with its answers.
     """
     found: list[Span] = []
     for start, end in exchanges(recent.messages) if excess else ():

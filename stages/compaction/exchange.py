@@ -1,4 +1,4 @@
-"""Exchanges: a history cut where it may be cut, so that no call is parted from its result."""
+"""Exchanges: a history split so that no call is separated from its result."""
 
 from itertools import compress
 
@@ -8,11 +8,11 @@ Span = tuple[int, int]
 """From one index of a history up to another: messages that stay or go together."""
 
 _KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
-"""What stands in the user's name and is never cut."""
+"""Kinds in the user's name that are never cut."""
 
 
 _TO_TEXT = frozenset({Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
-"""What answers a reply without a call that could be used."""
+"""Kinds that answer a reply without a usable call."""
 
 
 def exchanges(history: History) -> list[Span]:
@@ -27,7 +27,7 @@ def without(messages: History, spans: list[Span]) -> History:
 
 
 def outside(length: int, spans: list[Span]) -> bytearray:
-    """For each index up to the length: whether it is in none of the spans."""
+    """For each index below `length`, whether it is in none of the spans."""
     kept = bytearray(b"\x01") * length
     for start, end in spans:
         kept[start:end] = bytes(end - start)
@@ -35,10 +35,10 @@ def outside(length: int, spans: list[Span]) -> bytearray:
 
 
 def marked(history: History) -> list[int]:
-    """Where anything stands but what a run is made of: replies, and results of tools, that nobody pinned.
+    """Indexes of all messages but replies and tool results that nobody pinned.
 
-    Types are compared, not asked for with `isinstance`: on a msgspec Struct that takes five times as long, and this
-    is asked of every message.
+    Types are compared instead of using `isinstance`, which takes five times as long on a msgspec Struct: this runs for
+    every message.
     """
     results = Kind.TOOL_RESULT
     return [
@@ -49,7 +49,7 @@ def marked(history: History) -> list[int]:
 
 
 def unprotected(history: History, marks: list[int]) -> list[Span]:
-    """What stands between the exchanges that have a message that stays for good; `marks` as `marked` has them."""
+    """The spans between exchanges that hold a protected message; `marks` are those of `marked`."""
     gaps: list[Span] = []
     end = 0
     for index in marks:
@@ -71,7 +71,7 @@ def exchange_around(history: History, index: int) -> Span:
 
 
 def _belongs(message: Message, before: Message) -> bool:
-    """Whether the message answers what stands before it: a tool message, or the nudge after a bare text."""
+    """Whether the message answers the one before it: a tool message, or the nudge after a bare text."""
     if type(message) is Tool:
         return True
     corrects = type(message) is User and message.kind in _TO_TEXT
@@ -84,7 +84,7 @@ def is_protected(message: Message) -> bool:
 
 
 def is_failed_attempt(exchange: History) -> bool:
-    """Whether this is a failed attempt: a reply all of whose answers are corrections."""
+    """Whether this is a failed attempt: a reply whose answers are all corrections."""
     answers = exchange[1:]
     return bool(answers) and all(map(is_nudge, answers))
 
@@ -92,8 +92,8 @@ def is_failed_attempt(exchange: History) -> bool:
 def recent_from(history: History, keep_recent: int) -> int:
     """The index of the first message of the last `keep_recent` distinct turns; the messages before it are old.
 
-    With fewer turns than that it is 0: all are recent. `keep_recent` 0 protects none. Turns of earlier
-    requests of the user count like any other.
+    With fewer turns it is 0: all are recent. `keep_recent` 0 protects none. Turns of earlier requests of the user count
+    like any other.
     """
     turns = last = 0
     for index in range(len(history) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""NoCompact: the history as it is, or an honest no."""
+"""NoCompact: the history unchanged, or an error if it does not fit."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from stages.message import History
 
 
 class NoCompact(Struct, frozen=True):
-    """Cut nothing. A history beyond the whole budget is a `CannotFit`."""
+    """Cut nothing. A history that exceeds the whole budget is a `CannotFit`."""
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
         tokens = budget.tokens_of(budget.measured(history).size)

@@ -1,4 +1,4 @@
-"""Listing: what is left of exchanges that went whole: a message with a line for each call that was made in them."""
+"""Call list: a message with a line for each call of removed exchanges."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,15 +9,15 @@ from stages.nudges import context
 from stages.tokens import length
 
 LIST_LIMIT = 4000
-"""Characters that a list takes at the most: some sixty calls. Of older ones a model makes little use."""
+"""Maximum characters of a list, some sixty calls: a model makes little use of older ones."""
 
 
 def with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool) -> Measured:
-    """Without these exchanges, the oldest that there are, but with a list of their calls, if that is shorter.
+    """Without these exchanges, the oldest ones, but with a list of their calls if that is shorter.
 
-    The list takes no more than `limit` characters. An earlier one is gone on with, so that the prompt stays the same
-    up to its end; where it is full, it keeps the newer part. It stands where the last of the calls stood, so that
-    nothing is told before the user asked for it.
+    The list takes at most `limit` characters. It continues an earlier list, so that the prompt stays the same up to its
+    end; a full list keeps its newer part. It stands where the last of the calls stood, so that nothing comes before the
+    user's request for it.
     """
     if not spans:
         return old
@@ -34,7 +34,7 @@ def with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool
 
 
 def without_call_list(part: Measured) -> Measured:
-    """Without such a list."""
+    """Without a call list."""
     return part.without(_lists(part.messages))
 
 
@@ -47,7 +47,7 @@ def _is_list(message: User) -> bool:
 
 
 def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool) -> str:
-    """The list that was there and these lines after it; if that is too long, the newer ones of all; else nothing."""
+    """The earlier list and these lines; if that is too long, the newer lines of both; else nothing."""
     whole = "\n".join((before, *_newest(newest_first, limit)))
     if length(whole) <= limit:
         return whole if "\n" in whole else ""
@@ -57,7 +57,7 @@ def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool)
 
 
 def _newest(newest_first: Iterable[str], limit: int) -> list[str]:
-    """The newest lines that take no more than the limit together, in their order."""
+    """The newest lines within the limit together, in their order."""
     lines: list[str] = []
     for line in newest_first:
         limit -= length(line) + length("\n")

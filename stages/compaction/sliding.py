@@ -1,4 +1,4 @@
-"""SlidingWindowCompact: only what the user asked and the most recent turns."""
+"""SlidingWindowCompact: keep only the user's messages and the most recent turns."""
 
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.cut import failed_exchanges
@@ -10,9 +10,9 @@ from stages.options.types import Count
 
 
 class SlidingWindowCompact(Options, frozen=True, kw_only=True):
-    """From the threshold on, drop every exchange before the last `keep_recent` turns, whole.
+    """From the threshold on, drop whole exchanges before the last `keep_recent` turns.
 
-    Where these are too long for the context by themselves, failed attempts among them go too.
+    Where the recent turns alone are too long for the context, their failed attempts go too.
     """
 
     keep_recent: Count = 2

@@ -1,4 +1,4 @@
-"""Survey: what a compactor wants to know of a history before it cuts."""
+"""Survey: measurements of a history before a compactor cuts it."""
 
 from itertools import takewhile
 
@@ -7,20 +7,20 @@ from stages.compaction.measured_history import Measured
 from stages.message import CUT_PHASE, Assistant, History, Message, System
 
 _WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
-"""Kinds of messages that say nothing any more once the model did right: corrections and warnings."""
+"""Kinds of messages that are of no use once the model got it right: corrections and warnings."""
 
 
 def opening_size(part: Measured) -> int:
-    """What the messages take that stand at the beginning and never go: the system prompt, the user's request."""
+    """Size of the messages at the beginning that never go: the system prompt, the user's request."""
     return sum(
         size for _, size in takewhile(lambda pair: is_protected(pair[0]), zip(part.messages, part.sizes, strict=True))
     )
 
 
 def failed_attempts(messages: History, marks: list[int]) -> list[Span]:
-    """Where corrections and warnings stand alone, and where replies stand that had no other answer.
+    """The spans of lone corrections and warnings, and of replies that had no other answer.
 
-    They are looked for among the `marks` that `exchange.marked` has made.
+    They are searched among `marks`, made by `exchange.marked`.
     """
     found: list[Span] = []
     end = 0
@@ -39,15 +39,15 @@ def _worthless(message: Message) -> bool:
 
 
 def minimum_size(old: Measured, each: int) -> int:
-    """At least what is left when no more than so much is left of a message."""
+    """Minimum size once every message is cut to at most `each`."""
     long = [size for size in old.sizes if size > each]
     return old.size - sum(long) + each * len(long)
 
 
 def minimum_size_with_calls(old: Measured, each: int) -> int:
-    """At least what is left when no more than so much is left of a message, but all of the calls.
+    """Minimum size once every message is cut to at most `each`, but all calls are kept.
 
-    A reply without calls may go; so may what was thought before one.
+    A reply without calls may go; so may the reasoning of any.
     """
     pairs = zip(old.messages, old.sizes, strict=True)
     more = [size - each if m.calls and not m.reasoning else -each for m, size in pairs if type(m) is Assistant]

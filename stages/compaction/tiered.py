@@ -16,13 +16,14 @@ _LAST_RESORT = 4
 """The phase after the three usual ones."""
 
 _LIST = 6
-"""The part of the context's room that a list of the calls that went may take: one in so many."""
+"""The share of the context that a list of removed calls may take: one part in so many."""
 
 
 class _Aim(Struct, frozen=True, kw_only=True):
-    """How far each tier has to go: `rest` are the characters of what stays as it is, `opening` those of the beginning.
+    """How far each tier has to go.
 
-    With `thresholds` a tier that is due cuts all that it can, and what is left is good if it fits.
+    `rest` is the size of what stays as it is, `opening` that of the beginning. With `thresholds`, a tier that is due
+    cuts all that it can, and the result is good if it fits.
     """
 
     budget: ContextBudget
@@ -32,44 +33,46 @@ class _Aim(Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> int:
-        """Tokens that compaction comes down to."""
+        """Tokens that compaction aims at."""
         return self.budget.target(self.opening)
 
     def excess(self, phase: int, size: int) -> int:
-        """Characters that this phase has to cut of an old part of this size; 0 where it is not due."""
+        """Characters that this phase has to cut from an old part of this size; 0: it is not due."""
         if self.thresholds is None:
             return self.budget.excess(size + self.rest, self.target)
         due = self.budget.tokens_of(size + self.rest) >= int(self.budget.tokens * self.thresholds[phase - 1])
         return size if due else 0
 
     def missed(self, size: int) -> bool:
-        """Whether more has to go than the tiers take, if this is what they leave of the old part."""
+        """Whether this size of the old part is still too much after the tiers."""
         enough = self.target if self.thresholds is None else self.budget.tokens
         return self.budget.tokens_of(size + self.rest) > enough
 
     @property
     def limit(self) -> int:
-        """Characters that the list of calls may have."""
+        """Maximum characters of the list of calls."""
         return max(0, min(LIST_LIMIT, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
 
     def drop(self, size: int) -> int:
-        """Characters of exchanges that have to go from an old part of this size, and to make room for the list."""
+        """Characters of exchanges that have to go from an old part of this size, including room for the list."""
         return self.budget.excess(size + self.rest, self.target) + self.limit
 
 
 class TieredCompact(Options, frozen=True, kw_only=True):
     """Three phases over all but the last `keep_recent` turns, down to the budget's target.
 
-    1: failed attempts and nudges go, tool results are truncated. 2: tool results go, a stub stays.
-    3: reasoning and bare text go. Of results and words, the oldest go first, and no more than the target asks for.
-    4, where the target cannot be reached so: whole exchanges go instead, the oldest first, and leave a list of what
-    was called; and where what is recent is too long for the context by itself, failed attempts go and results are
-    cut to fit.
+    - 1: failed attempts and nudges go, tool results are truncated.
+    - 2: tool results go, a stub stays.
+    - 3: reasoning and bare text go.
+    - 4, where these do not reach the target: whole exchanges go, the oldest first, and leave a list of their calls.
+      Where the recent turns alone are too long for the context, failed attempts go and results are cut to fit.
 
-    `phase_thresholds` are the fractions of the budget from which each phase is due, and then cuts all that it can,
-    alone; phase 4 comes only before the run would end. Without them the first is due from the budget's own
-    threshold, and the next ones as long as its target is not reached: so compaction is rare, and a server can keep
-    most of what it has evaluated (benchmarks/PREFIX.md).
+    Of results and text, the oldest go first, and no more than the target asks for.
+
+    `phase_thresholds` are the fractions of the budget from which each phase is due; a phase then cuts all that it can,
+    and phase 4 comes only if the run would end otherwise. Without them, phase 1 is due from the budget's own threshold,
+    and the next ones until the target is reached: so compaction is rare, and a server can keep most of what it has
+    evaluated (benchmarks/PREFIX.md).
     """
 
     keep_recent: Count = 2
@@ -99,9 +102,9 @@ class TieredCompact(Options, frozen=True, kw_only=True):
 
 
 def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
-    """The old part after as many of the phases as are due, and the last of them that cut anything."""
+    """The old part after the phases that are due, and the last phase that cut anything."""
     first, recall = old, aim.budget.recall
-    # To truncate what will be emptied is work for nothing: it is tried only where it can be enough.
+    # Truncating what will be stubbed anyway is wasted work: tried only where it can be enough.
     if not aim.excess(2, survey.minimum_size(old, cut.TRUNCATED_MINIMUM)):
         first = cut.truncated(old, aim.excess(1, old.size), recall=recall)
     phase = 1 if first.size < old.size else 0
@@ -118,7 +121,7 @@ def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
 
 
 def _hopeless(old: Measured, aim: _Aim) -> bool:
-    """Whether more has to go even where all of the phases are done; what is quickest to ask is asked first."""
+    """Whether more has to go even after all phases; the cheapest question comes first."""
     if not aim.missed(cut.STUB_MINIMUM * len(old.sizes)):
         return False
     return aim.missed(survey.minimum_size_with_calls(old, cut.STUB_MINIMUM))
@@ -127,7 +130,7 @@ def _hopeless(old: Measured, aim: _Aim) -> bool:
 def _last_resort(
     old: Measured, spans: list[Span], recent: Measured, aim: _Aim, phase: int
 ) -> tuple[Measured, Measured, int]:
-    """Both parts without the exchanges in these spans; where that is not enough, with less of what is recent."""
+    """Both parts without the exchanges in these spans; if that is not enough, the recent part is cut as well."""
     budget = aim.budget
     kept = with_call_list(old, spans, aim.limit, recall=budget.recall)
     now, reached = _tiers(kept, aim)

@@ -1,4 +1,4 @@
-"""Edits: arguments that a person approved a call with are held to what the model's own are."""
+"""Approvals: arguments that a person edited, checked like the model's own."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A batch of calls on its way: what runs next, and what goes into the history in the end."""
+"""A batch of calls in progress: what runs next, and what goes into the history in the end."""
 
 import hashlib
 from collections import Counter
@@ -18,11 +18,11 @@ from stages.state import Attempt, Batch, Success
 from stages.tool import ToolEffect, ToolSpec
 
 _READS_AT_ONCE = 4
-"""So many reads run at the same time, at most."""
+"""Maximum number of concurrent reads."""
 
 
 def digest(call: ToolCall) -> str:
-    """What an approval is bound to: the tool and its arguments, however they are written."""
+    """The digest of a call that an approval is bound to: of its tool and arguments, however they are written."""
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
@@ -49,9 +49,9 @@ Specs = Mapping[str, ToolSpec]
 
 
 def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = _READS_AT_ONCE) -> tuple[ToolCall, ...]:
-    """Of the calls that are left, those to run now: neighbouring reads together, a write alone, what ends the run last.
+    """Of the calls that are left, those to run now: neighbouring reads together, a write alone, terminal calls last.
 
-    At most `at_once` calls, and of a tool at most its own `max_parallel`.
+    At most `at_once` calls, and of each tool at most its own `max_parallel`.
     """
     if len(left) == 1:
         return left
@@ -66,7 +66,7 @@ def _is(call: ToolCall, effect: ToolEffect, specs: Specs) -> bool:
 
 
 def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, ...]:
-    """The calls up to the first that is one too many of its tool."""
+    """The calls up to the first that exceeds its tool's maximum."""
     running: Counter[str] = Counter()
     for place, call in enumerate(reads):
         most = specs[call.name].max_parallel
@@ -77,7 +77,7 @@ def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, .
 
 
 def capped(batch: Batch, most: int) -> Batch:
-    """The batch with the calls beyond the first `most` answered unrun, those that a guard refused as they are."""
+    """The batch with the calls after the first `most` answered as not run, unless a guard already refused them."""
     if len(batch.calls) <= most:
         return batch
     refused = {result.call_id for result in batch.results}
@@ -87,7 +87,7 @@ def capped(batch: Batch, most: int) -> Batch:
 
 
 def without_terminal(batch: Batch, specs: Specs) -> Batch:
-    """The batch with its terminal calls answered unrun, if a call before them failed or one of them succeeded."""
+    """The batch with its terminal calls answered as not run, if an earlier call failed or a terminal one succeeded."""
     if not batch.results:
         return batch
     left = waiting(batch)
@@ -109,7 +109,7 @@ def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
 
 
 class _Written(Struct, frozen=True, kw_only=True):
-    """What is written down of a batch: the reply with its answers, the calls that succeeded, those in vain."""
+    """What is recorded of a batch: the reply with its answers, the calls that succeeded, those that brought nothing."""
 
     messages: tuple[Message, ...]
     successes: tuple[Success, ...]
@@ -117,7 +117,7 @@ class _Written(Struct, frozen=True, kw_only=True):
 
 
 def written(batch: Batch) -> _Written:
-    """The batch, each call answered, in the order of the calls whatever finished first."""
+    """The record of a batch, each call answered, in the order of the calls whichever finished first."""
     turn = batch.said.turn
     said: list[Message] = [batch.said]
     done: list[Success] = []

@@ -1,4 +1,4 @@
-"""Doubt: calls that were begun, and nobody knows whether they took effect; and the keys that make it harmless."""
+"""Unknown outcomes: calls that were started and may have taken effect; idempotency keys, which make retries safe."""
 
 import hashlib
 
@@ -17,18 +17,18 @@ from stages.tool import ToolSpec
 
 
 def idempotency_key(run: str, call: ToolCall) -> str:
-    """The same for the same call of the same run, however often a crash has it made; and for no other.
+    """The idempotency key of a call: the same however often a crash makes the run repeat it, and of no other call.
 
-    Of the run's id, the call's id (its number among all calls of the run), the tool and the canonical arguments.
+    Made from the run's id, the call's id (its number among all calls of the run), the tool and the canonical arguments.
     """
     parts = (run, call.id, call.name, call.arguments)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def in_doubt(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
-    """The first call of the tool whose outcome is unknown: the tool is not to be used until somebody decides.
+    """The first call of the tool whose outcome is unknown: the tool is not used until somebody decides.
 
-    None for a tool that is safe to retry: it only reads, or is declared idempotent.
+    None for a tool that is safe to retry: it only reads, or is idempotent.
     """
     if not ledger.in_doubt or tool.retriable:
         return None
@@ -36,13 +36,13 @@ def in_doubt(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
 
 
 def to_be_asked(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
-    """The batch with these calls waiting again: a person is going to be asked about them."""
+    """The batch with these calls unanswered again: a person is going to be asked about them."""
     ids = {call.id for call in calls}
     return replace(batch, results=tuple(r for r in batch.results if not (isinstance(r, InDoubt) and r.call_id in ids)))
 
 
 def doubts(before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult, ...]) -> tuple[ToolCall, ...]:
-    """The calls whose outcome is unknown, after these results: a success ends the doubt about the same call before."""
+    """The calls whose outcome is unknown after these results; a success settles the same call before it."""
     if not before and InDoubt not in map(type, results):
         return ()
     calls = {call.id: call for call in batch.calls}
@@ -58,10 +58,10 @@ def doubts(before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult
 
 
 def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Batch]:
-    """The ledger and the batch, once somebody has found out what became of the call that was in doubt.
+    """The ledger and the batch once somebody has found out whether the call took effect.
 
-    If it took effect, it counts as a success, and its result is the answer to the call that was asked about where
-    that is the same one; another is not run, as the model wanted it without knowing. If it did not, the call goes on.
+    If it did, it counts as a success, and its result answers the call that was asked about if that is the same call; a
+    different one is not run, as the model wanted it without knowing. If it did not, the call goes on.
     """
     unsure = ask.in_doubt
     if unsure is None:
@@ -80,7 +80,7 @@ def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Led
 
 
 def _instead(batch: Batch, found: CallResult) -> Batch:
-    """The batch with this result in the place of the doubt about that call; the same batch where it has none."""
+    """The batch with this result in place of the unknown outcome; the same batch if it has none."""
     if not any(isinstance(result, InDoubt) and result.call_id == found.call_id for result in batch.results):
         return batch
     return replace(batch, results=tuple(found if r.call_id == found.call_id else r for r in batch.results))

@@ -1,4 +1,4 @@
-"""Options: values from users' code, checked against their annotations, so that a wrong one is told in words."""
+"""Options: values from users' code, checked at run time, so that a wrong one is explained in words."""
 
 from typing import TYPE_CHECKING
 

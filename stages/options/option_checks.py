@@ -1,4 +1,4 @@
-"""Checked: functions and Structs whose options are held to their annotations, so that a wrong one is told in words."""
+"""Check option types at run time: functions and Structs whose wrong options are explained in words."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -24,11 +24,11 @@ class OptionError(ValueError):
 
 
 class Options(Struct, frozen=True):
-    """A Struct that is checked when it is made. OptionError for a field that is not what its annotation says."""
+    """A Struct that is checked when it is made. OptionError for a field that does not match its annotation."""
 
     def __post_init__(self) -> None:
         """Refuse what is wrong."""
-        # Most are right at first sight.
+        # Most are of exactly the annotated type, which is quick to see.
         if all(map(contains, _plain_fields(type(self)), map(type, astuple(self)))):
             return
         hints = _fields(type(self))
@@ -53,11 +53,7 @@ def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
 def checking(
     error: Callable[[tuple[str, ...]], Exception], did_you_mean: Callable[[str, Iterable[str]], str] = lambda *_: ""
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator: the function, whose arguments are held to its annotations first, else that error is raised.
-
-    A keyword that the function has not is a TypeError, as in Python, that lists those that it has, and ends with what
-    `did_you_mean` says of it and them.
-    """
+    """A decorator that checks the function's arguments against its annotations first, and raises that error."""
 
     def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
@@ -123,7 +119,7 @@ def _parameters(function: Callable[..., object]) -> _Parameters:
 
 
 def _hints(owner: Any) -> dict[str, Hint]:
-    """Its annotations; of those that are only imported for type checkers, the name of the class."""
+    """Its annotations; for those that are only imported for type checkers, the name of the class."""
     try:
         return get_type_hints(owner, include_extras=True)
     except NameError:

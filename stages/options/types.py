@@ -1,4 +1,4 @@
-"""Options: values of another type than their annotation, or out of its range, each told with what to write instead."""
+"""Check option types at run time: wrong types and values out of range, each with what to write instead."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from typing_extensions import get_protocol_members
 from stages.repair.decoding import is_sound
 
 Hint: TypeAlias = object
-"""An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`), and what is made of them."""
+"""An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`) and combinations of them."""
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -28,15 +28,15 @@ _WORDS: Mapping[Hint, str] = {
 }
 _BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
 _SHOWN = 200
-"""Characters of a wrong value that are shown."""
+"""Maximum characters of a wrong value that are shown."""
 
 
 def wrong_options(
     options: Mapping[str, object], hints: Mapping[str, Hint], *, deep: bool = True
 ) -> dict[str, tuple[str, ...]]:
-    """The options that are not what their hints say.
+    """The options that do not match their annotations, each with what is wrong.
 
-    `deep` looks into the fields of Structs as well.
+    `deep` also checks the fields of Structs.
     """
     found = {
         name: tuple(_wrong(name, value, hints[name], deep=deep))
@@ -47,7 +47,7 @@ def wrong_options(
 
 
 def _fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
-    """Whether the value is of that kind. No bool is a number, and nan is none."""
+    """Whether the value matches the annotation. A bool is no number, and nan is not accepted."""
     return any(_is(value, kind, deep=deep) for kind in _kinds(hint))
 
 
@@ -90,7 +90,7 @@ def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
 
 
 def _within(value: object, meta: object) -> bool:
-    """Whether a number is within the bounds that are annotated; None and the like have none."""
+    """Whether a number is within the annotated bounds; other values have none."""
     if not isinstance(meta, Meta) or not isinstance(value, int | float):
         return True
     low = (meta.ge is None or value >= meta.ge) and (meta.gt is None or value > meta.gt)
@@ -98,7 +98,7 @@ def _within(value: object, meta: object) -> bool:
 
 
 def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]:
-    """What is wrong, at the smallest places: a list may hold one thing that does not belong there."""
+    """What is wrong, at the smallest place: one element of a list, one field of a Struct."""
     if _fits(value, hint, deep=deep):
         return
     inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
@@ -120,7 +120,7 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
 
 
 def _makes(made: type, kind: Hint) -> bool:
-    """Whether the class is given where an instance of it belongs."""
+    """Whether the class itself was given where an instance of it belongs."""
     origin, inside = _parts(kind)
     if origin is Annotated:
         return any(_makes(made, one) for one in _kinds(inside[0]))
@@ -139,18 +139,18 @@ def _kinds(hint: Hint) -> tuple[Hint, ...]:
 
 @cache
 def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
-    """What it is made by, and of what: looked up once, as typing takes microseconds for it."""
+    """Origin and arguments of an annotation, cached: typing takes microseconds for them."""
     return get_origin(kind), get_args(kind)
 
 
 @cache
 def plain_classes(hint: Hint) -> frozenset[Hint]:
-    """The classes in it whose instances are right at first sight; a float is not one, as nan is none."""
+    """The classes of the annotation whose instances match without a closer look; not float, because of nan."""
     return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
 
 
 def _is_list(value: object) -> TypeGuard[Collection[object]]:
-    """Whether it can be looked through more than once, so that looking here takes nothing from it."""
+    """Whether it is a collection, so that iterating here takes nothing from it."""
     return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
 
 

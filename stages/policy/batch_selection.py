@@ -1,4 +1,4 @@
-"""Batch selection: which calls of one reply are run, and which should wait for what others will find."""
+"""Batch selection: which calls of one reply are run, and which wait for the results of others."""
 
 from collections.abc import Mapping
 
@@ -33,9 +33,10 @@ def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple
 
 
 def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-    """The calls without those that stand in the same reply already, and the names of the tools that had such.
+    """The calls without repeats within the same reply, and the names of the tools that were repeated.
 
-    A model that repeats itself has not seen an answer yet, so it cannot want another; what is `repeatable` it can.
+    A model that repeats itself has not seen an answer yet, so it cannot want another; a `repeatable` tool may be
+    repeated.
     """
     free = {tool.name for tool in rules.tools if tool.repeatable}
     first: dict[tuple[str, str], ToolCall] = {}
@@ -58,7 +59,7 @@ def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tup
 
 
 def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rules: Rules, state: State) -> bool:
-    """Whether the call cannot be right before an earlier one of its reply has been answered."""
+    """Whether the call depends on the result of an earlier call of the same reply."""
     if tool.effect == "terminal" and pending(rules, state.ledger):
         return True
     if missing_prerequisites(tool, call.arguments, state.ledger) or placeholder_arguments(call, tools, state):

@@ -1,7 +1,7 @@
 """Order: in which order and how often tools may be used, beyond required steps and prerequisites.
 
-Only successful calls count. What is legal is asked here by `stages.policy.rules.legal_tools`, by the guard and by
-corrections. The rules hold among the calls of one reply as they do from one reply to the next.
+Only successful calls count. `stages.policy.rules.legal_tools`, the guard and corrections all ask here what is legal.
+The rules hold among the calls of one reply as they do between replies.
 """
 
 from msgspec import Struct
@@ -10,9 +10,10 @@ from msgspec import Struct
 class Use(Struct, frozen=True, kw_only=True):
     """The rules for one tool.
 
-    `at_step` n: the n-th successful call of the run must be of this tool. `after`, `before`: these must have succeeded
-    already, must not have yet. `at_least`: so often before a terminal tool may be called, `at_most`: no more than that.
-    `consecutive` False: not twice in a row.
+    - `at_step` n: the n-th successful call of the run must be of this tool.
+    - `after`, `before`: tools that must have succeeded already, or must not have yet.
+    - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
+    - `consecutive` False: not twice in a row.
     """
 
     tool: str
@@ -25,10 +26,10 @@ class Use(Struct, frozen=True, kw_only=True):
 
 
 def obstacle(order: tuple[Use, ...], done: tuple[str, ...], name: str, ahead: tuple[str, ...] = ()) -> str | None:
-    """Why the tool may not be called now, None if it may. `done` are the names of the successes, in their order.
+    """Why the tool may not be called now; None: it may. `done` are the names of the successful calls, in order.
 
-    `ahead` are the calls that run before it in the same reply. Nobody knows yet which of them will succeed, so the
-    call is allowed only if it would be whichever do.
+    `ahead` are the calls that run before it in the same reply. Nobody knows yet which of them will succeed, so the call
+    is allowed only if it would be, whichever do.
     """
     if not order:
         return None
@@ -41,7 +42,7 @@ def obstacle(order: tuple[Use, ...], done: tuple[str, ...], name: str, ahead: tu
 
 
 def underused_tools(order: tuple[Use, ...], done: tuple[str, ...]) -> tuple[str, ...]:
-    """The tools that have not been used as often as they must be before the run may end."""
+    """The tools that still have to be used more often before the run may end."""
     return tuple(use.tool for use in order if use.at_least and done.count(use.tool) < use.at_least)
 
 

@@ -18,15 +18,15 @@ _WORD = re.compile(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
 _OPENS = "<{$[%"
-"""The characters that a wrapped value may begin with: all others are not looked at by the longer pattern."""
+"""First characters of wrapped values; texts with any other are not matched against the longer pattern."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
 def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments of a call that only stand for a value, and what they say: `<customer_id from get_order>`.
+    """The arguments of a call that only stand for a value, with their texts: `<customer_id from get_order>`.
 
-    What the user said, and what the tool's schema lists, is a value whatever it looks like.
+    Whatever the user said, or the tool's schema lists, is a value, however it looks.
     """
     found: list[tuple[str, str]] = []
     for name, value in _members.decode(call.arguments).items():
@@ -48,7 +48,7 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     if plain[:1] in _OPENS and (wrapped := _WRAPPED.fullmatch(plain)):
         words = _words(next(group for group in wrapped.groups() if group is not None))
         return not words.isdisjoint(_SPEAKS_OF_RESULTS) or _names(words, name, tools)
-    # Most values are none of it, and to see that one is not takes less than to take it apart.
+    # Most values stand for nothing else, and a look at the first word shows it.
     if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
         return True
     if not any(map(plain.__contains__, tools)):
@@ -67,12 +67,12 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _names(words: frozenset[str], name: str, tools: Mapping[str, ToolSpec]) -> bool:
-    """Whether the words name the argument, or any tool."""
+    """Whether the words name the argument or any tool."""
     return _words(name) <= words or any(_words(tool) <= words for tool in tools)
 
 
 def _listed(text: str, schema: Raw | None) -> bool:
-    """Whether the argument's schema has the text as a value: an enum, a default."""
+    """Whether the argument's schema lists the text: as an enum or a default."""
     return schema is not None and msgspec.json.encode(text) in bytes(schema)
 
 

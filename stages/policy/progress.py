@@ -1,8 +1,8 @@
-"""Progress: whether a reply brought anything new, and which calls go round in circles.
+"""Stuck detection: whether a reply brought anything new, and which calls only repeat themselves.
 
-New is a success that the model has not seen yet: of this tool, with these arguments, answered like this. What is seen
-of earlier answers ends with a compaction, which may have cut them. Repeats, alternating pairs, monologues and the same
-error again and again are all one thing then: replies in a row without progress.
+New is a success that the model has not seen yet: of this tool, with these arguments, with this answer. A compaction may
+cut earlier answers, so it resets what counts as seen. Repeats, alternating pairs, monologues and the same error again
+and again are thereby one thing: replies in a row without progress.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from stages.state import Attempt, Ledger, Success
 
 
 def answer_digest(name: str, arguments: str, text: str) -> str:
-    """What stands in the ledger for a call and its answer: 16 hexadecimal digits."""
+    """The digest of a call and its answer, as the ledger keeps it: 16 hexadecimal digits."""
     whole = f"{name}\0{canonical(arguments)}\0{text}"
     return hashlib.blake2b(whole.encode(errors="replace"), digest_size=8).hexdigest()
 
 
 def replies_without_progress(ledger: Ledger) -> int:
-    """How many replies in a row have brought nothing new. One that was asked for as a summary is none of them."""
+    """How many replies in a row brought nothing new, not counting a requested summary."""
     summary = ledger.summary_turn > ledger.progress
     return max(0, ledger.turn - ledger.progress - summary)
 
@@ -29,7 +29,7 @@ def replies_without_progress(ledger: Ledger) -> int:
 def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], free: frozenset[str]) -> Ledger:
     """The ledger after calls that succeeded and others that did not. `free` are the tools that may repeat themselves.
 
-    All that succeeded is kept in `successes`; what steps are judged by does not depend on what is new.
+    All successes are kept in `successes`, new or not: steps are judged by them.
     """
     again = [s for s in done if s.name not in free and bytes.fromhex(s.answer) in ledger.seen]
     repeats = tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
@@ -43,7 +43,7 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
 
 def digests(done: tuple[Success, ...]) -> bytes:
-    """What `Ledger.seen` grows by: to look for 8 bytes in it costs next to nothing, however long the run is."""
+    """What `Ledger.seen` grows by. Searching it for 8 bytes costs next to nothing, however long the run is."""
     return bytes.fromhex("".join([success.answer for success in done]))
 
 
@@ -59,7 +59,7 @@ def stuck_tools(ledger: Ledger) -> frozenset[str]:
 
 
 def stuck_replies(ledger: Ledger) -> int:
-    """How many replies there were since the first of those, with it."""
+    """The number of replies since the first of those calls, including its own."""
     repeats = _repeats(ledger)
     return ledger.turn - repeats[0].turn + 1 if repeats else 0
 
@@ -76,14 +76,14 @@ def _repeats(ledger: Ledger) -> list[Attempt]:
 
 
 def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
-    """How often this very call was answered, the last time in vain; 0 where it was not since the last progress."""
+    """How often this same call was answered, the last time without progress; 0: not since the last progress."""
     key = (name, canonical(arguments))
     vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in attempts_since_progress(ledger))
     return vain + (key in _answered_before(ledger)) if vain else 0
 
 
 def _answered_before(ledger: Ledger) -> set[tuple[str, str]]:
-    """The calls that were answered by the last progress, and whose answers no compaction can have cut."""
+    """The calls answered up to the last progress, whose answers no compaction can have cut."""
     since, progress = _forgotten(ledger), ledger.progress
     done = ((s.name, s.arguments) for s in ledger.successes if since < s.turn <= progress)
     vain = ((a.name, a.arguments) for a in ledger.attempts if a.answer and since < a.turn <= progress)

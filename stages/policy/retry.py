@@ -10,10 +10,10 @@ from stages.effect import Fault
 
 
 class Tries(Struct, frozen=True, kw_only=True):
-    """What came of a request so far: the fault of each attempt, in order; at least one.
+    """The attempts at a request so far: the fault of each, in order; at least one.
 
-    `waited` is the seconds that were spent between attempts. `chance` is a random number from 0 to 1: the shell
-    draws it, so that the policy stays a function.
+    `waited` is the seconds spent between attempts. `chance` is a random number from 0 to 1: the shell draws it, so that
+    the policy stays a pure function.
     """
 
     faults: tuple[Fault, ...]
@@ -22,22 +22,23 @@ class Tries(Struct, frozen=True, kw_only=True):
 
 
 RetryPolicy = Callable[[Tries], float | None]
-"""From what came of a request so far to the seconds to wait before it is sent again, None to give up."""
+"""From the attempts at a request to the seconds to wait before the next one; None: give up."""
 
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may be different next time."""
+"""Statuses that may be different on a retry."""
 
 _LOADING = re.compile(r"loading model", re.IGNORECASE)
 _NUMBERED = re.compile(r'"code"\s{0,9}:\s{0,9}500\b')
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
-    """Wait `first` seconds, then twice as long each time up to `longest`, shortened by chance to no less than half.
+    """Exponential backoff: wait `first` seconds, then twice as long each time up to `longest`, half of it at random.
 
-    A server's own Retry-After goes before, up to `patience` seconds; one that asks for more is given up at once. Where
-    it says itself whether to try again, it is believed.
-    After `attempts` attempts, or `total` seconds of waiting, it is over. A llama.cpp that is still loading its model
-    is asked again without that counting as an attempt, for `loading` seconds more.
+    A server's own Retry-After takes precedence, up to `patience` seconds; if it asks for more, the policy gives up at
+    once. If the server says whether to retry, it is believed.
+
+    It gives up after `attempts` attempts or `total` seconds of waiting. A llama.cpp that is still loading its model is
+    asked again without counting an attempt, for `loading` more seconds.
     """
 
     attempts: int = 4
@@ -59,18 +60,18 @@ class Backoff(Struct, frozen=True, kw_only=True):
         elif fault.retry_after > self.patience:
             return None
         else:
-            # Clients that were told the same should not come back together, nor before their time.
+            # Clients that were told the same time should not all come back at once, nor too early.
             wait = max(0.0, fault.retry_after) + self.first * tries.chance
         return wait if tries.waited + wait <= self.total + (self.loading if loads else 0.0) else None
 
 
 def _is_loading(fault: Fault) -> bool:
-    """Whether a llama.cpp server says that it is there, but its model is not yet."""
+    """Whether a llama.cpp server says that it is still loading its model."""
     return fault.status == 503 and _LOADING.search(fault.body) is not None
 
 
 def _worth(faults: tuple[Fault, ...]) -> float:
-    """How many attempts the last fault is worth by its nature; infinite where only the policy's own bound counts."""
+    """Maximum number of attempts for this kind of fault; infinite where only the policy's own maximum counts."""
     fault = faults[-1]
     match fault.kind:
         case "unreachable" | "interrupted":
@@ -82,7 +83,7 @@ def _worth(faults: tuple[Fault, ...]) -> float:
                 return 1
             return float("inf")
         case "malformed" | "reported" | "status":
-            # What cannot be read may be a proxy's page of this moment; if it is the same again, it is the answer.
+            # An unreadable answer may be a proxy's page of the moment; the same again is final.
             return 2
         case "timeout" | "too_large" | "tls" | "no_tools":
             return 1
@@ -94,7 +95,7 @@ def _repeats(faults: tuple[Fault, ...]) -> bool:
     """Whether a self-hosted server failed twice with the same words.
 
     llama.cpp answers 500 for good to a history that its template cannot render, and vLLM once its engine is dead; both
-    put the number into the body. Hosted services answer 500 with one fixed text to anything, and do recover.
+    write the status into the body. Hosted services answer 500 with one fixed text to anything, and do recover.
     """
     before, last = faults[-2:] if len(faults) > 1 else (None, faults[-1])
     return before is not None and last == before and last.status == 500 and _NUMBERED.search(last.body) is not None

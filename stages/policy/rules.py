@@ -1,4 +1,4 @@
-"""The rules of a workflow, and what is legal now: the one place that enforce, serialize and nudges ask."""
+"""The rules of a workflow, and what is legal now: asked by enforce, serialize and nudges alike."""
 
 from collections.abc import Iterable
 from typing import Literal, assert_never

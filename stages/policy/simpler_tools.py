@@ -1,4 +1,4 @@
-"""Simpler: a tool with nothing but what it must be given, for a model that gets the rest wrong."""
+"""Drop a tool's optional parameters, for a model that gets them wrong."""
 
 import msgspec
 from msgspec import Raw
@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from stages.tool import ToolSpec
 
 _PLAIN = frozenset({"type", "properties", "required", "additionalProperties", "title", "description", "$defs"})
-"""Keywords beside which the properties that are not required can simply be left out."""
+"""Keywords of schemas whose optional properties can simply be left out."""
 
 
 def simpler_tool(tool: ToolSpec) -> ToolSpec:
-    """The tool without its optional arguments, where it only reads; the same tool where there is nothing to leave out.
+    """The tool without its optional parameters if it only reads; the same tool if there are none.
 
-    Optional arguments of a write often say how much of it: left out, it may do more than was meant.
+    Optional arguments of a write often limit it: without them it may do more than was meant.
     """
     schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
     properties, required = schema.get("properties"), schema.get("required", [])

@@ -1,4 +1,4 @@
-"""Fresh: values that a tool was not called with yet, for a model that keeps calling it with the same."""
+"""Untried values: what a model may try instead, if it keeps calling a tool with the same value."""
 
 import re
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from stages.state import State
 from stages.tool import ToolSpec
 
 _LONGEST = 80
-"""Characters of a value that is proposed."""
+"""Maximum characters of a proposed value."""
 
 _MOST = 32
-"""Values that are proposed, the latest ones."""
+"""Maximum number of proposed values, the latest ones."""
 
 _VALUE = re.compile(
     r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\""""
     r"|(?<![\w.@/-])((?=[^\d\s]{0,40}\d|[\w-]{1,40}[._@/]\w)[\w-](?:[\w.@/-]{0,78}[\w-]))"
 )
-"""What is quoted; and words with a digit in them, or a point, as ids and the names of files have."""
+"""Quoted texts, and words with a digit or a point in them, as ids and file names have."""
 
 
 class _Schema(msgspec.Struct):
@@ -30,10 +30,10 @@ class _Schema(msgspec.Struct):
 
 
 def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """What was seen and may be meant instead, the latest first; nothing for a tool that takes more than one text.
+    """Values that were seen and may be meant instead, the latest first; empty for a tool that takes more than one text.
 
-    No call of any tool has used it, and it looks like what this one has succeeded with: `C-311` like `A-17`. Nothing
-    for a tool that ends the run: it is not to be guessed with.
+    No call of any tool has used them, and they look like those that this tool has succeeded with: `C-311` like `A-17`.
+    Empty for a terminal tool: its value is not to be guessed.
     """
     argument = only_text_argument(tool)
     if argument is None or tool.effect == "terminal":
@@ -48,7 +48,7 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
 
 
 def _look(value: str) -> str:
-    """The value with each run of letters and of digits as one: what ids of one kind have in common."""
+    """The pattern of a value, each run of letters and of digits as one: what ids of one kind have in common."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
 
 
@@ -61,7 +61,7 @@ def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:
-    """The argument of a tool that takes one text and nothing else; a calculation is none."""
+    """The only argument of a tool that takes one text and nothing else; a calculated one does not count."""
     if tool.calculated:
         return None
     try:

@@ -1,6 +1,6 @@
-"""Damaged JSON written down as valid JSON, with every mend named and priced.
+"""Damaged JSON written down as valid JSON, with every repair named and priced.
 
-Lossless mends cost nothing: they have one meaning only. The others cost more the more they guess. What was
+Lossless repairs cost nothing: they have one meaning only. The others cost more the more they guess. What was
 cut off in the middle of a value is never completed, and a value that cannot be read is never left out.
 """
 
@@ -14,7 +14,7 @@ _COST = {
     "mixed_backslash": 2,
     "inner_quotes": 3,
 }
-"""What each mend costs; one that is not listed has one meaning only."""
+"""What each repair costs; one that is not listed has one meaning only."""
 
 
 class RepairedJson(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""JSON in the middle of a text: read strictly first, mended only where that fails."""
+"""JSON in the middle of a text: read strictly first, repaired only where that fails."""
 
 import json
 import re
@@ -58,9 +58,9 @@ def _strict_end(text: str, start: int) -> int:
 
 
 def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | BrokenJson:
-    """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is mended."""
+    """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is repaired."""
     if _FIRST_KEY.match(text, start):
-        return _mended(text, start, opened=True)
+        return _repaired(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):
         return FoundJson(text=written, end=end)
@@ -70,12 +70,12 @@ def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | Broke
         return _unescaped(text, start)
     if _BACKSLASHED.match(text, start):
         return _unquoted(text, start)
-    found = _mended(text, start)
+    found = _repaired(text, start)
     # So far it was sound JSON: nothing begins inside of it.
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
 
-def _mended(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:
+def _repaired(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:
     match repair_json(text, start, opened=opened):
         case RepairedJson(json=mended, end=end, repairs=repairs, cost=cost):
             return FoundJson(text=mended, end=end, repairs=repairs, cost=cost)

@@ -1,4 +1,4 @@
-"""A reader of damaged JSON: one pass, forward only, that writes valid JSON and names what it mended."""
+"""A reader of damaged JSON: one pass, forward only, that writes valid JSON and names what it repaired."""
 
 import re
 
@@ -37,7 +37,7 @@ class BrokenError(Exception):
 
 
 class Reader:
-    """The state of one reading. After `run`, `out` is the value, `repairs` its mends, `position` its end."""
+    """The state of one reading. After `run`, `out` is the value, `repairs` its repairs, `position` its end."""
 
     def __init__(self, text: str, start: int) -> None:
         self.text = text

@@ -35,7 +35,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 class _Quoted(Struct, frozen=True):
-    """A string as JSON, where it ended, and what was mended."""
+    """A string as JSON, where it ended, and what was repaired."""
 
     json: str
     end: int

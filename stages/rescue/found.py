@@ -11,7 +11,7 @@ class FoundCall(Struct, frozen=True, kw_only=True):
     """A tool call found in text.
 
     `name` is known; `arguments` is JSON text of an object, the original slice where it was valid. `origin` is
-    the family that read it, `repairs` names each mend, and `cost` says how much was guessed: 0 for nothing. `span` is
+    the family that read it, `repairs` names each repair, and `cost` says how much was guessed: 0 for nothing. `span` is
     where the call stands in the text, markup included.
     """
 

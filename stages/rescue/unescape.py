@@ -1,4 +1,4 @@
-"""A text without what hides it: its escapes in JSON strings and in HTML, some times over; the margins of its lines."""
+"""A text without what hides it: escapes in JSON strings and HTML, also several times over; margins of its lines."""
 
 import re
 from collections.abc import Iterator

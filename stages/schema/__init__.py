@@ -1,4 +1,4 @@
-"""JSON Schema: arguments checked and coerced against it, and what a backend's grammar can bear of it."""
+"""JSON Schema: arguments checked and coerced against it, and what a backend's grammar supports of it."""
 
 from stages.schema.check import Check, Fits, Misfit, checker
 from stages.schema.compilation import SchemaError

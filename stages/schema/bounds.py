@@ -1,20 +1,20 @@
-"""The rules of strings, numbers and lengths that llama.cpp's converter bears: what to ask, and what is dropped."""
+"""The rules of strings, numbers and lengths that llama.cpp's converter supports."""
 
 from stages.schema.pattern import MOST_REPEATS, plain_pattern
 from stages.schema.value import Json
 
 SchemaPart = dict[str, Json]
 Supported = tuple[SchemaPart, list[str]]
-"""The rules that are borne, and the keywords of those that are not."""
+"""The supported rules, and the keywords of the others."""
 
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 
 _EXACT = 2**53
-"""Beyond this the converter's arithmetic on bounds is not to be trusted."""
+"""Beyond this the converter's arithmetic on bounds is not reliable."""
 
 
 def of_string(schema: SchemaPart, *, typed: bool) -> Supported:
-    """The rules of a string: one of pattern, format and length, for the converter looks at the first it finds."""
+    """The rules of a string: one of pattern, format and length, as the converter only looks at the first it finds."""
     pattern, name = schema.get("pattern"), schema.get("format")
     asked: SchemaPart = {}
     if isinstance(pattern, str) and (plainly := plain_pattern(pattern)) is not None:
@@ -28,7 +28,7 @@ def of_string(schema: SchemaPart, *, typed: bool) -> Supported:
 
 
 def of_length(schema: SchemaPart, low: str, high: str) -> Supported:
-    """Two limits of a length, where the grammar does not grow too large by them and they leave a value."""
+    """Two limits of a length, unless they make the grammar too large or leave no value."""
     given = [limit for limit in (low, high) if limit in schema]
     whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= MOST_REPEATS}
     asked: SchemaPart = {} if whole.get(low, 0) > whole.get(high, MOST_REPEATS) else {**whole}
@@ -36,7 +36,7 @@ def of_length(schema: SchemaPart, low: str, high: str) -> Supported:
 
 
 def of_number(schema: SchemaPart, *, integers: bool) -> Supported:
-    """The bounds of a number. Only an integer's become grammar; they must be integers, and leave a value."""
+    """The bounds of a number. Only those of an integer become grammar; they must be integers and leave a value."""
     given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:
         numbers: SchemaPart = {name: bound for name, bound in given.items() if not isinstance(bound, bool)}
@@ -53,7 +53,7 @@ _UPPER = ("maximum", "exclusiveMaximum")
 
 
 def _whole(limit: Json) -> int | None:
-    """The limit as an integer, None for one that is none (draft 4 has `exclusiveMinimum: true`)."""
+    """The limit as an integer; None if it is not one (draft 4 has `exclusiveMinimum: true`)."""
     match limit:
         case bool():
             return None

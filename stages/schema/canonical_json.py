@@ -7,9 +7,9 @@ from stages.schema.value import Json
 
 
 def canonical(text: str) -> str:
-    """The JSON text with names in order at every level, and whole numbers as integers: 1, 1.0 and 1e0 are one.
+    """The JSON text with names sorted at every level, and whole numbers as integers: 1, 1.0 and 1e0 are the same.
 
-    Exact: no two numbers that differ become the same. What is no JSON is the text as it is.
+    Exact: no two different numbers become the same. A text that is not JSON stays as it is.
     """
     try:
         value = decode(_read, text)

@@ -1,4 +1,4 @@
-"""The check of a tool's arguments: JSON text in; canonical JSON that fits the schema, or what is wrong, out."""
+"""The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems."""
 
 import re
 from typing import Protocol
@@ -14,17 +14,17 @@ from stages.schema.problems import Problem, not_an_object, not_json
 from stages.schema.value import MAX_DEPTH, Json, cut_text, pairs_lost, shallow, too_deep
 
 _LONGEST = 1_000_000
-"""Characters of arguments that are read at all."""
+"""Maximum characters of arguments."""
 
 _REPAIRS = 20
-"""Repairs that are named one by one; provenance stays in the history as long as the call does."""
+"""Maximum number of repairs that are named; they stay in the history as long as the call does."""
 
 _BETTER = re.compile(r'\d[.eE]|"(?:null|None)"')
-"""What may fit as it is and yet be better written in another way."""
+"""What may fit and still be better written another way."""
 
 
 class Fits(Struct, frozen=True, kw_only=True):
-    """Arguments that fit: canonical JSON text, names in the model's order, and each coercion that it took."""
+    """Arguments that fit: canonical JSON text, names in the model's order, and each coercion that was needed."""
 
     arguments: str
     repairs: tuple[str, ...] = ()
@@ -37,9 +37,9 @@ class Misfit(Struct, frozen=True, kw_only=True):
 
 
 class Check(Protocol):
-    """Judges arguments given as JSON text. Never raises, whatever the text.
+    """Checks arguments given as JSON text. Never raises, whatever the text.
 
-    `untyped`: they were written in a grammar that knows nothing but text, as XML does, so that 15.50 is a number there.
+    `untyped`: they were written in a grammar that knows only text, such as XML, so 15.50 is a number there.
     """
 
     def __call__(self, text: str, /, *, untyped: bool = False) -> Fits | Misfit:
@@ -50,9 +50,9 @@ class Check(Protocol):
 def checker(parameters: bytes | Raw) -> Check:
     """The check of arguments against this JSON Schema, compiled once for a tool.
 
-    Values are coerced only where they don't fit and their coercion does (`stages.schema.coercion`). Formats
-    that the validator doesn't know are no constraint. Raises SchemaError for what is no JSON Schema of an
-    object, and for a `$ref` that leads out of the schema: nothing is ever fetched.
+    Values are coerced only if they don't fit and their coercion does (`stages.schema.coercion`). Formats that the
+    validator doesn't know are ignored. Raises SchemaError for what is not the JSON Schema of an object, and for a
+    `$ref` that leads out of the schema: nothing is ever fetched.
     """
     schema = compiled(parameters)
     improves = any(name in bytes(parameters) for name in (b'"integer"', b'"null"'))
@@ -67,7 +67,7 @@ def checker(parameters: bytes | Raw) -> Check:
         if not isinstance(value, dict):
             return Misfit(problems=(not_an_object(value),))
         fits = schema.whole.is_valid(value)
-        # What fits has no coercion, but for 2.0 that is better written 2, and "null".
+        # What fits needs no coercion, except 2.0, better written 2, and "null".
         if not fits or (improves and _BETTER.search(text)):
             value, coerced = _numbers(value, schema, len(text)) if untyped else coerce(value, schema, len(text))
             repairs += coerced
@@ -82,7 +82,7 @@ _DECIMAL = re.compile(r"-?\d++\.\d++")
 
 
 def _numbers(value: dict[str, Json], schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
-    """The value coerced, zeros at the end of numbers aside; text that stays text keeps its own."""
+    """The value coerced, ignoring zeros at the end of numbers; text that stays text keeps them."""
     plain = {name: _unpadded(v) if isinstance(v, str) else v for name, v in value.items()}
     coerced, repairs = coerce(plain, schema, size)
     if not isinstance(coerced, dict):
@@ -91,7 +91,7 @@ def _numbers(value: dict[str, Json], schema: Compiled, size: int) -> tuple[Json,
 
 
 def _unpadded(text: str) -> str:
-    """The text of a decimal number without the last zeros, which say nothing; any other text as it is."""
+    """The text of a decimal number without trailing zeros; any other text as it is."""
     if not (text.endswith("0") and _DECIMAL.fullmatch(text)):
         return text
     whole, fraction = text.split(".")
@@ -123,7 +123,7 @@ def _deep(text: str) -> Problem:
 
 
 def _unquoted(text: str) -> Json:
-    """The object that the text is, where a model quoted its arguments once more; else the text."""
+    """The object in the text, if a model quoted its arguments once too often; else the text."""
     value = _decoded(text)
     return value if isinstance(value, dict) else text
 

@@ -1,9 +1,13 @@
-"""Coercions that lose and invent nothing, led by the schema.
+"""Lossless coercions, led by the schema.
 
-A string becomes the JSON value that it spells, a number only where it prints the same; a number becomes the text
-of a decimal; a boolean or a number becomes the option of an enum of strings that spells it; a whole float becomes an
-integer where only integers are asked for; one string becomes a list of one, XML's `<item>`s a list of them; the null
-of an optional argument that cannot be null is left out; `null` as text is null where null may be. Nothing else.
+- A string becomes the JSON value that it spells, a number only if it prints the same.
+- A number becomes the text of a decimal.
+- A boolean or a number becomes the option of a string enum that spells it.
+- A whole float becomes an integer where only integers are allowed.
+- One string becomes a list of one, XML's `<item>`s a list of them.
+- The null of an optional argument that cannot be null is left out; `null` as text is null where null is allowed.
+
+Nothing else.
 """
 
 import re
@@ -17,30 +21,30 @@ from stages.schema.compilation import Compiled, Place, whole_place
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 
 _EXACT = 2**53
-"""Up to here a float holds every whole number, so that 2.0 is 2 and nothing else."""
+"""Up to here a float holds every whole number exactly, so 2.0 is 2 and nothing else."""
 
 _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
-"""How models that learned from Python write JSON's booleans; their XML formats hold nothing but strings."""
+"""Python's spelling of JSON's booleans and null, as some models write it; their XML formats hold only strings."""
 
-_Mended = tuple[Json, list[str]]
-"""A value, and the coercions that it took."""
+_Coerced = tuple[Json, list[str]]
+"""A value, and the coercions that it needed."""
 
 
 def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
-    """The value as the schema asks for it, as far as coercions lead, and each one (`string to integer at "qty"`).
+    """The value coerced as far as possible, and the name of each coercion (`string to integer at "qty"`).
 
-    `size` is the length of the value's text. What coercions don't reach stays, and doesn't fit.
+    `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit.
     """
-    mended, repairs = _mend(value, whole_place(schema, size))
+    mended, repairs = _coerced(value, whole_place(schema, size))
     return mended, tuple(repairs)
 
 
-def _mend(value: Json, at: Place) -> _Mended:
+def _coerced(value: Json, at: Place) -> _Coerced:
     if at.exhausted:
         return value, []
     repairs: list[str] = []
     for place in at.conjuncts():
-        value, more = _mend(value, place)
+        value, more = _coerced(value, place)
         repairs += more
     for branches in at.alternatives():
         value, more = _alternative(value, branches)
@@ -49,21 +53,21 @@ def _mend(value: Json, at: Place) -> _Mended:
     return value, repairs + more
 
 
-def _alternative(value: Json, branches: list[Place]) -> _Mended:
-    """The value as the alternative that it fits has it; else as all those have it that coercions lead to.
+def _alternative(value: Json, branches: list[Place]) -> _Coerced:
+    """The value coerced to the alternative that it fits; else to the only result that the alternatives lead to.
 
-    Two alternatives with two different results are ambiguous, and the value stays.
+    Alternatives with different results are ambiguous: the value stays.
     """
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
-        return _mend(value, meant)
-    tried = [mended for branch in branches if branch.fits((mended := _mend(value, branch))[0])]
+        return _coerced(value, meant)
+    tried = [mended for branch in branches if branch.fits((mended := _coerced(value, branch))[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, at: Place) -> _Mended:
-    """The value in the type that the part itself asks for, and what is in it likewise."""
+def _here(value: Json, at: Place) -> _Coerced:
+    """The value in the type that this part of the schema asks for, and everything in it likewise."""
     retyped, repair = _retyped(value, at.part)
     within, repairs = _children(retyped, at)
     if repair == _LIST_OF_ONE and not at.fits(within):
@@ -78,11 +82,11 @@ def _noted(repair: str, at: Place) -> str:
 _LIST_OF_ONE = "string to array of one"
 _XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
 _XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
-"""An array as models write it whose calls are XML."""
+"""An array as models write it in XML."""
 
 
 def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
-    """The value in the type that is asked for, and the name of the coercion, empty for none."""
+    """The value in the type that is asked for, and the name of the coercion; empty: none."""
     if not isinstance(value, str):
         if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
             return msgspec.json.encode(value).decode(), "number to decimal"
@@ -92,7 +96,7 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
         option = _option(value, part)
         return (value, "") if option is None else (option, f"{_kind(value)} to option")
     if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
-        # Where a parameter may be null and its text says so, no model means those letters.
+        # Where null is allowed, no model means the text "null".
         return None, "string to null"
     if _asked_for(value, part):
         return value, ""
@@ -100,7 +104,7 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
     if not isinstance(spelt, str) and _asked_for(spelt, part):
         whole = _whole(spelt, part)
         return whole, f"{_source(spelt)} to {_kind(whole)}"
-    # Text that begins like JSON was meant as JSON: as the only item of a list it would be garbage.
+    # Text that begins like JSON was meant as JSON, not as the only item of a list.
     if "array" in _types(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
     if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
@@ -109,7 +113,7 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
 
 
 def _option(value: Json, part: dict[str, Json]) -> str | None:
-    """The string that the part lists and that spells this boolean or number, where it lists no such value itself."""
+    """The listed string that spells this boolean or number, unless the value itself is listed."""
     options = part.get("enum", [part.get("const")])
     if not isinstance(value, bool | int | float) or not isinstance(options, list) or _asked_for(value, part):
         return None
@@ -129,7 +133,7 @@ def _types(part: dict[str, Json]) -> frozenset[str]:
 
 
 def _asked_for(value: Json, part: dict[str, Json]) -> bool:
-    """Whether the value has a type that the part names, and is among the values that it lists."""
+    """Whether the value has a type that the part allows, and is one of the values that it lists."""
     types = _types(part)
     if types and not kinds(value) & types:
         return False
@@ -138,7 +142,7 @@ def _asked_for(value: Json, part: dict[str, Json]) -> bool:
 
 
 def _whole(value: Json, part: dict[str, Json]) -> Json:
-    """The integer for a float like 2.0 where integers are asked for and other numbers are not; else the value."""
+    """The integer for a float like 2.0 where integers are allowed and other numbers are not; else the value."""
     types = _types(part)
     whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
     return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
@@ -148,21 +152,21 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _spelt(text: str) -> Json:
-    """The JSON value that the text spells: a scalar only as it is printed, so that 007 stays text."""
+    """The JSON value that the text spells; a scalar only as it would be printed, so 007 stays text."""
     if text in _PYTHON:
         return _PYTHON[text]
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
-        mended = _mended_text(text)
+        mended = _repaired_text(text)
         return _spelt(mended) if mended else text
     if isinstance(value, list | dict):
         return text if too_deep(value) or pairs_lost(text, value) else value
     return value if msgspec.json.encode(value).decode() == text else text
 
 
-def _mended_text(text: str) -> str | None:
-    """The JSON that text with one meaning only stands for, like the lists of Python; None for any other text."""
+def _repaired_text(text: str) -> str | None:
+    """Repaired JSON for text with only one possible meaning, such as Python lists; None for any other text."""
     found = json_at(text, 0) if text.startswith(("[", "{")) else None
     if not isinstance(found, Found) or found.cost or not found.repairs or text[found.end :].strip():
         return None
@@ -177,7 +181,7 @@ def _kind(value: Json) -> str:
     return "integer" if "integer" in kinds(value) and isinstance(value, int) else min(kinds(value) - {"integer"})
 
 
-def _children(value: Json, at: Place) -> _Mended:
+def _children(value: Json, at: Place) -> _Coerced:
     match value:
         case dict():
             return _members(value, at)
@@ -187,7 +191,7 @@ def _children(value: Json, at: Place) -> _Mended:
             return value, []
 
 
-def _members(value: dict[str, Json], at: Place) -> _Mended:
+def _members(value: dict[str, Json], at: Place) -> _Coerced:
     part = at.part
     declared, required = part.get("properties"), part.get("required")
     optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
@@ -198,7 +202,7 @@ def _members(value: dict[str, Json], at: Place) -> _Mended:
         if child is None and name in optional and not place.fits(None):
             repairs.append(_noted("null left out", place))
             continue
-        mended[name], more = _mend(child, place)
+        mended[name], more = _coerced(child, place)
         repairs += more
     return mended, repairs
 
@@ -207,11 +211,11 @@ def _names(required: Json) -> frozenset[str]:
     return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
 
 
-def _items(value: list[Json], at: Place) -> _Mended:
+def _items(value: list[Json], at: Place) -> _Coerced:
     mended: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):
-        item, more = _mend(child, at.item(i))
+        item, more = _coerced(child, at.item(i))
         mended.append(item)
         repairs += more
     return mended, repairs

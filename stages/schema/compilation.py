@@ -1,4 +1,4 @@
-"""A schema compiled: its validator, those of its parts, and the way through it beside a value."""
+"""A compiled schema: its validator, the validators of its parts, and the way through it along a value."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self, TypeGuard
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator, ValidatorMap
 
 BACKTRACKING = 10_000
-"""Steps that a pattern with look-around or back-references may take; other patterns take linear time."""
+"""Maximum steps of a pattern with look-around or back-references; other patterns take linear time."""
 
 LEVELS = 120
-"""Parts of a schema that are followed into one another, references included."""
+"""Maximum depth to which parts of a schema are followed, references included."""
 
 
 class SchemaError(ValueError):
-    """A tool's parameters are not a JSON Schema that forge can check by; says where and why."""
+    """A tool's parameters are not a JSON Schema that forge can check with; says where and why."""
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
@@ -32,10 +32,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
 
 
 class Place(Struct, frozen=True):
-    """A part of a schema and the place in a value that it is about. `fuel` bounds all work, `level` the nesting.
-
-    `part` is empty for one that asks for nothing, is `true` or `false`, or is not there.
-    """
+    """A part of a schema and the place in a value that it applies to."""
 
     schema: Compiled
     fuel: Iterator[int]
@@ -60,13 +57,13 @@ class Place(Struct, frozen=True):
         return validator is not None and validator.is_valid(value)
 
     def conjuncts(self) -> list[Self]:
-        """The parts that hold for the same value besides: the target of `$ref`, and `allOf`."""
+        """Further parts that apply to the same value: the target of `$ref`, and `allOf`."""
         target = self.part.get("$ref")
         referred = [self._at(pointed(self.schema.root, target), target)] if _local(target) else []
         return referred + self._branches("allOf") if "allOf" in self.part else referred
 
     def alternatives(self) -> list[list[Self]]:
-        """The lists of parts of which one has to hold for the same value: `anyOf`, and `oneOf`."""
+        """The lists of parts of which one has to apply to the same value: `anyOf` and `oneOf`."""
         return [self._branches(keyword) for keyword in ("anyOf", "oneOf") if keyword in self.part]
 
     def member(self, name: str) -> Self:
@@ -78,7 +75,7 @@ class Place(Struct, frozen=True):
         return self._child(self.part.get("additionalProperties"), "additionalProperties", name)
 
     def item(self, index: int) -> Self:
-        """The part for that item of an array: in `prefixItems` (or draft 7's list of `items`), or in the rest."""
+        """The part for that item of an array: from `prefixItems` (or draft 7's list of `items`), or for the rest."""
         items, first = self.part.get("items"), self.part.get("prefixItems")
         keyword, leading = ("items", items) if isinstance(items, list) else ("prefixItems", first)
         if isinstance(leading, list) and index < len(leading):
@@ -108,7 +105,7 @@ def _local(target: Json) -> TypeGuard[str]:
 
 
 def pointed(root: Json, pointer: str) -> Json:
-    """What a JSON pointer leads to, None for nothing."""
+    """The value at a JSON pointer; None: there is none."""
     found = root
     for token in pointer.split("/")[1:]:
         match found:

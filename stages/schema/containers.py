@@ -1,4 +1,4 @@
-"""The rules of objects and arrays that llama.cpp's converter bears, and what is dropped of them."""
+"""The rules of objects and arrays that llama.cpp's converter supports."""
 
 import re
 from collections.abc import Callable
@@ -7,30 +7,30 @@ from stages.schema.bounds import SchemaPart, Supported, of_length
 from stages.schema.value import Json
 
 Inner = Callable[[Json, str], SchemaPart]
-"""Projects a part within, given the step to it (`.name`, `[]`)."""
+"""Projects an inner part, given the step to it (`.name`, `[]`)."""
 
 _CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
-"""Rules that can speak of further members of an object."""
+"""Rules that can mention further members of an object."""
 
 
 def anything() -> SchemaPart:
-    """What accepts every value; an empty schema would be an object to the converter."""
+    """A part that accepts every value; an empty schema would be an object to the converter."""
     return {"type": ["object", "array", "string", "number", "boolean", "null"]}
 
 
 _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
-"""Names that the converter can tell further members from: it puts their bytes into character classes as they are."""
+"""Names that the converter can exclude from further members: it copies their bytes into character classes."""
 
 
 def of_object(schema: SchemaPart, inner: Inner) -> Supported:
-    """The members that are declared or required, and the rule for others."""
+    """The declared or required members, and the rule for others."""
     declared, required = schema.get("properties", {}), _names(schema.get("required"))
     rest = _rest(schema, inner)
     if "properties" not in schema and not required:
         return ({} if rest is None or rest is True else {"additionalProperties": rest}), []
     members: SchemaPart = declared if isinstance(declared, dict) else {}
     known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
-    # The converter forgets a required member that is not declared, and then no call could ever fit.
+    # The converter ignores a required member that is not declared, and then no call could fit.
     known |= {name: anything() for name in required if name not in members}
     asked: SchemaPart = {"properties": known, **({"required": [*required]} if required else {})}
     if rest is None and "properties" not in schema:
@@ -43,7 +43,7 @@ def of_object(schema: SchemaPart, inner: Inner) -> Supported:
 
 
 def _rest(schema: SchemaPart, inner: Inner) -> Json:
-    """The rule for members that are not declared; None to leave it to the converter, which refuses them."""
+    """The rule for undeclared members; None: left to the converter, which refuses them."""
     given = schema.get("additionalProperties")
     if schema.get("patternProperties"):
         return True
@@ -82,7 +82,7 @@ def of_array(schema: SchemaPart, inner: Inner) -> Supported:
 
 
 def _of_tuple(schema: SchemaPart, leading: list[Json], inner: Inner) -> Supported:
-    """A list of fixed places, which the converter bears only where no place may be missing and none be added."""
+    """A tuple of fixed length, which the converter supports only if no item may be missing or added."""
     length: Json = len(leading)
     if leading and schema.get("minItems") == length == schema.get("maxItems"):
         places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]

@@ -1,4 +1,4 @@
-"""Definitions that lead back to themselves before any value is read: no grammar can follow them."""
+"""Definitions that refer to themselves before any value is read: no grammar can follow them."""
 
 from stages.schema.value import Json
 

@@ -1,7 +1,7 @@
 """Where a value doesn't fit its schema: the smallest places, each with the rule that it breaks.
 
-The validator's own list of errors is not used for the whole, for it grows exponentially with the depth of a
-value where a schema refers to itself in alternatives; its verdicts on parts are, and its errors about one rule.
+The validator's own list of errors is not used for the whole value: it grows exponentially with the depth where a schema
+refers to itself in alternatives. Its verdicts on parts are used, and its errors about single rules.
 """
 
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from stages.schema.problems import Problem, in_words, keeps_rule
 from stages.schema.value import Json, cut_text, dotted, kinds, shown_value
 
 _MOST = 5
-"""Problems that are named: a model mends few at a time, and the first cause the others."""
+"""Maximum number of problems that are named: a model fixes few at a time, and the first cause the others."""
 
 _LOOKED_AT = 50
-"""Problems that are looked at to choose those."""
+"""Maximum number of problems among which those are chosen."""
 
 _LOCAL = frozenset(
     {"type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "required", "dependentRequired"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"minItems", "maxItems", "minProperties", "maxProperties"}
 )
-"""Rules about a value by itself, whatever is in it."""
+"""Rules about a value itself, whatever is in it."""
 
 _FOLLOWED = frozenset(
     {"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"}
     | {"additionalItems", "$defs", "definitions", "$schema", "title", "description", "default", "examples"}
 )
-"""Rules that lead to other parts, and are followed there, and those that are none."""
+"""Keywords that lead to other parts, where they are followed, and keywords that demand nothing."""
 
 _Found = tuple[int, Problem]
-"""A problem, and how deep in the value it is."""
+"""A problem, and its depth in the value."""
 
 
 def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
@@ -44,7 +44,7 @@ def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
 
 
 def _in(value: Json, at: Place) -> Iterator[_Found]:
-    # A member that may not be there at all is its object's problem.
+    # An undeclared member is its object's problem.
     if (at.path and not at.part) or not at.known or at.fits(value) or at.exhausted:
         return
     led = False
@@ -63,7 +63,7 @@ def _in(value: Json, at: Place) -> Iterator[_Found]:
 
 
 def _elsewhere(value: Json, at: Place) -> Iterator[_Found]:
-    """The problems in the parts that the part leads to."""
+    """The problems in the parts that this part leads to."""
     for place in at.conjuncts():
         yield from _in(value, place)
     for branches in at.alternatives():
@@ -80,7 +80,7 @@ def _elsewhere(value: Json, at: Place) -> Iterator[_Found]:
 
 
 def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[_Found]:
-    """The problems in the one alternative that was meant, where that is clear; else that none was met."""
+    """The problems in the alternative that was clearly meant; else that none fits."""
     if any(branch.fits(value) for branch in branches):
         return
     meant = [branch for branch in branches if _plausible(value, branch)]
@@ -92,7 +92,7 @@ def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[_Fou
 
 
 def _plausible(value: Json, at: Place) -> bool:
-    """Whether the value has the type that the part asks for, and the members that mark its kind."""
+    """Whether the value has the right type for the part, and the members that mark its kind."""
     if at.exhausted or not all(_plausible(value, place) for place in at.conjuncts()):
         return False
     types = _types(at)
@@ -102,7 +102,7 @@ def _plausible(value: Json, at: Place) -> bool:
 
 
 def _marks(at: Place) -> set[str]:
-    """The members that can have only one value, as the ones do that say which kind of object it is."""
+    """The members with only one possible value or few, which tell kinds of objects apart."""
     declared = at.part.get("properties")
     listed = declared.items() if isinstance(declared, dict) else ()
     return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}

@@ -1,4 +1,4 @@
-"""`allOf` written as one part: what a grammar without conjunctions needs. It asks for the same or for less."""
+"""Merge `allOf` into one part, for grammars without conjunctions. The result demands the same or less."""
 
 from stages.schema.compilation import pointed
 from stages.schema.value import Json
@@ -6,16 +6,16 @@ from stages.schema.value import Json
 _Part = dict[str, Json]
 
 _NESTED = 8
-"""References and `allOf`s within one another that are followed; what is deeper is left out."""
+"""Maximum depth to which references and `allOf`s are followed; deeper ones are left out."""
 
 NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
-"""Keywords that ask for nothing."""
+"""Keywords that demand nothing."""
 
 
 def merged(part: _Part, root: Json, nested: int = 0) -> tuple[_Part, list[str]]:
-    """The part with its `allOf` taken into it, and the keywords that were left out, being there already.
+    """The part with its `allOf` merged in, and the keywords left out because the part already had them.
 
-    Each member that is left out only makes the part accept more. References are to parts of `root`.
+    Leaving one out only makes the part accept more. References are to parts of `root`.
     """
     found: _Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
     left_out: list[str] = []
@@ -39,7 +39,7 @@ def _resolved(part: Json, root: Json, nested: int) -> tuple[_Part, list[str]]:
 
 
 def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:
-    """One part for two, and the keywords of the second that had no place beside those of the first."""
+    """Two parts merged, and the keywords of the second that clash with the first."""
     found, left_out = dict(one), []
     for keyword, rule in other.items():
         present = found.get(keyword)

@@ -1,14 +1,14 @@
-"""Patterns that llama.cpp's grammars can bear: from an ECMA regular expression to its plainest equal.
+"""Patterns that llama.cpp's grammars support: from an ECMA regular expression to its plainest equal.
 
-llama.cpp (common/json-schema-to-grammar.cpp) copies classes and quantifiers into its own grammar language and
-writes text into JSON unescaped. So only what means the same there is let through: ASCII text without quotes and
-backslashes, positive classes, groups, alternatives in groups, and small repetitions.
+llama.cpp (common/json-schema-to-grammar.cpp) copies classes and quantifiers into its own grammar language and writes
+text into JSON unescaped. So only what means the same there is passed on: ASCII text without quotes and backslashes,
+positive classes, groups, alternatives in groups, and small repetitions.
 """
 
 import re
 
 MOST_REPEATS = 100
-"""Copies that one repetition may unfold to; the grammar's size and time grow with them."""
+"""Maximum copies that one repetition may unfold to; the grammar's size and time grow with them."""
 
 _TOKEN = re.compile(
     r"""(?P<open>\((?:\?:)?(?![?*+{)|]))
@@ -27,7 +27,7 @@ _MEMBER = re.compile(r"\\(?P<set>[dw])|\\(?P<escaped>.)|(?P<range>[A-Za-z0-9]-[A
 
 
 def plain_pattern(pattern: str) -> str | None:
-    """An equal pattern that llama.cpp bears, from `^` to `$`; None for one that has none."""
+    """An equal pattern that llama.cpp supports, from `^` to `$`; None: there is none."""
     if not (pattern.startswith("^") and pattern.endswith("$") and len(pattern) > 2):
         return None
     written = ["^"]
@@ -44,7 +44,7 @@ def plain_pattern(pattern: str) -> str | None:
 
 
 def _written(token: re.Match[str], depth: int) -> str | None:
-    """The token as llama.cpp reads it right; None if it cannot."""
+    """The token as llama.cpp reads it correctly; None: it cannot."""
     if token["open"]:
         return "("
     if token["set"]:
@@ -60,7 +60,7 @@ def _written(token: re.Match[str], depth: int) -> str | None:
 
 
 def _class(members: str) -> str | None:
-    """A class of the same characters without escapes, the hyphen last, where it stands for itself."""
+    """A class of the same characters without escapes, the hyphen last, where it means itself."""
     found = [*_MEMBER.finditer(members)]
     if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
         return None

@@ -1,4 +1,4 @@
-"""Problems: what about arguments does not fit their schema, in words for the model that wrote them."""
+"""Problems: how arguments do not fit their schema, in words for the model that wrote them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class Problem(Struct, frozen=True, kw_only=True):
     """What does not fit at one place.
 
-    `path` is the place (`items[2].qty`, empty for the whole), `rule` JSON Schema's keyword (`type`,
-    `required`, `enum` …; `json`, `size`, `depth` and `unique` for arguments that are not even looked at),
-    `found` the value as JSON, cut to 80 characters.
+    `path` is the place (`items[2].qty`, empty for the whole), `rule` JSON Schema's keyword (`type`, `required`, `enum`
+    …; `json`, `size`, `depth` and `unique` for arguments that are not even checked), `found` the value as JSON, cut to
+    80 characters.
     """
 
     path: str
@@ -28,7 +28,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 def in_words(error: "ValidationError", path: Sequence[str | int]) -> list[Problem]:
-    """The problem that an error of the validator stands for, at that path; each unexpected name is one."""
+    """The problems that an error of the validator stands for, at that path: one for each unexpected name."""
     from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
 
     match error.kind:
@@ -57,7 +57,7 @@ def _shown(value: object) -> str:
 
 
 def _expected(error: "ValidationError") -> str:
-    """What the rule asks for, as the object of "expected …"."""
+    """What the rule demands, as the object of "expected …"."""
     from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - as above
 
     match error.kind:
@@ -77,7 +77,7 @@ def _expected(error: "ValidationError") -> str:
 
 
 def keeps_rule(rule: str) -> str:
-    """What a rule asks for that has no words of its own."""
+    """What a rule without words of its own demands."""
     return f"a value that keeps the rule {rule}"
 
 
@@ -95,16 +95,16 @@ _LIMITS = {
     "maxProperties": "at most {} members",
     "uniqueItems": "items that all differ",
 }
-"""What keywords with a limit ask for; the limit comes where the braces are."""
+"""What keywords with a limit demand; the limit replaces the braces."""
 
 
 def not_an_object(value: Json) -> Problem:
-    """For arguments that are JSON, but no object."""
+    """The problem of arguments that are JSON but no object."""
     return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
 
 
 def not_json(text: str, reason: str) -> Problem:
-    """For arguments that are no JSON; `reason` is the decoder's."""
+    """The problem of arguments that are not JSON; `reason` is the decoder's."""
     expected = f"one JSON object with the arguments, {{}} for none ({reason})"
     # Half a surrogate pair would spoil every later text that quotes it.
     found = sound(cut_text(text))

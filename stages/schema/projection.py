@@ -1,9 +1,9 @@
-"""The projection of a schema to what a backend's grammar can bear; the rest is checked after decoding.
+"""Project a schema to what a backend's grammar supports; the rest is checked after decoding.
 
-What OpenAI's strict mode takes is in `strict`; all that follows is about llama.cpp. The rules are those of its
-converter (common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON
-Schema does: an object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is
-an object, and keywords beside `anyOf` or `enum` count for nothing.
+OpenAI's strict mode is in `strict_mode`; everything below is about llama.cpp. The rules are those of its converter
+(common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON Schema does: an
+object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is an object, and
+keywords beside `anyOf` or `enum` are ignored.
 """
 
 import re
@@ -23,7 +23,7 @@ from stages.schema.strict_mode import NotStrict, strict
 from stages.schema.value import Json
 
 Target = Literal["llama.cpp", "openai-strict"]
-"""The grammars that are known: llama.cpp's, and so llama-server's, llamafile's and Ollama's; OpenAI's strict mode."""
+"""The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""
 
 _KEPT = ("description", "default")
 _UNKNOWN = frozenset(
@@ -31,18 +31,18 @@ _UNKNOWN = frozenset(
     | {"uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties", "multipleOf"}
     | {"unevaluatedItems", "unevaluatedProperties", "patternProperties", "$dynamicRef"}
 )
-"""Rules that the converter passes over."""
+"""Rules that the converter ignores."""
 
 _MOST_NAMES = 200
-"""Definitions that are made; `allOf` around itself could go on making larger ones."""
+"""Maximum number of definitions; an `allOf` around itself could otherwise make larger ones for ever."""
 
 
 class Projection(Struct, frozen=True, kw_only=True):
-    """A schema that the backend bears and that accepts every value that the original accepts.
+    """A schema that the backend supports and that accepts every value that the original accepts.
 
-    `dropped` names what it does not ask for any more (`pattern at "sku"`), in the order of the schema. `refused` says
-    why the target bears no such schema, where it bears none; the schema is then the one for llama.cpp.
-    In the strict mode it accepts null in place of a member that the original lets one leave out (see `coerce`).
+    `dropped` names the rules that it no longer has (`pattern at "sku"`), in the order of the schema. `refused` says why
+    the target supports no such schema; the schema is then the one for llama.cpp. In the strict mode it accepts null in
+    place of an optional member (see `coerce`).
     """
 
     schema: Raw
@@ -51,7 +51,7 @@ class Projection(Struct, frozen=True, kw_only=True):
 
 
 def project(schema: bytes | Raw, target: Target) -> Projection:
-    """The schema as far as the target's grammar bears it. All that it refers to is under its own `$defs`.
+    """The schema as far as the target's grammar supports it, with all definitions under its own `$defs`.
 
     The schema must be one that `checker` takes.
     """
@@ -74,7 +74,7 @@ def _for_strict(part: SchemaPart, dropped: tuple[str, ...]) -> Projection:
 
 
 class _Work(Struct):
-    """What the walk collects: definitions by name, names by pointer, and what was dropped."""
+    """What the walk collects: definitions by name, names by pointer, and dropped rules."""
 
     root: Json
     definitions: SchemaPart
@@ -133,14 +133,14 @@ def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"$ref"}):
         work.drop(rule, path)
     if pointer not in work.names:
-        # Whatever a converter may not read in a reference is left out of the name.
+        # Characters that a converter may not read in a reference are left out of the name.
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", pointer.rsplit("/", 1)[-1]).strip("-") or "root"
         _define(pointer, name, pointed(work.root, pointer), work)
     return {"$ref": f"#/$defs/{work.names[pointer]}"}
 
 
 def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
-    """`allOf` as one part; as a definition if it refers to others, for it may be within what it refers to."""
+    """`allOf` as one part; as a definition if it contains references, which may lead back to it."""
     text, conjuncts = msgspec.json.encode(schema).decode(), schema["allOf"]
     if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - _UNKNOWN - {"allOf"}:
         return _part(conjuncts[0], path, work)
@@ -158,7 +158,7 @@ def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 
 def _define(key: str, name: str, schema: Json, work: _Work) -> None:
-    """Project the part under a name of its own, which is known before the walk so that it may come to it again."""
+    """Project the part as a definition, whose name is known before the walk so that the part may refer to itself."""
     free = next(free for n in count(1) if (free := f"{name}-{n}" if n > 1 else name) not in work.definitions)
     work.names[key] = free
     work.definitions[free] = {}
@@ -168,7 +168,7 @@ def _define(key: str, name: str, schema: Json, work: _Work) -> None:
 def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     keyword = "anyOf" if "anyOf" in schema else "oneOf"
     branches = schema[keyword]
-    # Beside alternatives no other rule counts; the type is told to those that have none.
+    # Rules beside alternatives are ignored; the type is copied into alternatives without one.
     for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"type", keyword}):
         work.drop(rule, path)
     given: SchemaPart = {"type": schema["type"]} if "type" in schema else {}
@@ -195,7 +195,7 @@ def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 
 def _of_types(schema: SchemaPart, types: set[str], inner: Inner) -> Iterator[Supported]:
-    """The rules for each type that the value may have; where none is named, for those that a rule tells."""
+    """The rules for each type that the value may have; if no type is named, for those that a rule implies."""
     if not types or "object" in types:
         yield of_object(schema, inner)
     if not types or "array" in types:

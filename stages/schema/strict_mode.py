@@ -1,7 +1,7 @@
-"""The projection to the subset that OpenAI's strict mode takes: closed objects, every member required.
+"""Project a schema to the subset of OpenAI's strict mode: closed objects, every member required.
 
-https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. A member that may be left out becomes
-one that may be null: `coerce` leaves such a null out again. It begins where the projection to llama.cpp ends.
+https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. An optional member becomes one that may be
+null: `coerce` leaves such a null out again. It starts from the projection to llama.cpp.
 """
 
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from stages.schema.bounds import SchemaPart
 from stages.schema.value import Json, kinds
 
 _DEEPEST = 8
-"""Objects within objects; the limit is 10, and two are around the arguments."""
+"""Maximum depth of objects; the limit is 10, and two are around the arguments."""
 
 _MOST_MEMBERS = 5000
 _MOST_VALUES = 1000
 _MOST_TEXT = 120_000
-"""Characters of names and listed values."""
+"""Maximum characters of names and listed values."""
 
 _FORBIDDEN = ("default", "minLength", "maxLength")
-"""What llama.cpp bears and the strict subset has not; `default` counts for nothing anyway."""
+"""What llama.cpp supports and the strict subset does not; `default` has no effect anyway."""
 
 
 class NotStrict(ValueError):  # noqa: N818 - it is a verdict
@@ -28,7 +28,7 @@ class NotStrict(ValueError):  # noqa: N818 - it is a verdict
 
 
 class _Count(Struct):
-    """What the limits are about."""
+    """Counts that the limits are about."""
 
     members: int = 0
     values: int = 0
@@ -36,9 +36,9 @@ class _Count(Struct):
 
 
 def strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tuple[str, ...]]:
-    """The schema in the strict subset, and what it does not ask for any more. NotStrict says why there is none.
+    """The schema in the strict subset, and the rules that it no longer has. NotStrict says why there is none.
 
-    `before` is what the projection to llama.cpp dropped.
+    `before` are the rules that the projection to llama.cpp dropped.
     """
     if opened := [what for what in before if what.startswith("additionalProperties")]:
         raise NotStrict(f"further members may stand beside those declared: {opened[0]}")
@@ -62,7 +62,7 @@ def _part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]
     dropped += [f"{rule} at {_named(path)}" for rule in _FORBIDDEN[1:] if rule in schema]
     notes: SchemaPart = {"description": schema["description"]} if "description" in schema else {}
     if "$ref" in schema:
-        # The subset takes nothing beside a reference.
+        # The subset allows nothing beside a reference.
         return {"anyOf": [{"$ref": schema["$ref"]}], **notes} if notes else {"$ref": schema["$ref"]}
     if "const" in schema or "enum" in schema:
         return {**notes, **_listed([schema["const"]] if "const" in schema else schema["enum"], path, count)}
@@ -91,7 +91,7 @@ def _scalar(value: Json) -> str:
 def _typed(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     given = schema.get("type")
     types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
-    # A rule tells the type where none is named; where that fails, anything may stand there.
+    # If no type is named, a rule implies it; if none does, anything is allowed.
     types = types or set(_told(schema))
     if not types:
         raise NotStrict(f"anything may stand at {_named(path)}")
@@ -131,7 +131,7 @@ def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: l
 
 
 def _member(part: SchemaPart, *, always: bool) -> SchemaPart:
-    """The part, or null in its place where it may be left out."""
+    """The part, or null in its place if it is optional."""
     return part if always else {"anyOf": [part, {"type": "null"}]}
 
 

@@ -1,17 +1,17 @@
-"""JSON values: their type, their kinds, and how they are shown in a text."""
+"""JSON values: their type, their kinds, and how a text quotes them."""
 
 from collections.abc import Sequence
 
 import msgspec
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-"""What a JSON text stands for. Numbers are ints and floats, never Decimals."""
+"""The value of a JSON text. Numbers are ints and floats, never Decimals."""
 
 _SHOWN = 80
-"""Characters of a value, or of one name in a path, that a text quotes."""
+"""Maximum characters of a value, or of one name in a path, that a text quotes."""
 
 MAX_DEPTH = 64
-"""Levels of arrays and objects within one another that are read at all."""
+"""Maximum levels of nested arrays and objects."""
 
 
 def kinds(value: Json) -> frozenset[str]:
@@ -50,7 +50,7 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 def too_deep(value: Json) -> bool:
-    """Whether arrays and objects lie in one another deeper than `MAX_DEPTH`."""
+    """Whether arrays and objects are nested deeper than `MAX_DEPTH`."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [child for parent in level for child in _children(parent)]
@@ -70,14 +70,14 @@ def _children(value: Json) -> list[Json]:
 
 
 def shallow(text: str) -> bool:
-    """Whether JSON text has too few brackets to be too deep: what can be said without a look at its value."""
+    """Whether JSON text has too few brackets to be too deep: a quick check without decoding."""
     return text.count("{") + text.count("[") <= MAX_DEPTH
 
 
 def pairs_lost(text: str, value: Json) -> bool:
-    """Whether the text gives a name twice in one object, so that the decoder kept only the last of them.
+    """Whether the text gives a name twice in one object, so that the decoder kept only the last value.
 
-    Each pair that is lost takes a colon with it; a colon may come in by an escape, never go. So no text
-    without a name given twice is taken for one.
+    Each lost pair takes a colon with it; escapes can only add colons. So a text without duplicate names is never
+    reported.
     """
     return text.count(":") > msgspec.json.encode(value).count(b":")

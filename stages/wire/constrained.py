@@ -19,7 +19,7 @@ Constrain = Literal["none", "json_schema", "strict", "format", "structured_outpu
 def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, object]]:
     """The schema of one tool's call, and the definitions that it refers to, named after the tool.
 
-    `parameters` is what the backend's grammar bears of the tool's own. Made once per workflow.
+    `parameters` is what the backend's grammar supports of the tool's own. Made once per workflow.
     """
     schema = msgspec.json.decode(parameters, type=dict[str, object])
     definitions = schema.pop("$defs", {})

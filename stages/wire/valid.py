@@ -36,7 +36,7 @@ def is_object(text: str) -> bool:
 def valid_history(history: History, names: re.Pattern[str] = TOOL_NAME) -> History:
     """The history with only such calls as a server takes back, each answered at once and in order.
 
-    Damaged arguments are mended. An exchange that cannot be mended (arguments that are no JSON object, a name
+    Damaged arguments are repaired. An exchange that cannot be repaired (arguments that are no JSON object, a name
     that is none, a call without answer) is told as text, with its answers; so is an answer to no call.
     """
     told: list[Message] = []

@@ -51,7 +51,7 @@ _KEYS = factored(
 _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"[\[{{\s\uff5b]{{1,50}}(?:{_LIKE_A_CALL})")
-"""Damaged JSON is worth mending only if it begins like a call; strict JSON may begin as it likes."""
+"""Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 

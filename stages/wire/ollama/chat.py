@@ -56,7 +56,7 @@ def request_head(
 
 
 def encode_history(history: History) -> tuple[_WireMessage, ...]:
-    """The messages of a request; system prompts are one message, damaged calls are mended or told as text."""
+    """The messages of a request; system prompts are one message, damaged calls are repaired or told as text."""
     texts = [message.text for message in history if isinstance(message, System)]
     system = (_WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
     return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))

@@ -97,6 +97,6 @@ def _as_text(message: Message, form: Form) -> tuple[str, str]:
 
 
 def _call_as_text(call: ToolCall, form: Form) -> str:
-    """The call in the form; one with damaged arguments is no example to follow: mended, or told as it was."""
+    """The call in the form; one with damaged arguments is no example to follow: repaired, or told as it was."""
     sound = with_object_arguments(call)
     return call_as_text(call) if sound is None else form.encode_calls((sound,))
