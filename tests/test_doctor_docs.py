@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forge.backends.doctor import PROBES
-from forge.backends.doctor.auto import SHORT
-from forge.backends.doctor.memory import FRESH
+from forge.backends.doctor.auto_mode import SHORT
+from forge.backends.doctor.profile_cache import FRESH
 from forge.cli.commands import parse
 from tests.patients import patients
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.servers.death import explain
+from forge.backends.servers.exit_report import explain
 from forge.backends.servers.launch import Launch, command, source
 from forge.backends.servers.models import KNOWN
 from forge.errors import DefinitionError, ForgeError

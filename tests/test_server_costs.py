@@ -13,8 +13,8 @@ import forge
 from forge import Workflow, tool
 from forge.backends import Server
 from forge.backends.doctor import address
-from forge.backends.doctor.identify import IDENTIFY
-from forge.backends.doctor.visit import examine
+from forge.backends.doctor.examination import examine
+from forge.backends.doctor.identification import IDENTIFY
 from forge.backends.http_client import client
 from forge.backends.questions import MOST, ask
 from forge.backends.template import Template, examined

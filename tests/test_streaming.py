@@ -193,7 +193,7 @@ def test_a_reply_is_not_held_up_by_a_server_that_leaves_the_connection_open() ->
 
 
 def test_a_stream_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forge.interpreters.streaming.STREAM_LIMIT", 100_000)
+    monkeypatch.setattr("forge.interpreters.http_streams.STREAM_LIMIT", 100_000)
 
     async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head())
@@ -206,7 +206,7 @@ def test_a_stream_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_stream_of_countless_pieces_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes a few bytes on the wire, and a hundred in memory."""
-    monkeypatch.setattr("forge.interpreters.streaming.PIECES_LIMIT", 1000)
+    monkeypatch.setattr("forge.interpreters.http_streams.PIECES_LIMIT", 1000)
 
     async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head())

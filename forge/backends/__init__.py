@@ -7,12 +7,12 @@ from forge.backends.anthropic import Anthropic
 from forge.backends.budget import BudgetMode, ResolvedBudget
 from forge.backends.profile import Profile, names
 from forge.backends.server import Options, Server
+from forge.backends.servers.backend_setup import setup_backend
 from forge.backends.servers.download import Watch
 from forge.backends.servers.launch import Launch, startable
 from forge.backends.servers.local import Local
-from forge.backends.servers.ready import Tell
+from forge.backends.servers.readiness import Tell
 from forge.backends.servers.server_manager import ServerManager, log_loading
-from forge.backends.servers.setup import setup_backend
 from forge.connection import Backend, Connection, Setup
 from forge.errors import ForgeError
 from forge.workflow.suggestions import nearest

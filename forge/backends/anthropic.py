@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Raw
 
 from forge.backends.endpoints import AnthropicCount, AnthropicModel
+from forge.backends.http_sender import sender
 from forge.backends.profile import named_profile
 from forge.backends.questions import ask
 from forge.backends.sampling import check_sampling
-from forge.backends.sending import sender
 from forge.connection import Connection, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, client

@@ -12,12 +12,12 @@ import httpx
 from forge.backends.address import base_url
 from forge.backends.credentials import headers_for, keys, secrets
 from forge.backends.http_client import Verify, client, direct
+from forge.backends.http_sender import sender
 from forge.backends.modes import check_mode, chosen_mode
 from forge.backends.ollama import context_to_ask_for
 from forge.backends.profile import DEFAULT_CONTEXT, Profile, given_profile, named_profile
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
 from forge.backends.sampling import check_sampling, low_temperature, recommended, usual
-from forge.backends.sending import sender
 from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection, Setup
@@ -184,8 +184,8 @@ class Server:
         if self._mode != "auto" or not self._probe:
             return named_profile("openai-compatible"), "not asked"
         # Its probes are of no use to those who connect to a server that is known.
-        from forge.backends.doctor.auto import consulted  # noqa: PLC0415
-        from forge.backends.doctor.memory import Subject  # noqa: PLC0415
+        from forge.backends.doctor.auto_mode import consulted  # noqa: PLC0415
+        from forge.backends.doctor.profile_cache import Subject  # noqa: PLC0415
 
         listed = about.listed()
         build = listed.owned_by if listed else ""

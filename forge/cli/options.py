@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from forge.backends import Backend, Local, named, startable, started
 from forge.backends.servers.download import Progress
-from forge.backends.servers.ready import Loading
+from forge.backends.servers.readiness import Loading
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
 from stages.options.option_checks import OptionError

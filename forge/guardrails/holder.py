@@ -10,7 +10,7 @@ from forge.guardrails.actions import Action, RunCalls, plain
 from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, judge_of, next_action, replied
 from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
-from forge.interpreters.results import failed, succeeded
+from forge.interpreters.tool_results import failed, succeeded
 from forge.outcome import Finished
 from forge.runtime.options import checked
 from forge.runtime.saved_state import accepted

@@ -10,8 +10,8 @@ import httpx
 from msgspec.structs import replace
 
 from forge.interpreters.http_body import IDENTITY, packing, read_body
-from forge.interpreters.streaming import read_stream
-from forge.interpreters.transport import RAISED, fault_of, place, refused, with_type
+from forge.interpreters.http_faults import RAISED, fault_of, place, refused, with_type
+from forge.interpreters.http_streams import read_stream
 from forge.masking import NOTHING, Hidden
 from forge.runtime.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered

@@ -12,9 +12,9 @@ from typing import Self
 from msgspec import Raw, Struct
 
 from forge.errors import ForgeError
-from forge.interpreters.patience import Overdue, Patience
-from forge.interpreters.results import failed, shown, succeeded
 from forge.interpreters.threads import Hear, in_thread, unheard
+from forge.interpreters.time_limits import Overdue, Patience
+from forge.interpreters.tool_results import failed, shown, succeeded
 from forge.tools.parameters import IdempotencyKey, key_parameters
 from forge.tools.signature import Convert, converter
 from stages.effect import CallResult, Execute, Failed, InDoubt, Results

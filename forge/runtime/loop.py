@@ -12,7 +12,7 @@ from returns.result import Failure, Result, Success
 
 from forge.errors import ForgeError, UnrecordedError
 from forge.interpreters import Interpreter
-from forge.interpreters.patience import leave
+from forge.interpreters.time_limits import leave
 from forge.outcome import Finished, Halted
 from forge.runtime.advancing import advanced
 from forge.runtime.log import log_event, logging_turns

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from forge.backends.ollama import read
 from forge.backends.questions import Answer
-from forge.backends.servers.death import explain
+from forge.backends.servers.exit_report import explain
 from forge.backends.servers.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
 from forge.backends.servers.launch import Launch, command
 from forge.masking import MASK, MINIMUM_LENGTH, Hidden

@@ -12,10 +12,10 @@ from forge.backends import Server
 from forge.backends.doctor import Visit, address, consult, profile_of
 from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.constraints import SCHEMA
-from forge.backends.doctor.identify import IDENTIFY
+from forge.backends.doctor.examination import examine
+from forge.backends.doctor.identification import IDENTIFY
 from forge.backends.doctor.limits import DAMAGED
 from forge.backends.doctor.toolcalls import CALLS
-from forge.backends.doctor.visit import examine
 from forge.backends.servers.download import ensure_model
 from forge.backends.servers.local import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN

@@ -16,7 +16,7 @@ from forge.backends.servers.download import ensure_model
 from forge.backends.servers.gguf import trained_context
 from forge.backends.servers.local import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
-from forge.backends.servers.ready import free_port
+from forge.backends.servers.readiness import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk

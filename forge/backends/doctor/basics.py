@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.chat import ASKED, question, reply, system
+from forge.backends.doctor.chat_requests import ASKED, question, reply, system
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
 from forge.backends.questions import Answer, decoded
 from stages.effect import Reply

@@ -3,7 +3,7 @@
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge.backends.doctor.chat import TOOLS, json_of, question, reply
+from forge.backends.doctor.chat_requests import TOOLS, json_of, question, reply
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Verdict, constrains, shown, told
 from forge.backends.questions import Answer
 from stages.message import User

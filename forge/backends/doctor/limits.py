@@ -3,7 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
-from forge.backends.doctor.chat import ASKED, OLLAMA_CONTEXT, TOOLS, cached, json_of, question, reply
+from forge.backends.doctor.chat_requests import ASKED, OLLAMA_CONTEXT, TOOLS, cached, json_of, question, reply
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
 from forge.backends.endpoints import TokenList
 from forge.backends.questions import Answer, decoded

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.chat import TOOLS, question, spoken
+from forge.backends.doctor.chat_requests import TOOLS, question, spoken
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
 from forge.backends.questions import Answer
 from stages.effect import Fault

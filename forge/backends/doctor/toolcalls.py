@@ -3,7 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
-from forge.backends.doctor.chat import ASKED, SEARCH, TOOLS, WEATHER, in_text, json_of, question, reply
+from forge.backends.doctor.chat_requests import ASKED, SEARCH, TOOLS, WEATHER, in_text, json_of, question, reply
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
 from forge.backends.questions import Answer
 from stages.effect import Reply

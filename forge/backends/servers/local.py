@@ -19,7 +19,7 @@ from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.environment import needed
 from forge.backends.servers.launch import CacheType, Launch
-from forge.backends.servers.ready import is_free
+from forge.backends.servers.readiness import is_free
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from forge.runtime.options import checked

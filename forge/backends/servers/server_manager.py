@@ -18,8 +18,8 @@ from forge.backends.servers.launch import Launch, served_name, source
 from forge.backends.servers.local import LlamaCpp, random_key
 from forge.backends.servers.models import refuse_beyond_training, trained_context
 from forge.backends.servers.process import GRACE, Process
-from forge.backends.servers.ready import Loading, Tell
-from forge.backends.servers.starting import Running, Starter
+from forge.backends.servers.readiness import Loading, Tell
+from forge.backends.servers.starter import Running, Starter
 from forge.connection import Connection
 from forge.errors import DefinitionError, ForgeError
 from forge.runtime.options import checked

@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from forge.backends.http_client import client
 from forge.backends.servers import models
-from forge.backends.servers.death import explain
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.environment import is_secret, needed
+from forge.backends.servers.exit_report import explain
 from forge.backends.servers.launch import HOST, Launch, Source, command
 from forge.backends.servers.local import LlamaCpp, Settings
-from forge.backends.servers.occupants import Occupant, occupant, serves
+from forge.backends.servers.port_occupant import Occupant, occupant, serves
 from forge.backends.servers.process import Process
-from forge.backends.servers.ready import Tell, free_port, is_free, until_ready
+from forge.backends.servers.readiness import Tell, free_port, is_free, until_ready
 from forge.errors import BackendError
 
 KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}

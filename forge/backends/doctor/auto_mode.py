@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.choice import choose, reason
 from forge.backends.doctor.constraints import WAYS
+from forge.backends.doctor.examination import address, examine
 from forge.backends.doctor.facts import Facts, Question, constrains
-from forge.backends.doctor.identify import IDENTIFY
-from forge.backends.doctor.identity import NAMES
-from forge.backends.doctor.memory import Subject, recall, remember
+from forge.backends.doctor.identification import IDENTIFY
+from forge.backends.doctor.identity_findings import NAMES
+from forge.backends.doctor.profile_cache import Subject, recall, remember
 from forge.backends.doctor.toolcalls import CALLS
-from forge.backends.doctor.visit import address, examine
 from forge.backends.profile import Profile, named_profile
 
 log = logging.getLogger("forge")

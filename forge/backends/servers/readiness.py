@@ -9,7 +9,7 @@ import httpx
 from msgspec import Struct
 
 from forge.backends.http_client import client
-from forge.backends.servers.death import explain
+from forge.backends.servers.exit_report import explain
 from forge.backends.servers.launch import HOST
 from forge.backends.servers.process import Process
 from forge.errors import BackendError
