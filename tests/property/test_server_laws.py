@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from forge.backends.ollama import read
 from forge.backends.questions import Answer
+from forge.backends.servers.command_line import command
 from forge.backends.servers.exit_report import explain
 from forge.backends.servers.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
-from forge.backends.servers.launch import Launch, command
+from forge.backends.servers.launch import Launch
 from forge.masking import MASK, MINIMUM_LENGTH, Hidden
 
 SIZES = st.integers(0, 10**6)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from forge.backends.servers.download import ensure_model
-from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
 
 

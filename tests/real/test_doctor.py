@@ -17,7 +17,7 @@ from forge.backends.doctor.identification import IDENTIFY
 from forge.backends.doctor.limits import DAMAGED
 from forge.backends.doctor.toolcalls import CALLS
 from forge.backends.servers.download import ensure_model
-from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
 from forge.cli import demo
 from stages.state import Completed

@@ -14,7 +14,7 @@ from forge import run_sync
 from forge.backends import Local
 from forge.backends.servers.download import ensure_model
 from forge.backends.servers.gguf import trained_context
-from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.models import KNOWN
 from forge.backends.servers.readiness import free_port
 from forge.errors import BackendError, ForgeError
@@ -112,7 +112,7 @@ def test_a_port_in_use_is_said_at_once(smol_path: Path) -> None:
 def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tmp_path: Path) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ImportError")
     code = (
-        "import sys; from pathlib import Path; from forge.backends.servers.local import LlamaCpp, Settings; "
+        "import sys; from pathlib import Path; from forge.backends.servers.llama_cpp import LlamaCpp, Settings; "
         "LlamaCpp(Settings(path=Path(sys.argv[1])))"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}

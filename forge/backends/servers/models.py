@@ -8,8 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from forge.backends.servers import gguf
-from forge.errors import ForgeError
+from forge.errors import BackendError, ForgeError
 from forge.workflow.suggestions import did_you_mean
+
+
+class ModelUnavailable(BackendError):  # noqa: N818 - what is the matter is in the name
+    """A model cannot be fetched; the sentence says why, and what to do."""
 
 
 class Wheel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

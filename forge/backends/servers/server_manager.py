@@ -15,7 +15,7 @@ from forge.backends.server import Options, Server
 from forge.backends.servers.download import Watch
 from forge.backends.servers.hardware import detect_hardware
 from forge.backends.servers.launch import Launch, served_name, source
-from forge.backends.servers.local import LlamaCpp, random_key
+from forge.backends.servers.llama_cpp import LlamaCpp, random_key
 from forge.backends.servers.models import refuse_beyond_training, trained_context
 from forge.backends.servers.process import GRACE, Process
 from forge.backends.servers.readiness import Loading, Tell

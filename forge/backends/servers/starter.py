@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from forge.backends.http_client import client
 from forge.backends.servers import models
+from forge.backends.servers.command_line import command
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.environment import is_secret, needed
 from forge.backends.servers.exit_report import explain
-from forge.backends.servers.launch import HOST, Launch, Source, command
-from forge.backends.servers.local import LlamaCpp, Settings
+from forge.backends.servers.launch import HOST, Launch, Source
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.port_occupant import Occupant, occupant, serves
 from forge.backends.servers.process import Process
 from forge.backends.servers.readiness import Tell, free_port, is_free, until_ready
