@@ -14,6 +14,9 @@ from stages.wire.openai.chat_events import chat_events
 from stages.wire.openai.chat_reply import encode_reply as encode_chat_reply
 from stages.wire.openai.chat_request import decode_request as decode_chat_request
 from stages.wire.openai.errors import encode_error as encode_openai_error
+from stages.wire.openai.responses_events import response_events
+from stages.wire.openai.responses_reply import encode_reply as encode_response
+from stages.wire.openai.responses_request import decode_request as decode_responses_request
 from stages.wire.served import Protocol, RequestError, ServerRequest
 
 
@@ -42,6 +45,16 @@ CHAT = ServerWire(
     events=chat_events,
 )
 
+RESPONSES = ServerWire(
+    name="responses",
+    path="/responses",
+    prefix="resp_",
+    decode_request=decode_responses_request,
+    encode_reply=encode_response,
+    encode_error=encode_openai_error,
+    events=response_events,
+)
+
 MESSAGES = ServerWire(
     name="messages",
     path="/messages",
@@ -51,3 +64,5 @@ MESSAGES = ServerWire(
     encode_error=encode_anthropic_error,
     events=message_events,
 )
+
+SERVER_WIRES = (CHAT, RESPONSES, MESSAGES)

@@ -1,14 +1,14 @@
 """The laws of forge as a server: what one side of a protocol writes, the other reads, whole and in streams."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from forge.testing.history_strategies import TOOL_NAMES, histories
@@ -19,25 +19,49 @@ from stages.wire.answers import Envelope, Events
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, gather_reply
 from stages.wire.sampling import Sampling
 from stages.wire.served import RequestError, ServerRequest, as_sent
-from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.valid import system_first
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
-from tests.property import servers
+from tests.property import responses_client, servers
 from tests.property.test_stream_laws import cut, cut_bytes, places, read
 from tests.property.test_wire_laws import parsed, values
 from tests.property.test_wire_laws import replies as any_replies
 
 
 class Sides(Struct, frozen=True, kw_only=True):
-    """Both sides of a protocol: forge as a client, and forge as a server."""
+    """Forge as the server of a protocol, and the client's side of it, which is forge's own where it has one."""
 
-    client: Wire
     server: ServerWire
+    body: Callable[[History, Sampling, tuple[ToolSpec, ...]], bytes]
+    reply: Callable[[bytes], Reply | Fault]
+    streamed: Callable[[Iterable[bytes]], Reply | Fault]
+
+
+def both(server: ServerWire, client: Wire) -> Sides:
+    def body(history: History, sampling: Sampling, tools: tuple[ToolSpec, ...]) -> bytes:
+        return Request(
+            head=client.head("m", sampling, history),
+            messages=client.messages(history),
+            tail=client.tail(client.tools(tools), None),
+        ).body
+
+    return Sides(
+        server=server,
+        body=body,
+        reply=client.decode,
+        streamed=lambda chunks: gather_reply(read(client.stream, chunks)),
+    )
 
 
 PROTOCOLS = {
-    "chat": Sides(client=OPENAI, server=CHAT),
-    "messages": Sides(client=ANTHROPIC, server=MESSAGES),
+    "chat": both(CHAT, OPENAI),
+    "messages": both(MESSAGES, ANTHROPIC),
+    "responses": Sides(
+        server=RESPONSES,
+        body=responses_client.body_of,
+        reply=lambda body: responses_client.reply_of(json.loads(body)),
+        streamed=responses_client.streamed_reply,
+    ),
 }
 each = pytest.mark.parametrize("sides", PROTOCOLS.values(), ids=PROTOCOLS.keys())
 
@@ -53,17 +77,6 @@ options = st.builds(
     stop=st.lists(st.text(min_size=1), min_size=1, max_size=3).map(tuple),
     max_tokens=st.integers(1, 10**6),
 )
-
-
-def body_of(sides: Sides, history: History, sampling: Sampling, *, tools: Sequence[ToolSpec] = SPECS) -> bytes:
-    """What forge sends as a client."""
-    wire = sides.client
-    request = Request(
-        head=wire.head("m", sampling, history),
-        messages=wire.messages(history),
-        tail=wire.tail(wire.tools(tuple(tools)) if tools else None, None),
-    )
-    return request.body
 
 
 def served(sides: Sides, body: bytes) -> ServerRequest:
@@ -104,26 +117,27 @@ def _bare(message: Message) -> Message:
 def test_what_forge_asks_for_as_a_client_it_reads_as_a_server(
     sides: Sides, history: History, sampling: Sampling
 ) -> None:
-    body = body_of(sides, history, sampling)
+    body = sides.body(history, sampling, SPECS)
     request = served(sides, body)
     assert request.body == body
     assert request.model == "m"
-    assert request.sampling == sampling
-    assert [(s.name, s.description, bytes(s.parameters)) for s in request.specs] == [
-        (s.name, s.description, bytes(s.parameters)) for s in SPECS
+    lacks = {"top_k": UNSET, "stop": UNSET} if sides.server is RESPONSES else {}
+    assert request.sampling == replace(sampling, **lacks)
+    assert [(s.name, s.description, json.loads(bytes(s.parameters))) for s in request.specs] == [
+        (s.name, s.description, json.loads(bytes(s.parameters))) for s in SPECS
     ]
     assert as_told(request.history) == as_told(history)
     assert request.foreign == ()
 
 
-@each
+@pytest.mark.parametrize("name", ["chat", "messages"])
 @given(history=histories().filter(bool), sampling=options)
-def test_what_a_client_sent_can_be_sent_on_with_more(sides: Sides, history: History, sampling: Sampling) -> None:
-    body = body_of(sides, history, sampling)
-    sent = as_sent(served(sides, body))
+def test_what_a_client_sent_can_be_sent_on_with_more(name: str, history: History, sampling: Sampling) -> None:
+    body = PROTOCOLS[name].body(history, sampling, SPECS)
+    sent = as_sent(served(PROTOCOLS[name], body))
     assert sent.body == body
-    more = sides.client.messages((User(text="Once more."),))
-    assert json.loads(replace(sent, messages=sent.messages + more).body)["messages"][-1] == parsed(more)[0]
+    more = Raw(b'{"role":"user","content":"Once more."}')
+    assert json.loads(replace(sent, messages=(*sent.messages, more)).body)["messages"][-1] == json.loads(bytes(more))
 
 
 @st.composite
@@ -135,7 +149,7 @@ def replies(draw: st.DrawFn) -> Reply:
 
 
 def envelope(sides: Sides, *, stream: bool = False) -> Envelope:
-    body = json.loads(body_of(sides, (User(text="Look."),), Sampling()))
+    body = json.loads(sides.body((User(text="Look."),), Sampling(), SPECS))
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     request = served(sides, msgspec.json.encode(body))
@@ -160,7 +174,7 @@ def same(found: Reply | Fault, reply: Reply) -> None:
 @given(reply=replies())
 def test_a_reply_that_forge_writes_as_a_server_it_reads_as_a_client(sides: Sides, reply: Reply) -> None:
     body = sides.server.encode_reply(reply, envelope(sides))
-    same(sides.client.decode(body), reply)
+    same(sides.reply(body), reply)
     assert body == sides.server.encode_reply(reply, envelope(sides))
 
 
@@ -187,7 +201,7 @@ def streamed(draw: st.DrawFn) -> tuple[Reply, list[Piece]]:
     return reply, [*pieces, Ended(finish=reply.finish, usage=reply.usage)]
 
 
-def written(events: Events, pieces: Sequence[Piece], pings: Sequence[int]) -> bytes:
+def written(events: Events, pieces: Sequence[Piece], pings: Sequence[int]) -> tuple[Events, bytes]:
     stream = b""
     for number, piece in enumerate(pieces):
         if number in pings:
@@ -195,7 +209,7 @@ def written(events: Events, pieces: Sequence[Piece], pings: Sequence[int]) -> by
             stream += ping
         events, more = events.advance(piece)
         stream += more
-    return stream
+    return events, stream
 
 
 @each
@@ -204,19 +218,17 @@ def test_a_stream_that_forge_writes_is_the_reply_however_it_is_cut(
     sides: Sides, given: tuple[Reply, list[Piece]], chunks: list[int], pings: list[int]
 ) -> None:
     reply, pieces = given
-    stream = written(sides.server.events(envelope(sides, stream=True)), pieces, pings)
-    found = gather_reply(read(sides.client.stream, cut_bytes(stream, chunks)))
-    same(found, reply)
+    _, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, pings)
+    same(sides.streamed(cut_bytes(stream, chunks)), reply)
 
 
 @each
 @given(given=streamed(), at=st.integers(0, 99))
 def test_a_stream_that_ends_with_an_error_is_a_fault(sides: Sides, given: tuple[Reply, list[Piece]], at: int) -> None:
     pieces = given[1][: at % len(given[1])]
-    events = sides.server.events(envelope(sides, stream=True))
-    stream = written(events, pieces, ())
+    events, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, ())
     stream += events.fail(RequestError(message="it broke", status=529))
-    found = gather_reply(read(sides.client.stream, [stream]))
+    found = sides.streamed([stream])
     assert isinstance(found, Fault)
     assert "it broke" in found.detail
 
@@ -225,7 +237,7 @@ def test_a_stream_that_ends_with_an_error_is_a_fault(sides: Sides, given: tuple[
 def mutated(draw: st.DrawFn, sides: Sides) -> Any:
     """A request with something else in some of its places."""
     history = draw(histories().filter(bool))
-    body = json.loads(body_of(sides, history, draw(options)))
+    body = json.loads(sides.body(history, draw(options), SPECS))
     for _ in range(draw(st.integers(1, 4))):
         node: Any = body
         while isinstance(node, dict | list) and node:
@@ -254,7 +266,7 @@ def test_no_request_is_too_strange_to_be_answered(sides: Sides, data: st.DataObj
 @given(body=st.binary() | values.map(lambda value: json.dumps(value).encode()), data=st.data())
 def test_no_body_is_too_strange_either(sides: Sides, body: bytes, data: st.DataObject) -> None:
     assert isinstance(sides.server.decode_request(body), RequestError)
-    whole = body_of(sides, (User(text="Look."),), Sampling())
+    whole = sides.body((User(text="Look."),), Sampling(), SPECS)
     at = data.draw(st.integers(0, len(whole) - 1))
     assert isinstance(sides.server.decode_request(whole[:at]), RequestError)
     sides.server.decode_request(whole[:at] + body + whole[at:])
