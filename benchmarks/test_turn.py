@@ -2,15 +2,20 @@
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.histories import history
+from forge import Tool, Workflow
+from forge.connection import Setup
+from forge.workflow.turn import turn_of
 from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.deliver import deliver
 from stages.effect import RawCall, Replied, Reply, Results, Succeeded
 from stages.guards import prerequisites, required_steps
 from stages.policy.rules import Rules
+from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
 from stages.state import Awaiting, Ledger, Ready, State
 from stages.tool import ToolSpec
@@ -52,3 +57,12 @@ def test_turn(benchmark: BenchmarkFixture, mode: Mode, messages: int) -> None:
     ended = benchmark(whole, running)
     assert isinstance(ended.phase, Ready)
     assert len(ended.history) == messages + 2
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+def test_setting_up_a_run(benchmark: BenchmarkFixture, mode: Mode) -> None:
+    """The second run of a workflow, on a server whose template is known and may refuse tools."""
+    tools = [Tool(print, replace(RULES.tools[0], name=f"look_{n}")) for n in range(10)]
+    compiled = Workflow("w", tools=[*tools, Tool(print, RULES.tools[1])], terminal_tool="finish").compiled
+    setup = Setup(mode=mode, context_tokens=8192, markers=Markers(opening="<tool_call>"), falls_back=True)
+    assert callable(benchmark(turn_of, compiled, setup))

@@ -1,14 +1,13 @@
 """The stage `serialize`: write the request, in one of three modes of asking for tool calls."""
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Literal
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Request
-from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS, constraint_of
+from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS
 from stages.grounding.sources import numbers_given
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
@@ -16,13 +15,13 @@ from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.escalation import demanded_tools, escalation_level, offered_tools
 from stages.policy.rules import Rules
-from stages.schema import Target, project
+from stages.schema import Target
 from stages.state import Folded, Prepared, Sent, State
 from stages.tokens import length
-from stages.tool import ToolSpec
 from stages.wire import constrained, valid
 from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
+from stages.wire.tool_schemas import ToolSchemas, call_schema, tool_schemas
 from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
@@ -39,16 +38,17 @@ def serialize(
     wire: Wire = OPENAI,
     form: prompted.Form = prompted.JSON,
     alternating: bool = False,
+    schemas: ToolSchemas | None = None,
 ) -> Stage:
     """Write the view of a Folded state as a request of that wire. Equal states give equal bytes.
 
     `form` is how calls are written as text, where they are. `alternating`: the model's template wants roles to take
-    turns, so neighbours are joined; as text they always are.
+    turns, so neighbours are joined; as text they always are. `schemas` are the tools', where they are compiled already.
     """
     options = sampling or openai.Sampling()
-    tail, tail_of_summary = _tail(rules, mode, wire), _tail_of_summary(rules, mode, wire)
+    tail, tail_of_summary = _tail(rules, mode, wire, schemas), _tail_of_summary(rules, mode, wire, schemas)
     show = _shown(rules, mode, form, alternating=alternating)
-    fixed = overhead(rules, mode, wire, form)
+    fixed = overhead(rules, mode, wire, form, schemas)
     spoken = f"{wire.name} {form.name}"
 
     def noted(before: Sent, phase: Folded) -> tuple[Raw, ...]:
@@ -108,11 +108,25 @@ TOOLS = 500
 """What it says of the tools beside listing them: some hundred tokens."""
 
 
-def overhead(rules: Rules, mode: Mode, wire: Wire = OPENAI, form: prompted.Form = prompted.JSON) -> int:
+def overhead(
+    rules: Rules,
+    mode: Mode,
+    wire: Wire = OPENAI,
+    form: prompted.Form = prompted.JSON,
+    schemas: ToolSchemas | None = None,
+) -> int:
     """Characters of every prompt that are not history: the tools. A schema constraint is not shown to a model."""
     if mode == "native":
-        return REQUEST + (TOOLS + length(bytes(wire.tools(rules.tools)).decode()) if rules.tools else 0)
+        tools = _tools(rules, wire, schemas)
+        return REQUEST + (0 if tools is None else TOOLS + length(bytes(tools).decode()))
     return REQUEST + length(form.instructions(rules.tools))
+
+
+def _tools(rules: Rules, wire: Wire, schemas: ToolSchemas | None) -> Raw | None:
+    """The tools in the request's own field for them; None where there are none."""
+    if not rules.tools:
+        return None
+    return schemas.strict if schemas and wire.strict else wire.tools(rules.tools)
 
 
 def _shown(rules: Rules, mode: Mode, form: prompted.Form, *, alternating: bool) -> Callable[[History], History]:
@@ -138,36 +152,34 @@ def _extends(view: History, before: History) -> bool:
     return kinds[0] is Assistant and not isinstance(before[-1], Assistant) and System not in kinds
 
 
-def _tail(rules: Rules, mode: Mode, wire: Wire) -> Callable[[State], Raw]:
+def _tail(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Callable[[State], Raw]:
     if mode == "constrained":
-        return _constraint(rules, wire)
-    fixed = _tail_of_summary(rules, mode, wire)
+        return _constraint(rules, wire, schemas or tool_schemas(rules.tools))
+    fixed = _tail_of_summary(rules, mode, wire, schemas)
     if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
         return lambda _: fixed
     return lambda state: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, state)) else fixed
 
 
-def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire) -> Raw:
+def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if mode == "constrained":
         return wire.tail(None, constrained.SUMMARY)
-    return wire.tail(wire.tools(rules.tools) if mode == "native" and rules.tools else None, None)
+    return wire.tail(_tools(rules, wire, schemas) if mode == "native" else None, None)
 
 
-def _constraint(rules: Rules, wire: Wire) -> Callable[[State], Raw]:
+def _constraint(rules: Rules, wire: Wire, schemas: ToolSchemas) -> Callable[[State], Raw]:
     """The request's end with the schema of the calls that are offered then, and no other."""
-    wire = loosened(wire, rules.tools)
+    wire = loosened(wire) if schemas.refused else wire
     target: Target = "openai-strict" if wire.strict else "llama.cpp"
-
-    def branch(tool: ToolSpec, numbers: frozenset[Decimal] = frozenset()) -> tuple[bytes, dict[str, object]]:
-        return constrained.branch(tool, project(constraint_of(tool, numbers), target).schema)
-
-    branches = {tool.name: branch(tool) for tool in rules.tools}
+    known = schemas.calls[target]
 
     def end(state: State) -> Raw:
         tools = offered_tools(rules, state) or rules.tools
         numbers = numbers_given(state, GRAMMAR_NUMBERS) if any(tool.calculated for tool in tools) else frozenset()
-        calls = [branch(t, numbers) if t.calculated or t not in rules.tools else branches[t.name] for t in tools]
+        calls = [
+            call_schema(t, target, numbers) if t.calculated or t not in rules.tools else known[t.name] for t in tools
+        ]
         return wire.tail(None, constrained.one_of(calls, wrapped=wire.strict))
 
     return end

@@ -1,6 +1,6 @@
 """The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from stages import rescue
 from stages.effect import Refused, Reply
 from stages.execution.approvals import refused
-from stages.grounding.calculated_arguments import argument_check
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, ToolCall, User, call_id
 from stages.nudges.refusals import refusals
@@ -24,9 +23,11 @@ from stages.policy.mistakes import counted, mistake_of
 from stages.policy.rules import Rules, legal_tools, pending
 from stages.reading.corrected import corrected
 from stages.reading.provenance import Sifted, sieve
-from stages.reading.replies import Judged, Reading, parameters_of, reader
-from stages.rescue import Family, Names
-from stages.schema import Check, Fits, Misfit
+from stages.reading.replies import Judged, Reading, reader
+from stages.reading.toolset import Toolset, toolset
+from stages.rescue import Family
+from stages.rescue.markers import Openers
+from stages.schema import Fits, Misfit
 from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
 from stages.wire.prompted import forms as prompted
 
@@ -36,8 +37,8 @@ def validate(
     rules: Rules,
     *,
     in_text: bool = False,
-    families: tuple[Family, ...] | None = None,
-    checks: Mapping[str, Check] | None = None,
+    families: tuple[Family, ...] | Openers | None = None,
+    tools: Toolset | None = None,
     form: prompted.Form = prompted.JSON,
     say: Say = in_forges_words,
 ) -> Stage:
@@ -46,15 +47,14 @@ def validate(
     Ends in Vetted; in Done with `Said` where text is welcome; in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
-    grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. `checks`
-    are those of the tools' arguments, where they are compiled already; `form` is the one in which calls as text were
-    asked for. `say` puts objections in words.
+    grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. They,
+    and the `tools`, may be given compiled; `form` is the one in which calls as text were asked for. `say` puts
+    objections in words.
     """
     known = rescue.FAMILIES if families is None else families
-    compiled = checks or {tool.name: argument_check(tool) for tool in rules.tools}
-    read = reader(rules, in_text=in_text, families=known, checks=compiled, form=form)
-    names = Names({tool.name: parameters_of(tool) for tool in rules.tools})
-    sift = sieve(rules.tools, compiled, names, known)
+    compiled = tools or toolset(rules.tools)
+    read = reader(rules, in_text=in_text, families=known, tools=compiled, form=form)
+    sift = sieve(compiled, known.families if isinstance(known, Openers) else known)
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> State | Halt:
@@ -76,7 +76,7 @@ def validate(
     def edited(state: State, phase: Edited) -> State | Halt:
         if phase.fit:
             return state
-        match compiled[phase.ask.call.name](phase.arguments):
+        match compiled.checks[phase.ask.call.name](phase.arguments):
             case Fits(arguments=arguments):
                 return state.to(replace(phase, arguments=arguments, fit=True))
             case Misfit(problems=problems):

@@ -226,9 +226,9 @@ def test_a_grammar_without_optional_arguments_needs_none_of_them() -> None:
 
 def test_tools_without_calculations_are_left_as_they_are() -> None:
     desk = Orders(calculated=None)
-    assert "calculated" not in desk.workflow.named_guards
+    assert "calculated" not in desk.workflow.compiled.guards
     assert desk.invoice.parameters == constraint_of(desk.invoice)
-    assert "calculated" in Orders().workflow.named_guards
+    assert "calculated" in Orders().workflow.compiled.guards
 
 
 @pytest.mark.parametrize("text", ['{"order_id":"A","amount":30.50}', '{"amount":30.50,"order_id":"A","note":null}'])

@@ -3,12 +3,17 @@
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from forge import Tool, Workflow, run_sync, tool
+from forge.connection import Setup
 from forge.interpreters.scripted import Scripted, call
+from forge.workflow.turn import turn_of
 from stages.effect import Replied, Reply, Send, Undelivered
+from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
 
 TURNS = 150
@@ -65,6 +70,23 @@ def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
     counted(model.count, lambda: run_sync(workflow, "About A-17.", backend=model).unwrap())
     steps = [after - before for before, after in zip(model.noted, model.noted[1:], strict=False)]
     assert max(steps[-10:]) <= 1.1 * max(steps[10:20])
+
+
+@pytest.mark.parametrize("mode", get_args(Mode))
+def test_the_second_run_of_a_workflow_compiles_nothing_again(mode: Mode) -> None:
+    """What is made of each of its tools was made for the first."""
+    setup = Setup(mode=mode, context_tokens=8192, markers=Markers(opening="<call>"), falls_back=True)
+
+    def calls_to_set_up(tools: int) -> int:
+        many = (Tool(look.function, replace(look.spec, name=f"look_{n}")) for n in range(tools))
+        compiled = Workflow("w", tools=[*many, finish], terminal_tool="finish").compiled
+        turn_of(compiled, setup)
+        model = Counting([])
+        counted(model.count, lambda: turn_of(compiled, setup))
+        return model.calls
+
+    # A tool is written into the prompt by a dozen calls; to compile its schema takes a hundred.
+    assert calls_to_set_up(30) < calls_to_set_up(1) + 30 * 15
 
 
 def _in_text(reply: Reply) -> str:

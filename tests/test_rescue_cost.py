@@ -180,7 +180,7 @@ def test_a_family_says_how_far_it_looked_wherever_its_calls_may_begin(filler: st
     for head in _heads():
         text = head + (filler * 3 * REACH)[: 3 * REACH]
         for place in known.anywhere.finditer(text, 0, len(head) + 20):
-            for family in known.families(text, place.start()):
+            for family in known.opened(text, place.start()):
                 read = family.read(text, place.start(), names)
                 seen = max(place.start(), read.end, read.looked) + REACH if read else place.start() + REACH
                 if seen >= len(text) or id(family) in mute:

@@ -263,7 +263,7 @@ async def stopped_at_summary(flow: Workflow) -> State:
     """The state of a run whose process ended while the model wrote the summary."""
     model = Scripted(looks(DUE), context_tokens=ROOM)
     async with model.connect() as connection:
-        turn = turn_of(flow, connection.setup)
+        turn = turn_of(flow.compiled, connection.setup)
     state = flow.start("Go.")
     perform = interpreter(model, flow.execute)
     while True:

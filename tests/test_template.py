@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from forge.backends.template import examined
+from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.rescue import FAMILIES, rescuer
 from stages.rescue.chat_template import Markers, template_family
+from stages.rescue.markers import openers
 
 HERMES = """{%- for m in messages %}<|im_start|>{{ m.role }}
 {% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>
@@ -68,6 +70,17 @@ def test_what_the_template_s_grammar_cannot_read_the_others_may() -> None:
         "<tool_call>\n<function=look>\n<parameter=what>\na\n</parameter>\n</function>\n</tool_call>", ["look"]
     ).calls
     assert json.loads(call.arguments) == {"what": "a"}
+
+
+@pytest.mark.parametrize("markers", [Markers(opening="<tool_call>"), Markers(opening="§run ", between=" with ")])
+@pytest.mark.parametrize("place", [0, 3, len(FAMILIES)])
+def test_a_family_more_reads_as_if_all_had_been_compiled_together(markers: Markers, place: int) -> None:
+    more = template_family(markers)
+    together = rescuer((*FAMILIES[:place], more, *FAMILIES[place:]))
+    added = rescuer(openers(FAMILIES).with_family(more, place))
+    texts = (*(call_text(family, "look", {"what": "a"}) for family in GRAMMARS), '§run look with {"what": "a"}', "")
+    for text in (*texts, " ".join(texts)):
+        assert added(text, ["look"]) == together(text, ["look"])
 
 
 TEMPLATES = [

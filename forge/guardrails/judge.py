@@ -48,7 +48,7 @@ def _written(state: State, _: Ready) -> State:
 
 def judge_of(workflow: Workflow) -> Stage:
     """The pipeline of a foreign loop: the workflow's own, without what makes a request."""
-    return pipeline(_written, *judging(workflow).values())
+    return pipeline(_written, *judging(workflow.compiled).values())
 
 
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:

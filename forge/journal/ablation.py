@@ -4,7 +4,7 @@ Each decision is made again from the state that the run was really in, so it is 
 would have said after another decision nobody can know: no row follows a run beyond its first difference.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import Step, as_recorded, states
 from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
+from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages.compaction import NoCompact
@@ -57,7 +58,7 @@ class Ablated(Struct, frozen=True, kw_only=True):
 class _Variant(Struct, frozen=True, kw_only=True):
     does: str
     where: Where
-    workflow: Workflow
+    workflow: CompiledWorkflow
 
 
 @checked
@@ -91,38 +92,26 @@ def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Act
         yield Acted(turn=number, step=before.number, did=did, without=without, ends=over)
 
 
-def _variants(workflow: Workflow) -> Mapping[str, _Variant]:
+def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     """The workflow without each of its guardrails, by the guardrail's name."""
     rules = workflow.rules
-    cautious = RepairLimits(read=0, write=0, terminal=0)
+    unguessing = replace(rules, repair_limits=RepairLimits(read=0, write=0, terminal=0))
+    rescue = "finds calls in text, and mends damaged ones"
+    guesses = "mends what has more than one meaning, where the limits allow it"
+    tool_errors = "lets the model try again after an error"
     of_replies = {
-        "rescue": ("finds calls in text, and mends damaged ones", workflow.changed(rules=replace(rules, rescue=False))),
-        "guesses": (
-            "mends what has more than one meaning, where the limits allow it",
-            workflow.changed(rules=replace(rules, repair_limits=cautious)),
-        ),
-        "coercion": (
-            "writes values in the type that the schema wants",
-            workflow.changed(checks=_each(workflow, _exact)),
-        ),
-        "schema": ("refuses arguments that do not fit", workflow.changed(checks=_each(workflow, _unchecked))),
-        "retry nudges": (
-            "corrects a reply without a usable call",
-            workflow.changed(rules=replace(rules, max_retries=0)),
-        ),
-        "tool error nudges": (
-            "lets the model try again after an error",
-            workflow.changed(rules=replace(rules, max_tool_errors=0)),
-        ),
-        **{name: ("a guard", workflow.changed(without=[name])) for name in workflow.named_guards},
+        "rescue": (rescue, workflow.under(replace(rules, rescue=False))),
+        "guesses": (guesses, workflow.under(unguessing)),
+        "coercion": ("writes values in the type that the schema wants", workflow.checked_by(_exact)),
+        "schema": ("refuses arguments that do not fit", workflow.checked_by(_unchecked)),
+        "retry nudges": ("corrects a reply without a usable call", workflow.under(replace(rules, max_retries=0))),
+        "tool error nudges": (tool_errors, workflow.under(replace(rules, max_tool_errors=0))),
+        **{name: ("a guard", workflow.without(name)) for name in workflow.guards},
     }
-    compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=workflow.changed(compactor=NoCompact()))
+    uncompacted = replace(workflow, compactor=NoCompact(), summary=None)
+    compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=uncompacted)
     judging = {name: _Variant(does=does, where="reply", workflow=other) for name, (does, other) in of_replies.items()}
     return {**judging, "compaction": compaction}
-
-
-def _each(workflow: Workflow, other: Callable[[Check], Check]) -> dict[str, Check]:
-    return {name: other(check) for name, check in workflow.checks.items()}
 
 
 def _exact(check: Check) -> Check:

@@ -16,6 +16,7 @@ from forge.journal.records import Journal, Recorded, SentPart, read_journal
 from forge.outcome import Finished, Halted
 from forge.runtime.advancing import advanced
 from forge.runtime.options import checked
+from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages import events as happened
@@ -82,11 +83,9 @@ def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Ite
         raise
 
 
-def as_recorded(journal: Journal, workflow: Workflow) -> Workflow:
+def as_recorded(journal: Journal, workflow: Workflow) -> CompiledWorkflow:
     """The workflow, with marks of what is hidden in that journal taken for arguments that fit."""
-    if not journal.header.redacted:
-        return workflow
-    return workflow.changed(checks={name: _trusting(check) for name, check in workflow.checks.items()})
+    return workflow.compiled.checked_by(_trusting) if journal.header.redacted else workflow.compiled
 
 
 def _trusting(check: Check) -> Check:

@@ -86,7 +86,7 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
     known = state.note(model=setup.model, tokens_per_character=rate, report=Report())
     if connection.count is None:
         return known
-    asked = written(workflow, known, setup)
+    asked = written(workflow.compiled, known, setup)
     tokens = await connection.count(asked.phase.request.body) if isinstance(asked.phase, Prepared) else None
     report = Report(characters=asked.ledger.prompt_size, tokens=tokens or 0)
     return known.note(report=calibrated(rate, Report(), report, asked.sent.size)[1])

@@ -70,7 +70,7 @@ async def resume_journal(
             _refuse_another(journal, connection.setup, path)
             careful = _careful(interpreting(workflow, connection, watching), journal.pending)
             with continuing(careful, path, journal) as recorded:
-                turn = turn_of(workflow, connection.setup)
+                turn = turn_of(workflow.compiled, connection.setup)
                 driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
                 return driven.map(workflow.typed)
     except BackendError as error:

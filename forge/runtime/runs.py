@@ -23,7 +23,6 @@ from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.reading.replies import parameters_of
 from stages.state import Budget, Sent, State
 
 _R = TypeVar("_R")
@@ -96,7 +95,7 @@ async def resume(
                 state = await counted(workflow, state, connection)
             interpret = interpreting(workflow, connection, watching)
             with _recorded(interpret, workflow, state, connection, watching) as recorded:
-                turn = turn_of(workflow, connection.setup)
+                turn = turn_of(workflow.compiled, connection.setup)
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
                 return ended.map(workflow.typed)
     except BackendError as error:
@@ -127,12 +126,12 @@ def _recorded(
         redacted=hidden,
         definition=definition,
     )
-    redactor = Redactor(redact, reading(workflow, connection.setup), _parameters(workflow)) if redact else None
+    redactor = Redactor(redact, reading(workflow.compiled, connection.setup), _parameters(workflow)) if redact else None
     return recording(interpret, journal, header, redactor)
 
 
 def _parameters(workflow: Workflow) -> dict[str, tuple[str, ...]]:
-    return {spec.name: parameters_of(spec) for spec in workflow.rules.tools}
+    return dict(workflow.compiled.tools.parameters)
 
 
 @checked

@@ -63,9 +63,10 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
 
 def _misfits(workflow: Workflow, call: ToolCall) -> Iterator[str]:
     """What is wrong with a call that waits."""
-    check = workflow.checks.get(call.name)
+    checks = workflow.compiled.tools.checks
+    check = checks.get(call.name)
     if check is None:
-        yield f"it waits for a call of {call.name}; the workflow's tools are: {', '.join(workflow.checks) or 'none'}"
+        yield f"it waits for a call of {call.name}; the workflow's tools are: {', '.join(checks) or 'none'}"
         return
     fits = check(call.arguments)
     if isinstance(fits, Misfit):

@@ -1,12 +1,11 @@
 """Workflow: what a run may do, from functions and rules; every mistake in it is told before anything runs."""
 
-import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from functools import cached_property
 from itertools import chain
-from types import NoneType
-from typing import TYPE_CHECKING, Generic, Self
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Generic
 
 from msgspec.structs import replace
 
@@ -18,30 +17,32 @@ from forge.runtime.start import following, opening
 from forge.tools.calculated_arguments import Calculations, calculated_mistakes, calculated_specs
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
 from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
+from forge.workflow.compiled import CompiledWorkflow, GuardList
 from forge.workflow.guard_checks import grounded_specs, guard_mistakes
-from forge.workflow.nudge_texts import Nudges, nudge_mistakes
+from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
-from stages import Stage
-from stages.compaction import Compactor
+from stages import Stage, rescue
+from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
 from stages.fold import FailedAttempts, Reasoning
-from stages.grounding.calculated_arguments import argument_check
-from stages.guards import CompletionCheck, completion, guards_of, tool_calls
+from stages.guards import CompletionCheck, completion
+from stages.halt import CannotFit
 from stages.message import History
 from stages.options.types import wrong_options
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
-from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules
+from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules, required_tools
+from stages.reading.toolset import toolset
 from stages.rescue import Family
-from stages.rescue.chat_template import Markers
-from stages.schema import Check
+from stages.rescue.found import Read
+from stages.rescue.markers import openers
 from stages.state import Budget, Completed, Price, State
 from stages.tool import ToolSpec
 from stages.verdict import Guard, not_a_guard
 from stages.view.recall import RECALL
 from stages.view.summary import Summarize
 from stages.view.warnings import ContextWarning
-from stages.wire.prompted.forms import Form
+from stages.wire.tool_schemas import tool_schemas
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
@@ -85,9 +86,9 @@ class Workflow(Generic[R_co]):
     `in_doubt` says when a person is asked about a call whose outcome is unknown: at once (`ask`), or before the next
     call of its tool (`report`; at once, too, where the run cannot end without the tool).
 
-    Made of them: `rules` (the core's form of it), `budget`, `named_guards`, `functions` and `checks` of arguments (both
-    by tool name), `execute` (the interpreter that runs the functions). The stages of a turn are made in
-    `forge.workflow.turn`.
+    Made of them: `rules` (the core's form of it), `budget`, `functions` by tool name, `execute` (the interpreter that
+    runs them), and `compiled`, all that the runs of the workflow share. `forge.workflow.turn` makes the stages of a
+    turn from it.
     """
 
     name: str
@@ -140,13 +141,9 @@ class Workflow(Generic[R_co]):
     context_thresholds: Sequence[float] = ()
     on_context_threshold: ContextWarning | None = None
 
-    validates: dict[tuple[bool, Markers | None, Form], Stage] = field(default_factory=dict, init=False)
-    """The stages that read replies, kept from run to run: their grammars take longer to compile than a turn takes."""
-    _without: frozenset[str] = field(default=frozenset(), init=False)
-
     def __post_init__(self) -> None:
         # Of what a type may be, `result_tool` knows more than an annotation can say.
-        hints = {option.name: option.type for option in fields(self) if option.init} | {"result": object}
+        hints = {option.name: option.type for option in fields(self)} | {"result": object}
         wrong = wrong_options({name: getattr(self, name) for name in hints}, hints)
         if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
             raise DefinitionError(problems)
@@ -157,9 +154,12 @@ class Workflow(Generic[R_co]):
         defaults = {option.name: option.default for option in fields(self) if option.name in unread}
         if MISSING in defaults.values():
             return ()
-        readable = copy.copy(self)
-        vars(readable).update(defaults)
-        return readable.problems
+        given = {option.name: getattr(self, option.name) for option in fields(self)}
+        try:
+            type(self)(**{**given, **defaults})
+        except DefinitionError as error:
+            return error.problems
+        return ()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -238,23 +238,58 @@ class Workflow(Generic[R_co]):
         return Tools(self.functions, self.rules.tools)
 
     @cached_property
-    def checks(self) -> dict[str, Check]:
-        """What judges the arguments of a call, by the tool's name."""
-        return {spec.name: argument_check(spec) for spec in self.rules.tools}
+    def compiled(self) -> CompiledWorkflow:
+        """What its runs share: made when the first of them begins, and the same for all."""
+        rules, policy = self.rules, Summarize() if self.summarize is True else self.summarize
+        own, said = self.compactor, self.on_context_threshold
+        guards = GuardList(limited=self.budget.tool_calls is not None, own=self._own_guards)
+        return CompiledWorkflow(
+            rules=rules,
+            tools=toolset(rules.tools),
+            schemas=tool_schemas(rules.tools),
+            openers=openers((*self._own_families, *rescue.FAMILIES)),
+            own_families=len(self.families),
+            guard_list=guards,
+            guards=guards.named(rules),
+            limits=self._limits,
+            compactor=placed(own, "compactor", Compacted, CannotFit) if own else TieredCompact(),
+            summary=policy or None,
+            reasoning=self.reasoning_replay,
+            failed_attempts=self.failed_attempts,
+            thresholds=tuple(self.context_thresholds),
+            context_warning=placed(said, "on_context_threshold", str, NoneType) if callable(said) else said,
+            iteration_warning=self.iteration_warning,
+            progress_notes=self.progress_notes and bool(required_tools(rules)),
+            rewords=MappingProxyType(rewords(self.nudges or {})),
+            stages=tuple(self.stages),
+        )
 
     @property
-    def named_guards(self) -> dict[str, Guard]:
-        """The guards in the order in which they are asked, by name: that of the function, or of what it was made by."""
+    def _limits(self) -> ContextBudget:
+        return ContextBudget(
+            tokens=0,
+            threshold=self.compact_at,
+            low=self.compact_to,
+            reasoning=self.reasoning_replay != "none",
+            recall=self.recall,
+            record=any(spec.grounded or spec.calculated for spec in self.rules.tools),
+        )
+
+    @property
+    def _own_guards(self) -> tuple[Guard, ...]:
+        """What only this workflow has to say of calls: its completion checks, and the user's guards."""
         checks = self.completion_checks or {}
-        limit = () if self.budget.tool_calls is None else (tool_calls(self.rules),)
         checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
         ends = (completion(checked, self.rules.tools),) if checked else ()
         own = (placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
-        all_of_them = (*guards_of(self.rules), *limit, *ends, *own)
-        names = [_name(guard) for guard in all_of_them]
-        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
-        named = zip(numbered, all_of_them, strict=True)
-        return {name: guard for name, guard in named if name not in self._without}
+        return (*ends, *own)
+
+    @property
+    def _own_families(self) -> tuple[Family, ...]:
+        return tuple(
+            replace(family, read=placed(family.read, f"families[{i}].read", Read, NoneType))
+            for i, family in enumerate(self.families)
+        )
 
     @cached_property
     def _read_result(self) -> Decode | None:
@@ -291,28 +326,3 @@ class Workflow(Generic[R_co]):
             return Finished(outcome=ending, state=finished.state)
         result = read(ending.value)
         return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
-
-    def changed(
-        self,
-        *,
-        rules: Rules | None = None,
-        checks: Mapping[str, Check] | None = None,
-        compactor: Compactor | None = None,
-        without: Collection[str] = (),
-    ) -> Self:
-        """The same workflow with these in the place of its own, and without the guards of these names: to compare."""
-        other = copy.copy(self)
-        vars(other).update(
-            rules=rules or self.rules,
-            checks=dict(checks or self.checks),
-            _without=self._without | {*without},
-            compactor=compactor or self.compactor,
-            summarize=False if compactor else self.summarize,
-            validates={},
-        )
-        return other
-
-
-def _name(guard: Guard) -> str:
-    *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
-    return makers[-1] if makers and own == "guard" else own

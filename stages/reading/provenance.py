@@ -25,7 +25,7 @@ The texts are read only when a call was found in text, and of those only what na
 message (`Naming`). Texts that make the search too long (`MOST`) count as if the call stood in them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,9 +34,9 @@ from stages.message import Kind, User
 from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
 from stages.reading.shown import Call, answered, asked, call_of, stands, up_to_date
+from stages.reading.toolset import Toolset
 from stages.rescue.found import Family
 from stages.rescue.names import Names
-from stages.schema import Check
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -52,12 +52,12 @@ class Sifted(Struct, frozen=True, kw_only=True):
 Sift = Callable[[State, Reading], Sifted]
 
 
-def sieve(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check], names: Names, families: tuple[Family, ...]) -> Sift:
+def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
     """A function that tells a model's own calls from those that only repeat one.
 
     `families` are the grammars in which a call may stand, besides JSON and Python.
     """
-    specs = {tool.name: tool for tool in tools}
+    specs, checks, names = tools.specs, tools.checks, Names(tools.parameters)
 
     def sift(state: State, reading: Reading) -> Sifted:
         if all(_is_made(call, state) for call in reading.calls):

@@ -1,26 +1,25 @@
 """Reading a reply: which calls the model meant, wherever it put them, and what is wrong with each."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import assert_never
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import rescue
 from stages.effect import RawCall, Reply
-from stages.grounding.calculated_arguments import argument_check
 from stages.message import Assistant
 from stages.nudges.beside import cut_beside
 from stages.nudges.quoting import quote
 from stages.nudges.replies import no_such_tool
 from stages.objection import BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
 from stages.policy.rules import RepairLimits, Rules
+from stages.reading.toolset import Toolset, toolset
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
-from stages.schema import Check, Fits, Misfit
-from stages.tool import ToolSpec
+from stages.rescue.markers import Openers
+from stages.schema import Fits, Misfit
 from stages.wire.prompted import forms as prompted
 
 
@@ -70,23 +69,18 @@ def reader(
     rules: Rules,
     *,
     in_text: bool,
-    families: tuple[Family, ...],
-    checks: Mapping[str, Check] | None = None,
+    families: tuple[Family, ...] | Openers,
+    tools: Toolset | None = None,
     form: prompted.Form = prompted.JSON,
 ) -> Read:
-    """A function from replies to readings; the tools' schemas are compiled here, unless `checks` has them.
+    """A function from replies to readings; the tools' schemas are compiled here, unless `tools` has them.
 
     `in_text`: calls are asked for as text (`stages.wire.prompted.forms`), so that very form is read even where
     rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
-    judge = _Judge(
-        tools={tool.name: tool for tool in rules.tools},
-        checks=checks or {tool.name: argument_check(tool) for tool in rules.tools},
-        parameters={tool.name: parameters_of(tool) for tool in rules.tools},
-        limits=rules.repair_limits,
-    )
+    judge = _Judge(tools=tools or toolset(rules.tools), limits=rules.repair_limits)
     split_reasoning = rescue.split_reasoning  # its grammar is compiled now, and not before it is needed
-    found_in = rescue.rescuer(families) if rules.rescue and families else None
+    found_in = rescue.rescuer(families) if rules.rescue and families != () else None
 
     def read(reply: Reply) -> Reading:
         thought, text = split_reasoning(reply.text)
@@ -101,7 +95,7 @@ def reader(
             return Reading(said=replace(said, text=""), whole=text, calls=tuple(calls))
         if found_in is None:
             return Reading(said=said)
-        found = found_in(text, judge.parameters)
+        found = found_in(text, judge.tools.parameters)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(said=said if damage else replace(said, text=found.rest), damage=damage)
@@ -114,18 +108,16 @@ def reader(
 class _Judge(Struct, frozen=True, kw_only=True):
     """What is right and what is wrong with a call, wherever it was found."""
 
-    tools: dict[str, ToolSpec]
-    checks: Mapping[str, Check]
-    parameters: dict[str, tuple[str, ...]]
+    tools: Toolset
     limits: RepairLimits
 
     def given(self, call: RawCall, origin: str, *, cut: bool, untyped: bool = False) -> Judged:
         """A call in a field or a form that was asked for."""
-        if call.name in self.tools:
-            fits = self.checks[call.name](call.arguments, untyped=untyped)
+        if call.name in self.tools.specs:
+            fits = self.tools.checks[call.name](call.arguments, untyped=untyped)
             if isinstance(fits, Fits):
                 return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
-        meant = Names(self.tools.keys()).find(call.name)
+        meant = Names(self.tools.specs.keys()).find(call.name)
         if len(meant) != 1:
             return self.unknown(call, origin)
         renamed = () if meant[0] == call.name else (f"name {quote(call.name, 60)}",)
@@ -144,25 +136,24 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
     def may_run_before(self, found: Rescued) -> bool:
         """Whether the calls come before what is damaged: none may build on it, and none ends the run without it."""
-        return all(
-            call.span[1] <= found.damaged_at and self.tools[call.name].effect != "terminal" for call in found.calls
-        )
+        specs = self.tools.specs
+        return all(call.span[1] <= found.damaged_at and specs[call.name].effect != "terminal" for call in found.calls)
 
     def unknown(self, call: RawCall, origin: str) -> Judged:
         """A call of a tool that does not exist."""
-        wrong = UnknownTool(known=tuple(self.tools), nearest=self.nearest(call.name))
+        wrong = UnknownTool(known=tuple(self.tools.specs), nearest=self.nearest(call.name))
         return Judged(name=call.name, arguments=call.arguments, origin=origin, wrong=wrong)
 
     def checked(self, call: FoundCall, *, cut: bool) -> Judged:
         """A call of a known tool: may it be read so, and do its arguments fit?"""
         judged = Judged(name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
         # No arguments for a tool that takes none are no guess.
-        guessed = call.cost - ("no_arguments" in call.repairs and not self.parameters[call.name])
+        guessed = call.cost - ("no_arguments" in call.repairs and not self.tools.parameters[call.name])
         # What a length limit cut off may lack more than its closers.
         torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
-        if torn or guessed > self.limits.of(self.tools[call.name].effect):
+        if torn or guessed > self.limits.of(self.tools.specs[call.name].effect):
             return replace(judged, wrong=Guessed(repairs=call.repairs))
-        match self.checks[call.name](call.arguments, untyped=call.origin in UNTYPED):
+        match self.tools.checks[call.name](call.arguments, untyped=call.origin in UNTYPED):
             case Fits(arguments=arguments, repairs=coerced):
                 return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
             case Misfit(problems=problems):
@@ -178,7 +169,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         """The known name that is most like it."""
         import difflib  # noqa: PLC0415 - only a mistake needs it
 
-        close = difflib.get_close_matches(name[:80].lower(), [*self.tools], n=1)
+        close = difflib.get_close_matches(name[:80].lower(), [*self.tools.specs], n=1)
         return close[0] if close else None
 
 
@@ -187,17 +178,6 @@ UNTYPED = frozenset({"function", "invoke", "minimax", "arg_key", "tool_xml", "to
 
 _MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
 """Repairs that take the end of the reply for the end of the call."""
-
-
-class _Properties(Struct):
-    """The part of a schema that names an object's members."""
-
-    properties: dict[str, Raw] = {}
-
-
-def parameters_of(tool: ToolSpec) -> tuple[str, ...]:
-    """The names of the tool's parameters, in the order in which they were declared."""
-    return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)
 
 
 def _mended(call: FoundCall) -> FoundCall:

@@ -35,9 +35,12 @@ _WASTE = 5
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
-def rescuer(families: tuple[Family, ...]) -> Rescue:
-    """A function `rescue(text, names)` that knows these families; of equal readings, the earlier family's counts."""
-    known = openers(families)
+def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
+    """A function `rescue(text, names)` that knows these families; of equal readings, the earlier family's counts.
+
+    Where their openers are compiled already, these are given instead.
+    """
+    known = families if isinstance(families, Openers) else openers(families)
 
     def rescue(text: str, names: Collection[str]) -> Rescued:
         # Half a surrogate pair is no text: no JSON can hold it, and no server takes it back.

@@ -1,21 +1,35 @@
 """Where families may begin: one pattern finds the place in a text, a second tells which families it is for."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import compress
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
-from stages.rescue.patterns import factored
+from stages.rescue.patterns import by_first_character
 
 
-class Openers(Struct, frozen=True):
-    """The openers of all families: `anywhere` finds a place, `which` tells, by its first character, whose it is."""
+class Openers(Struct, frozen=True, kw_only=True):
+    """The openers of all families: `anywhere` finds a place, `which` tells, by its first character, whose it is.
 
+    `starts` are those that `anywhere` is made of: by their first characters, what may come after these.
+    """
+
+    families: tuple[Family, ...]
+    starts: Mapping[str, str]
     anywhere: re.Pattern[str]
-    which: dict[str, tuple[re.Pattern[str], tuple[Family, ...]]]
+    which: Mapping[str, tuple[re.Pattern[str], tuple[Family, ...]]]
+
+    def with_family(self, family: Family, place: int) -> "Openers":
+        """The same with one family more, at that place among them; quicker than to compile all of them anew."""
+        families = (*self.families[:place], family, *self.families[place:])
+        more = by_first_character(family.opener)
+        both = {first: f"(?:{self.starts[first]}|{more[first]})" for first in more if first in self.starts}
+        which = {**self.which, **{first: _which(families, first) for first in family.first}}
+        return _compiled(families, {**self.starts, **more, **both}, which)
 
     def readings(self, text: str, start: int, floor: int, names: Names) -> tuple[list[tuple[str, Read]], int]:
         """What the families make of the text at `start`, in their order, up to one that knows that it is no call.
@@ -24,7 +38,7 @@ class Openers(Struct, frozen=True):
         """
         readings: list[tuple[str, Read]] = []
         looked = start
-        for family in self.families(text, start):
+        for family in self.opened(text, start):
             read = family.read(text, start, names)
             if read is None:
                 continue
@@ -36,7 +50,7 @@ class Openers(Struct, frozen=True):
                 break
         return readings, looked
 
-    def families(self, text: str, start: int) -> Iterable[Family]:
+    def opened(self, text: str, start: int) -> Iterable[Family]:
         """The families whose opener is at `start`."""
         whose, families = self.which[text[start]]
         if len(families) == 1:
@@ -48,13 +62,24 @@ class Openers(Struct, frozen=True):
 def openers(families: tuple[Family, ...]) -> Openers:
     """The openers of these families, compiled."""
     firsts = dict.fromkeys(first for family in families for first in family.first)
-    return Openers(
-        # Without families there is nowhere to begin: `(?!)` matches nothing.
-        anywhere=re.compile(factored("|".join(family.opener for family in families)) or "(?!)"),
-        which={first: _which(tuple(family for family in families if first in family.first)) for first in firsts},
-    )
+    starts = by_first_character("|".join(family.opener for family in families)) if families else {}
+    return _compiled(families, starts, {first: _which(families, first) for first in firsts})
 
 
-def _which(families: tuple[Family, ...]) -> tuple[re.Pattern[str], tuple[Family, ...]]:
-    """A pattern that matches everywhere, with one group for each of the families: filled, if it may begin there."""
-    return re.compile("".join(f"(?:(?=({family.opener}))|)" for family in families)), families
+def _compiled(
+    families: tuple[Family, ...],
+    starts: dict[str, str],
+    which: dict[str, tuple[re.Pattern[str], tuple[Family, ...]]],
+) -> Openers:
+    # Without families there is nowhere to begin: `(?!)` matches nothing.
+    anywhere = re.compile("|".join(map("".join, starts.items())) or "(?!)")
+    return Openers(families=families, starts=MappingProxyType(starts), anywhere=anywhere, which=MappingProxyType(which))
+
+
+def _which(families: tuple[Family, ...], first: str) -> tuple[re.Pattern[str], tuple[Family, ...]]:
+    """A pattern that matches everywhere, with one group for each family of that first character.
+
+    A group is filled where its family may begin.
+    """
+    several = tuple(family for family in families if first in family.first)
+    return re.compile("".join(f"(?:(?=({family.opener}))|)" for family in several)), several

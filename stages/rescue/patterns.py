@@ -23,7 +23,15 @@ def factored(expression: str) -> str:
 
     Where several alternatives match at one place, it need not be the same one that does.
     """
-    return "|".join(first + _any_of(rests) for first, rests in _by_first(alternatives(expression)).items())
+    return "|".join(map("".join, by_first_character(expression).items()))
+
+
+def by_first_character(expression: str) -> dict[str, str]:
+    """The alternatives of the expression by the character that they begin with: what may come after it.
+
+    "" for those that have none. An expression that matches where this one does is any such character, then that.
+    """
+    return {first: _any_of(rests) for first, rests in _by_first(alternatives(expression)).items()}
 
 
 def _by_first(parts: list[str]) -> dict[str, list[str]]:

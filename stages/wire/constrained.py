@@ -1,5 +1,6 @@
 """The JSON Schema of the calls that may be made now, for servers that can constrain decoding."""
 
+from collections.abc import Mapping
 from typing import Literal, assert_never
 
 import msgspec
@@ -15,8 +16,11 @@ Constrain = Literal["none", "json_schema", "strict", "format", "structured_outpu
 `structured_outputs` vLLM's since version 0.11, `guided_json` its older one.
 """
 
+Branch = tuple[bytes, Mapping[str, object]]
+"""The schema of one tool's call, and the definitions that it refers to."""
 
-def branch(tool: ToolSpec, parameters: Raw) -> tuple[bytes, dict[str, object]]:
+
+def branch(tool: ToolSpec, parameters: Raw) -> Branch:
     """The schema of one tool's call, and the definitions that it refers to, named after the tool.
 
     `parameters` is what the backend's grammar supports of the tool's own. Made once per workflow.
@@ -51,7 +55,7 @@ def _reference(key: str, value: object, prefix: str) -> object:
     return _moved(value, prefix)
 
 
-def one_of(branches: list[tuple[bytes, dict[str, object]]], *, wrapped: bool = False) -> Raw:
+def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:
     """The schema of a reply that is one of these calls; `wrapped`: as the only member of an object, `call`."""
     definitions = {name: value for _, defined in branches for name, value in defined.items()}
     calls = b'"anyOf":[' + b",".join(call for call, _ in branches) + b"]"

@@ -170,11 +170,9 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
     return tail
 
 
-def loosened(strictly: Wire, tools: tuple[ToolSpec, ...]) -> Wire:
-    """The wire, with a schema that is not strict where one of the tools cannot be: strict is a whole reply, or none."""
-    if not strictly.strict or not strict.strict_refusals(tools):
-        return strictly
-    return wire(replace(strictly.dialect, constrain="json_schema"))
+def loosened(strictly: Wire) -> Wire:
+    """The wire for schemas of which one cannot be strict, for a reply is strict as a whole or not at all."""
+    return wire(replace(strictly.dialect, constrain="json_schema")) if strictly.strict else strictly
 
 
 def demandable(wire: Wire, sampling: Sampling) -> bool:

@@ -109,6 +109,6 @@ def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
     rows = ablated(tmp_path, [LOOK, END], Desk().workflow)
     assert [*rows] == [
         *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges"),
-        *Desk().workflow.named_guards,
+        *Desk().workflow.compiled.guards,
         "compaction",
     ]

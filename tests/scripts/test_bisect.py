@@ -61,7 +61,7 @@ def test_one_that_halts_where_the_other_goes_on(journal: Path) -> None:
 
 def test_pipelines_by_hand_are_compared_by_the_names_of_their_stages(journal: Path) -> None:
     workflow = Desk().workflow
-    first = stages_of(workflow, read_journal(journal).header.setup)
+    first = stages_of(workflow.compiled, read_journal(journal).header.setup)
     second = {**first, "validate": validate(replace(workflow.rules, rescue=False))}
     parting = bisect(journal, first, second)
     assert parting is not None
@@ -73,7 +73,7 @@ def test_pipelines_by_hand_are_compared_by_the_names_of_their_stages(journal: Pa
 def test_a_stage_that_only_one_of_them_has(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     run_sync(Desk().workflow, "Go.", backend=Scripted([EARLY] * 4), journal=str(path))
-    first = stages_of(Desk().workflow, read_journal(path).header.setup)
+    first = stages_of(Desk().workflow.compiled, read_journal(path).header.setup)
     without = {name: stage for name, stage in first.items() if name != "enforce"}
     parting = bisect(path, first, without)
     assert parting is not None

@@ -1,0 +1,40 @@
+"""Toolset: what reading a reply takes of the tools, compiled once: their checks and the names of their parameters."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.grounding.calculated_arguments import argument_check
+from stages.schema import Check
+from stages.tool import ToolSpec
+
+
+class Toolset(Struct, frozen=True, kw_only=True):
+    """By the tools' names: the tools, the checks of their arguments, their parameters in the order of declaration."""
+
+    specs: Mapping[str, ToolSpec]
+    checks: Mapping[str, Check]
+    parameters: Mapping[str, tuple[str, ...]]
+
+
+def toolset(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check] | None = None) -> Toolset:
+    """The tools, compiled; with other checks of their arguments than their schemas', if given."""
+    known = checks or {tool.name: argument_check(tool) for tool in tools}
+    return Toolset(
+        specs=MappingProxyType({tool.name: tool for tool in tools}),
+        checks=MappingProxyType(dict(known)),
+        parameters=MappingProxyType({tool.name: parameters_of(tool) for tool in tools}),
+    )
+
+
+class _Properties(Struct):
+    """The part of a schema that names an object's members."""
+
+    properties: dict[str, Raw] = {}
+
+
+def parameters_of(tool: ToolSpec) -> tuple[str, ...]:
+    """The names of the tool's parameters, in the order in which they were declared."""
+    return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)
