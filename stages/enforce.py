@@ -9,12 +9,12 @@ from stages.execution.approvals import accepted, against, judged, refused, told
 from stages.execution.batch import written
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.nudges.refusals import refusals
+from stages.nudges.refused_calls import refusals
 from stages.nudges.wording import Say, in_forges_words
 from stages.objection import Objection
 from stages.options.option_checks import OptionError, checked
 from stages.pipeline import Stage, name_of, on, pipeline
-from stages.policy.mistakes import counted
+from stages.policy.mistakes import with_mistakes
 from stages.policy.progress import attempts_since_progress
 from stages.policy.rules import OnViolation
 from stages.schema.canonical_json import canonical
@@ -52,7 +52,7 @@ def enforce(
             if not verdict:
                 continue
             whole = on_violation == "block_all" and not _came_back(state, verdict, calls)
-            state = replace(state, ledger=counted(state.ledger, verdict))
+            state = replace(state, ledger=with_mistakes(state.ledger, verdict))
             more = refusals(verdict, calls, partial(say, state), whole=whole)
             gone = {one.call_id for one in more}
             calls, refused = tuple(call for call in calls if call.id not in gone), refused + more

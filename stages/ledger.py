@@ -134,7 +134,7 @@ Counter = Literal["premature", "prerequisite_violations", "retries", "tool_error
 """The counts of mistakes. `repetitions` and `refusals` have no maximum."""
 
 
-def count(ledger: Ledger, counter: Counter) -> int:
+def mistake_count(ledger: Ledger, counter: Counter) -> int:
     """How many mistakes were counted there."""
     match counter:
         case "premature":

@@ -11,7 +11,7 @@ from stages.effect import Refused, Reply
 from stages.execution.approvals import refused
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, ToolCall, User, call_id
-from stages.nudges.refusals import refusals
+from stages.nudges.refused_calls import refusals
 from stages.nudges.rendering import render
 from stages.nudges.replies import repeats_beside
 from stages.nudges.unfit import in_a_sentence
@@ -19,9 +19,9 @@ from stages.nudges.wording import Say, in_forges_words
 from stages.objection import BadArguments, BareText, CutOff, Empty, NoCall, Objection, OnlyRepeats
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on, pipeline
-from stages.policy.mistakes import counted, mistake_of
+from stages.policy.mistakes import mistake_of, with_mistakes
 from stages.policy.rules import Rules, legal_tools, pending
-from stages.reading.corrected import corrected
+from stages.reading.corrections import corrected_calls
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset
@@ -129,7 +129,7 @@ def _spoken(state: State, reading: Reading, text: str) -> Assistant:
 def _nudged(sifted: Sifted, reply: Reply, wrong: NoCall, rules: Rules, say: Say) -> State | Halt:
     """The next turn, after a reply without a call that can be used."""
     reading, objection = sifted.reading, Objection(wrong=wrong)
-    state = replace(sifted.state, ledger=counted(sifted.state.ledger, [objection]))
+    state = replace(sifted.state, ledger=with_mistakes(sifted.state.ledger, [objection]))
     retries = state.ledger.retries
     if retries > rules.max_retries:
         cut = reply.finish == "length"
@@ -150,7 +150,7 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
 
 
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
-    """The calls under forge's own ids, counted up, so that equal runs give equal bytes."""
+    """The calls under forge's own ids, with_mistakes up, so that equal runs give equal bytes."""
     return tuple(
         [
             ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
@@ -164,7 +164,7 @@ def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules:
     reading = sifted.reading
     wrong = [Objection(call=call, wrong=one.wrong) for call, one in zip(calls, reading.calls, strict=True) if one.wrong]
     misfit = next((objection for objection in wrong if isinstance(objection.wrong, BadArguments)), None)
-    ledger = counted(sifted.state.ledger, [misfit or wrong[0]])
+    ledger = with_mistakes(sifted.state.ledger, [misfit or wrong[0]])
     state, cut = replace(sifted.state, ledger=ledger), reply.finish == "length"
     if misfit and ledger.tool_errors > rules.max_tool_errors:
         error = _plainly(reading, calls, wrong, misfit)
@@ -174,7 +174,7 @@ def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules:
         problem = _plainly(reading, calls, wrong, wrong[0])
         return BadReplies(attempts=ledger.retries, problem=problem, raw=raw, cut=cut)
     answers = _answers(reading, calls, wrong, partial(say, state))
-    return state.say(*corrected(reading, calls, answers, ledger.turn)).to(Ready())
+    return state.say(*corrected_calls(reading, calls, answers, ledger.turn)).to(Ready())
 
 
 def _answers(

@@ -6,9 +6,13 @@ from forge import Workflow, run_sync
 from forge.errors import CallbackError, DefinitionError
 from forge.guardrails import CallModel, Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from stages.message import Tool, User, is_nudge
+from stages.effect import RawCall, Reply
+from stages.message import Tool, ToolCall, User, is_nudge
 from stages.nudges.wording import Correction
+from stages.objection import BareText, Custom, Objection
 from stages.policy.mistakes import NudgeKind
+from stages.state import State
+from stages.verdict import Verdict
 from tests.flows import Desk
 
 LOOK, WRITE, FINISH = call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")
@@ -36,6 +40,21 @@ def test_a_text_takes_the_place_of_its_kind_and_of_no_other(kind: NudgeKind, rep
     assert "Never." not in other
 
 
+def test_each_call_that_cannot_be_read_hears_the_users_words() -> None:
+    damaged = Reply(calls=(RawCall(name="look", arguments="{"), RawCall(name="nope", arguments="{")))
+    (text,) = nudged([damaged], arguments="Mend {tool}.", unknown_tool="No {tool}.")
+    assert text == "[ToolArgValidationError] Mend look.\n[UnknownTool] No nope."
+
+
+def test_what_a_guard_of_ones_own_says_stands_as_it_is() -> None:
+    def guard(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return [Objection(call=call, wrong=Custom(text="[Repeated] Enough.")) for call in calls]
+
+    workflow = Desk(guards=[guard], nudges={"repeated": "Never.", "retry": "Never."}, max_iterations=1).workflow
+    history = run_sync(workflow, "Go.", backend=Scripted([LOOK])).failure().state.history
+    assert "[Repeated] Enough." in [message.text for message in history]
+
+
 def test_a_repetition_can_be_reworded() -> None:
     assert nudged([LOOK, LOOK, LOOK], repeated="Enough of {tool}.") == ["[Repeated] Enough of look."]
 
@@ -56,6 +75,19 @@ def test_a_function_is_told_what_went_wrong_and_how_often() -> None:
     assert nudged(["Hm.", "Well."], retry=words) == ["No. 1", "No. 2"]
     assert (heard[0].kind, heard[0].allowed, heard[0].pending) == ("retry", ("look", "fail"), ("look",))
     assert heard[0].text.startswith("Your reply was plain text")
+    assert heard[0].wrong == BareText(allowed=("look", "fail"))
+
+
+def test_it_is_told_so_at_the_moment_of_the_mistake_whatever_else_of_the_reply_runs() -> None:
+    """A call that runs beside it may do the step, and a batch that went well sets counts back."""
+
+    def words(wrong: Correction) -> str:
+        return f"{wrong.pending} {wrong.attempt}"
+
+    batch = calls(("look", {"what": "a"}), ("finish", {}))
+    workflow = Desk(nudges={"step": words}, on_violation="block_call", max_iterations=1).workflow
+    history = run_sync(workflow, "Go.", backend=Scripted([batch])).failure().state.history
+    assert "[StepEnforcementError] ('look',) 1" in [message.text for message in history]
 
 
 def test_a_good_call_beside_a_refused_one_is_still_told_to_come_again() -> None:

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from forge.guardrails.actions import Call, Nudge
 from stages.guards import prerequisites, required_steps
-from stages.ledger import count
+from stages.ledger import mistake_count
 from stages.message import ToolCall
-from stages.nudges.refusals import refusals
+from stages.nudges.refused_calls import refusals
 from stages.nudges.rendering import render
-from stages.policy.mistakes import counted, mistake_of
+from stages.policy.mistakes import mistake_of, with_mistakes
 from stages.policy.rules import Rules, completed, pending
 from stages.state import Ledger, State, Success
 from stages.tool import Prerequisite, ToolSpec
@@ -75,8 +75,8 @@ class StepEnforcer:
         verdict = guard(self._state, made)
         if isinstance(verdict, Stop) or not verdict:
             return StepCheck()
-        self._state = replace(self._state, ledger=counted(self._ledger, verdict))
-        tier = count(self._ledger, mistake_of(verdict[0].wrong).counter)
+        self._state = replace(self._state, ledger=with_mistakes(self._ledger, verdict))
+        tier = mistake_count(self._ledger, mistake_of(verdict[0].wrong).counter)
         answers = zip(calls, refusals(verdict, made, render, whole=True), strict=True)
         return StepCheck(
             nudges=tuple(

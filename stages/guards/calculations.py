@@ -20,7 +20,7 @@ from stages.state import Edited, State
 from stages.tool import Calculated, ToolSpec
 from stages.verdict import Guard, Verdict
 
-SHOWN = 6
+_SHOWN = 6
 """Numbers that a correction names, the latest ones."""
 
 _Checks = dict[tuple[str, str], Check]
@@ -77,7 +77,7 @@ def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
     """The latest numbers that tools gave, with their names and the tools, in the order in which they were given."""
     known = [(n, leaf, one.tool) for one in given_in(state) if one.tool for n, leaf in found_in(one) if n]
     numbers = [entry for entry in known if isinstance(entry[1], int | float) and not isinstance(entry[1], bool)]
-    return tuple(dict.fromkeys(numbers))[-SHOWN:]
+    return tuple(dict.fromkeys(numbers))[-_SHOWN:]
 
 
 def _json(value: Json) -> str:

@@ -9,7 +9,7 @@ from stages.policy.untried_values import values_to_try
 from stages.state import State
 from stages.verdict import Guard, Verdict
 
-PROPOSED = 5
+_PROPOSED = 5
 """Values that a correction names."""
 
 
@@ -34,7 +34,7 @@ def repetition(rules: Rules) -> Guard:
         return [
             Objection(
                 call=call,
-                wrong=Repeated(times=count, others=others, values=values_to_try(bound[call.name], state)[:PROPOSED]),
+                wrong=Repeated(times=count, others=others, values=values_to_try(bound[call.name], state)[:_PROPOSED]),
             )
             for call, count in again
         ]

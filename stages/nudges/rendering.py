@@ -10,10 +10,10 @@ from stages.policy.mistakes import mistake_of
 
 def render(objection: Objection) -> str:
     """What the model is told, with the prefix of its kind."""
-    return prefixed(objection, text_of(objection))
+    return prefixed(objection, unprefixed(objection))
 
 
-def text_of(objection: Objection) -> str:
+def unprefixed(objection: Objection) -> str:
     """The same without the prefix."""
     wrong = objection.wrong
     if isinstance(wrong, NoCall):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from stages.ledger import count
-from stages.nudges.rendering import prefixed, render, text_of
+from stages.ledger import mistake_count
+from stages.nudges.rendering import prefixed, render, unprefixed
 from stages.objection import Objection, Wrong
 from stages.policy.mistakes import NudgeKind, mistake_of
 from stages.policy.rules import Rules, legal_tools, pending
@@ -54,11 +54,11 @@ def in_own_words(rules: Rules, words: Mapping[NudgeKind, Reword]) -> Say:
             return render(objection)
         correction = Correction(
             kind=mistake.name,
-            text=text_of(objection),
+            text=unprefixed(objection),
             tool=objection.tool,
             allowed=tuple(tool.name for tool in legal_tools(rules, state.ledger)),
             pending=pending(rules, state.ledger),
-            attempt=count(state.ledger, mistake.counter),
+            attempt=mistake_count(state.ledger, mistake.counter),
             wrong=objection.wrong,
         )
         text = words[mistake.name](correction)

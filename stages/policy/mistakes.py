@@ -1,4 +1,4 @@
-"""Mistakes: how each kind of objection is counted, kept in the history and named."""
+"""Mistakes: how each kind of objection is with_mistakes, kept in the history and named."""
 
 from collections.abc import Iterable
 from typing import Literal, assert_never
@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.ledger import Counter, Ledger, count
+from stages.ledger import Counter, Ledger, mistake_count
 from stages.message import Kind
 from stages.objection import (
     BadArguments,
@@ -103,7 +103,7 @@ def mistake_of(wrong: Wrong) -> Mistake:
             assert_never(wrong)
 
 
-def counted(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
+def with_mistakes(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
     """The ledger after these objections to one batch: one more in each count that they add to."""
     counters = dict.fromkeys(mistake_of(objection.wrong).counter for objection in objections)
-    return replace(ledger, **{counter: count(ledger, counter) + 1 for counter in counters})
+    return replace(ledger, **{counter: mistake_count(ledger, counter) + 1 for counter in counters})

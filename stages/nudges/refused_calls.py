@@ -1,4 +1,4 @@
-"""Refusals: what each call of a batch is told when there are objections to some of them."""
+"""Refused calls: what each call of a batch is told when there are objections to some of them."""
 
 from collections.abc import Callable, Sequence
 

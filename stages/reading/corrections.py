@@ -1,4 +1,4 @@
-"""Corrected: calls with what is wrong with them, as messages that every server accepts back."""
+"""Corrections: calls with what is wrong with them, as messages that every server accepts back."""
 
 from msgspec.structs import replace
 
@@ -9,7 +9,7 @@ from stages.reading.replies import Reading
 from stages.wire import valid
 
 
-def corrected(
+def corrected_calls(
     reading: Reading, calls: tuple[ToolCall, ...], answers: tuple[Refused, ...], turn: int
 ) -> tuple[Message, ...]:
     """The calls with their answers, in a form that every server accepts back."""
