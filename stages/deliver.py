@@ -21,8 +21,8 @@ from stages.effect import (
     Undelivered,
     Usage,
 )
-from stages.execution.batch import waiting, written
-from stages.execution.unknown_outcomes import doubts, settled
+from stages.execution.batch import batch_record, unanswered_calls
+from stages.execution.unknown_outcomes import settled_outcome, unknown_outcomes_after
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.nudges import outcomes
@@ -59,7 +59,7 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Success(_decided(state, phase.batch, effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
-            ledger, batch = settled(state.ledger, phase.batch, effect, outcome)
+            ledger, batch = settled_outcome(state.ledger, phase.batch, effect, outcome)
             return Success(replace(state, ledger=ledger, phase=Executed(batch=batch)))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Failure(_unanswered(effect, outcome.reason))
@@ -97,7 +97,7 @@ def _executed(state: State, batch: Batch, outcome: Results) -> State:
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved)
-    spent = replace(ledger, budget=budget, in_doubt=doubts(ledger.in_doubt, batch, back))
+    spent = replace(ledger, budget=budget, in_doubt=unknown_outcomes_after(ledger.in_doubt, batch, back))
     return replace(state, ledger=spent, phase=Executed(batch=came))
 
 
@@ -114,11 +114,11 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     if not isinstance(phase, Awaiting | Edited | Executed) or not phase.batch.calls:
         return state.to(Ready())
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
-    unrun = tuple(_cut_short(call, awaited) for call in waiting(phase.batch))
+    unrun = tuple(_cut_short(call, awaited) for call in unanswered_calls(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     ledger = state.ledger
-    new = written(batch)
-    done, doubtful = new.successes, doubts(ledger.in_doubt, batch, unrun)
+    new = batch_record(batch)
+    done, doubtful = new.successes, unknown_outcomes_after(ledger.in_doubt, batch, unrun)
     remembered = state.note(successes=ledger.successes + done, seen=ledger.seen + digests(done), in_doubt=doubtful)
     return remembered.say(*new.messages).to(Ready())
 

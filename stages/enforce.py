@@ -5,8 +5,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from stages.execution.approvals import accepted, against, judged, refused, told
-from stages.execution.batch import written
+from stages.execution.approvals import calls_to_judge, edit_accepted, edit_refused, problem_with_edit, state_for_guards
+from stages.execution.batch import batch_record
 from stages.halt import Halt
 from stages.message import ToolCall
 from stages.nudges.refused_calls import refusals
@@ -65,14 +65,14 @@ def enforce(
     def edited(state: State, phase: Edited) -> State | Halt:
         if not phase.fit:
             return state
-        calls, as_told = judged(phase), told(state, phase)
+        calls, as_told = calls_to_judge(phase), state_for_guards(state, phase)
         for guard in guards:
             verdict = _asked(guard, as_told, calls)
             if isinstance(verdict, Stop):
                 return verdict.halt
-            if problem := against(verdict, phase):
-                return state.to(refused(phase, problem))
-        return state.to(accepted(phase))
+            if problem := problem_with_edit(verdict, phase):
+                return state.to(edit_refused(phase, problem))
+        return state.to(edit_accepted(phase))
 
     return pipeline(stage, edited)
 
@@ -97,5 +97,5 @@ def _came_back(state: State, objections: Sequence[Objection], calls: tuple[ToolC
 
 def _refused(state: State, phase: Vetted) -> State:
     """The next turn, with every call answered by what is wrong with it."""
-    new = written(phase.batch)
+    new = batch_record(phase.batch)
     return state.say(*new.messages).note(attempts=state.ledger.attempts + new.attempts).to(Ready())

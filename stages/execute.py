@@ -3,8 +3,17 @@
 from msgspec.structs import replace
 
 from stages.effect import Ask, Execute, Failed, NotRun
-from stages.execution.batch import Specs, capped, digest, finished, next_group, waiting, without_terminal, written
-from stages.execution.unknown_outcomes import in_doubt, to_be_asked
+from stages.execution.batch import (
+    Specs,
+    batch_record,
+    call_digest,
+    capped,
+    next_group,
+    terminal_success,
+    unanswered_calls,
+    without_terminal,
+)
+from stages.execution.unknown_outcomes import unknown_outcome, without_unknown_results
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.nudges import outcomes
@@ -36,14 +45,16 @@ def execute(rules: Rules) -> Stage:
 
     @on(Executed)
     def resume(state: State, phase: Executed) -> State | Halt:
-        return go_on(state, to_be_asked(phase.batch, _open(rules, state)) if state.ledger.in_doubt else phase.batch)
+        return go_on(
+            state, without_unknown_results(phase.batch, _open(rules, state)) if state.ledger.in_doubt else phase.batch
+        )
 
     def go_on(state: State, batch: Batch) -> State | Halt:
         batch = _without_rejected(recalled(state, batch) if recalls else batch, state, specs)
         batch = without_terminal(batch, specs)
-        if left := waiting(batch):
+        if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
-        new = written(batch)
+        new = batch_record(batch)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeatable)
         said = replace(state, history=state.history + new.messages, ledger=ledger)
         return _settled(said, batch, specs, rules.max_tool_errors)
@@ -55,9 +66,9 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
     retriable = True
     for call in group:
         spec = specs.get(call.name)
-        unsure = in_doubt(spec, state.ledger) if spec is not None else None
+        unsure = unknown_outcome(spec, state.ledger) if spec is not None else None
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
-            return Awaiting(effect=Ask(call=call, digest=digest(call), in_doubt=unsure), batch=batch)
+            return Awaiting(effect=Ask(call=call, digest=call_digest(call), in_doubt=unsure), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable), batch=batch)
 
@@ -67,14 +78,14 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
     no = state.ledger.rejected
     if not no:
         return batch
-    unasked = (call for call in waiting(batch) if call.id not in batch.approved and digest(call) in no)
+    unasked = (call for call in unanswered_calls(batch) if call.id not in batch.approved and call_digest(call) in no)
     wanting = (call for call in unasked if (spec := specs.get(call.name)) and _needs_a_yes(spec, state))
     unrun = tuple(NotRun(call_id=call.id, reason=outcomes.rejected_before(call.name)) for call in wanting)
     return replace(batch, results=batch.results + unrun)
 
 
 def _needs_a_yes(spec: ToolSpec, state: State) -> bool:
-    return spec.approval or in_doubt(spec, state.ledger) is not None
+    return spec.approval or unknown_outcome(spec, state.ledger) is not None
 
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
@@ -93,7 +104,7 @@ def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> State
         state = state.note(tool_errors=errors)
     else:
         state = state.note(tool_errors=0, premature=0, prerequisite_violations=0)
-    if ended := finished(batch, specs):
+    if ended := terminal_success(batch, specs):
         tool, result = ended
         return state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value)))
     if errors > max_errors:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from stages.effect import Ask, Send
-from stages.execution.batch import digest
+from stages.execution.batch import call_digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import Assistant, call_id
 from stages.options.option_checks import checked
@@ -43,7 +43,7 @@ def _decision(rules: Rules, state: State) -> State | Halt | None:
     """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
     ledger = state.ledger
     needed = blocking_unknown_outcome(rules, ledger)
-    left_open = {call.id for call in ledger.in_doubt if digest(call) in ledger.rejected}
+    left_open = {call.id for call in ledger.in_doubt if call_digest(call) in ledger.rejected}
     if needed is not None and needed.id in left_open:
         return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id)
     asked = ledger.in_doubt if rules.in_doubt == "ask" else filter(None, (needed,))
@@ -52,7 +52,7 @@ def _decision(rules: Rules, state: State) -> State | Halt | None:
         return None
     again = replace(unsure, id=call_id(ledger.ids + 1))
     said = Assistant(calls=(again,), turn=ledger.turn)
-    ask = Ask(call=again, digest=digest(again), in_doubt=unsure)
+    ask = Ask(call=again, digest=call_digest(again), in_doubt=unsure)
     return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(said=said)))
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages import rescue
 from stages.effect import Refused, Reply
-from stages.execution.approvals import refused
+from stages.execution.approvals import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, ToolCall, User, call_id
 from stages.nudges.refused_calls import refusals
@@ -80,7 +80,7 @@ def validate(
             case Fits(arguments=arguments):
                 return state.to(replace(phase, arguments=arguments, fit=True))
             case Misfit(problems=problems):
-                return state.to(refused(phase, in_a_sentence(problems)))
+                return state.to(edit_refused(phase, in_a_sentence(problems)))
             case other:
                 assert_never(other)
 

@@ -17,7 +17,7 @@ from stages import events
 from stages.policy.backend_escalation import possible_escalation
 from stages.policy.escalation import demanded_tools, escalation_level
 from stages.policy.levels import Escalation, EscalationLevel
-from stages.policy.rules import OnText
+from stages.policy.rules import TextPolicy
 from stages.policy.simpler_tools import simpler_tool
 from stages.serialize import Mode
 from stages.state import Ledger, State
@@ -56,7 +56,9 @@ def workflow(*levels: EscalationLevel, **options: object) -> Workflow:
     )
 
 
-def possible(mode: Mode, dialect: Dialect, *, on_text: OnText = "nudge", body: dict[str, object] | None = None) -> str:
+def possible(
+    mode: Mode, dialect: Dialect, *, on_text: TextPolicy = "nudge", body: dict[str, object] | None = None
+) -> str:
     rules = replace(workflow(*EVERY).rules, on_text=on_text)
     return " ".join(possible_escalation(rules, mode, wire(dialect), Sampling(extra=body or {})).levels)
 
@@ -79,7 +81,7 @@ CLAUDE = Dialect(wire="anthropic", tool_choice="named")
     ],
 )
 def test_what_a_backend_cannot_do_is_skipped(
-    mode: Mode, dialect: Dialect, on_text: OnText, body: dict[str, object], levels: str
+    mode: Mode, dialect: Dialect, on_text: TextPolicy, body: dict[str, object], levels: str
 ) -> None:
     assert possible(mode, dialect, on_text=on_text, body=body) == levels
 

@@ -9,8 +9,15 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
-from stages.execution.batch import capped, finished, next_group, waiting, without_terminal, written
-from stages.execution.unknown_outcomes import doubts, idempotency_key
+from stages.execution.batch import (
+    batch_record,
+    capped,
+    next_group,
+    terminal_success,
+    unanswered_calls,
+    without_terminal,
+)
+from stages.execution.unknown_outcomes import idempotency_key, unknown_outcomes_after
 from stages.message import Assistant, Tool, ToolCall
 from stages.state import Batch
 from stages.tool import ToolEffect, ToolSpec
@@ -41,8 +48,8 @@ def broken(call: ToolCall) -> CallResult:
 def plan(underway: Batch, at_once: int = 4, bad: frozenset[str] = frozenset()) -> list[list[str]]:
     """The groups in which the calls run, one after the other; those named in `bad` fail."""
     groups = []
-    while left := waiting(underway := without_terminal(underway, SPECS)):
-        group = next_group(waiting(underway), SPECS, at_once)
+    while left := unanswered_calls(underway := without_terminal(underway, SPECS)):
+        group = next_group(unanswered_calls(underway), SPECS, at_once)
         assert {*group} <= {*left}
         groups.append([call.name for call in group])
         came = tuple(broken(call) if call.name in bad else fine(call) for call in group)
@@ -96,13 +103,13 @@ def test_what_every_plan_keeps_to(calls: list[str], at_once: int, bad: set[str])
 def test_history_keeps_the_order_of_the_calls_whatever_comes_back_first(order: list[int]) -> None:
     made = batch("read", "write", "slow", "end")
     came = replace(made, results=tuple(fine(made.calls[n]) for n in order))
-    assert [m.name for m in written(came).messages if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
-    assert finished(came, SPECS) == ("end", fine(made.calls[3]))
+    assert [m.name for m in batch_record(came).messages if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
+    assert terminal_success(came, SPECS) == ("end", fine(made.calls[3]))
 
 
 def test_calls_beyond_the_cap_are_answered_unrun() -> None:
     cut = capped(batch("read", "read", "write", "end"), 2)
-    assert [call.name for call in waiting(cut)] == ["read", "read"]
+    assert [call.name for call in unanswered_calls(cut)] == ["read", "read"]
     assert all(isinstance(result, NotRun) and "the first 2 calls" in result.reason for result in cut.results)
     assert plan(cut) == [["read", "read"]]
     assert capped(batch("read"), 2) == batch("read")
@@ -110,12 +117,12 @@ def test_calls_beyond_the_cap_are_answered_unrun() -> None:
 
 def test_a_call_in_doubt_is_known_by_its_arguments_until_the_same_call_succeeds() -> None:
     first, other = (ToolCall(id=n, name="write", arguments=a) for n, a in (("1", '{"a":1}'), ("2", '{"a":2}')))
-    unsure = doubts((), Batch(said=Assistant(calls=(first,))), (InDoubt(call_id="1", reason="?"),))
+    unsure = unknown_outcomes_after((), Batch(said=Assistant(calls=(first,))), (InDoubt(call_id="1", reason="?"),))
     assert len(unsure) == 1
-    assert doubts(unsure, Batch(said=Assistant(calls=(other,))), (fine(other),)) == unsure
+    assert unknown_outcomes_after(unsure, Batch(said=Assistant(calls=(other,))), (fine(other),)) == unsure
     again = replace(first, id="3")
-    assert doubts(unsure, Batch(said=Assistant(calls=(again,))), (broken(again),)) == unsure
-    assert doubts(unsure, Batch(said=Assistant(calls=(again,))), (fine(again),)) == ()
+    assert unknown_outcomes_after(unsure, Batch(said=Assistant(calls=(again,))), (broken(again),)) == unsure
+    assert unknown_outcomes_after(unsure, Batch(said=Assistant(calls=(again,))), (fine(again),)) == ()
 
 
 parts = st.tuples(st.sampled_from(["", "r", "r1"]), st.sampled_from(["1", "11"]), st.sampled_from(["w", "1w"]))

@@ -13,13 +13,13 @@ from rich.cells import cell_len
 
 from forge.cli.approval import ask_person, question_lines, visible
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
-from stages.execution.batch import digest
+from stages.execution.batch import call_digest
 from stages.message import ToolCall
 
 
 def asks(arguments: dict[str, object], before: ToolCall | None = None) -> Ask:
     call = ToolCall(id="call_000000002", name="pay", arguments=json.dumps(arguments, ensure_ascii=False))
-    return Ask(call=call, digest=digest(call), in_doubt=before)
+    return Ask(call=call, digest=call_digest(call), in_doubt=before)
 
 
 FIVE: dict[str, object] = {"amount": 5}

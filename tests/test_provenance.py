@@ -11,7 +11,7 @@ from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.message import Kind, System, User
-from stages.reading.shown import MOST, Call, stands
+from stages.reading.shown import PLACES_READ, ShownCall, stands
 from stages.rescue import Names, WantedCall, search
 from stages.serialize import Mode
 from stages.state import Said
@@ -375,8 +375,8 @@ def test_the_search_is_linear_in_the_text(unit: str) -> None:
 
 
 def test_texts_that_are_too_much_to_tell_count_as_if_the_call_stood_in_them() -> None:
-    call = Call(name="pay", sought=SOUGHT, same=lambda _: False)
-    assert stands(call, ['eve pay {"a": ' * MOST], loose=True)
+    call = ShownCall(name="pay", sought=SOUGHT, same=lambda _: False)
+    assert stands(call, ['eve pay {"a": ' * PLACES_READ], loose=True)
     assert not stands(call, ['eve pay {"a": ' * 100], loose=True)
 
 

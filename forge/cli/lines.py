@@ -9,7 +9,7 @@ from forge.errors import explain
 from forge.journal.decisions import ending
 from stages import events
 from stages.effect import Reply, Succeeded
-from stages.execution.batch import shown
+from stages.execution.batch import result_text
 from stages.message import Kind, ToolCall
 
 _SECONDARY = "dim"
@@ -31,7 +31,7 @@ def rows(event: events.Event) -> Iterator[Row]:
             yield _aside("progress", f"{name}: {text}")
         case events.ToolsReturned(results=results):
             for result in results:
-                yield _row("result", shown(result), "green" if isinstance(result, Succeeded) else "yellow")
+                yield _row("result", result_text(result), "green" if isinstance(result, Succeeded) else "yellow")
         case events.RunFinished(outcome=outcome):
             yield _row("done", ending(outcome), "bold green", "bold")
         case events.RunHalted(halt=halt):

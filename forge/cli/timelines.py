@@ -14,7 +14,7 @@ from forge.journal.records import Journal
 from forge.journal.replaying import Step, effect_name
 from stages import events
 from stages.effect import CallResult, Execute, InDoubt, Outcome, Replied, Reply, Results, Succeeded, Undelivered
-from stages.execution.batch import shown
+from stages.execution.batch import result_text
 from stages.message import Kind
 from stages.state import Done
 
@@ -163,11 +163,11 @@ def _items(event: events.Event) -> Iterator[Item]:
 def _result(result: CallResult) -> Item:
     match result:
         case Succeeded():
-            return Item("result", shown(result))
+            return Item("result", result_text(result))
         case InDoubt():
-            return Item("unknown", shown(result))
+            return Item("unknown", result_text(result))
         case _:
-            return Item("failed", shown(result))
+            return Item("failed", result_text(result))
 
 
 def _said(reply: Reply) -> Iterator[Item]:

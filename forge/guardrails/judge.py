@@ -16,7 +16,7 @@ from forge.workflow.workflow import Workflow
 from stages import Stage, on, pipeline
 from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
-from stages.execution.batch import waiting
+from stages.execution.batch import unanswered_calls
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.repair.decoding import sound
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
@@ -108,7 +108,7 @@ def next_action(checkpoint: Checkpoint) -> Action:
             added = tuple(_renamed(message, checkpoint.ids) for message in state.history[checkpoint.told :])
             return CallModel(added=added, nudges=nudges_of(added, state.ledger))
         case Awaiting(effect=Execute(calls=calls), batch=batch):
-            later = [call for call in waiting(batch) if call not in calls]
+            later = [call for call in unanswered_calls(batch) if call not in calls]
             return RunCalls(calls=_calls(calls, checkpoint.ids), rest=_calls(later, checkpoint.ids))
         case Awaiting(effect=Ask(call=call, problem=problem)):
             return AskPerson(call=_calls([call], checkpoint.ids)[0], problem=problem)

@@ -28,8 +28,8 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.execution.batch import digest
-from stages.reading.replies import Read
+from stages.execution.batch import call_digest
+from stages.reading.replies import ReplyRead
 from stages.schema.value import Json
 
 
@@ -87,7 +87,7 @@ class Redact(Struct, frozen=True, kw_only=True):
 class Redactor:
     """Hides what the rules name, line by line of one journal. `read` finds the calls that a reply makes in its text."""
 
-    def __init__(self, rules: Redact, read: Read, tools: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, rules: Redact, read: ReplyRead, tools: Mapping[str, tuple[str, ...]]) -> None:
         rules.refuse_wrong(tools)
         self._rules = rules
         self._read = read
@@ -130,7 +130,7 @@ class Redactor:
                 self._called(call.name, call.arguments)
                 # What an answer is bound to is a hash of the arguments: whoever has it can try them out.
                 arguments = str(self._marks.hidden(call.arguments))
-                self._marks.replace(about.digest, digest(replace(call, arguments=arguments)))
+                self._marks.replace(about.digest, call_digest(replace(call, arguments=arguments)))
             case Replied(reply=reply):
                 self._replied(reply)
             case Results(results=results):

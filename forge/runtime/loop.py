@@ -20,7 +20,7 @@ from forge.runtime.options import checked
 from stages import events
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
-from stages.execution.batch import waiting
+from stages.execution.batch import unanswered_calls
 from stages.halt import Cancelled, Halt, JournalFailed
 from stages.pipeline import Stage
 from stages.policy.rules import completed
@@ -69,7 +69,7 @@ def _is_set(cancel: asyncio.Event | None) -> bool:
 
 def _all_back(state: State) -> bool:
     """Whether every call of a batch has come back: what they did is written down first, it may have ended the run."""
-    return isinstance(state.phase, Executed) and not waiting(state.phase.batch)
+    return isinstance(state.phase, Executed) and not unanswered_calls(state.phase.batch)
 
 
 def _cancelled(state: State) -> Halted:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from forge.errors import ForgeError
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
-from stages.execution.batch import digest, waiting
+from stages.execution.batch import call_digest, unanswered_calls
 from stages.message import ToolCall
 from stages.saved import current
 from stages.schema import Misfit
@@ -44,7 +44,7 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
         case Vetted(calls=calls):
             left = calls
         case Awaiting(batch=batch) | Edited(batch=batch) | Executed(batch=batch):
-            left = waiting(batch)
+            left = unanswered_calls(batch)
         case _:
             return
     for call in left:
@@ -55,7 +55,7 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
         case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
             if ask.call not in left:
                 yield f"it asks about a call of {ask.call.name} that does not wait for an answer"
-            if ask.digest != digest(ask.call):
+            if ask.digest != call_digest(ask.call):
                 yield f"its question about {ask.call.name} is bound to other arguments than those of the call"
         case _:
             pass

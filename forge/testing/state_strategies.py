@@ -24,7 +24,7 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.execution.batch import digest
+from stages.execution.batch import call_digest
 from stages.message import Assistant, History, ToolCall, turn_of
 from stages.policy.rules import Rules
 from stages.serialize import serialize
@@ -157,13 +157,13 @@ def _prepared(folded: Folded) -> Prepared:
 
 
 def _underway(said: Assistant) -> SearchStrategy[Awaiting]:
-    effects = (Execute(calls=said.calls), Ask(call=said.calls[0], digest=digest(said.calls[0])))
+    effects = (Execute(calls=said.calls), Ask(call=said.calls[0], digest=call_digest(said.calls[0])))
     return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(said=said)))
 
 
 def _edited(said: Assistant, arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
     """The first call was approved with other arguments, which may or may not fit its tool."""
-    ask = Ask(call=said.calls[0], digest=digest(said.calls[0]))
+    ask = Ask(call=said.calls[0], digest=call_digest(said.calls[0]))
     written = arguments | texts()
     return written.map(lambda text: Edited(batch=Batch(said=said), ask=ask, arguments=text))
 

@@ -15,7 +15,7 @@ from stages.nudges.wording import in_own_words
 from stages.pipeline import falling_back
 from stages.policy.backend_escalation import possible_escalation, with_mode_changes
 from stages.policy.batch_selection import kept_calls
-from stages.reading.replies import Read, reader
+from stages.reading.replies import ReplyRead, reader
 from stages.rescue.chat_template import template_family
 from stages.rescue.markers import Openers
 from stages.serialize import Mode, overhead
@@ -98,7 +98,7 @@ def _judging(
     }
 
 
-def reading(workflow: CompiledWorkflow, setup: Setup) -> Read:
+def reading(workflow: CompiledWorkflow, setup: Setup) -> ReplyRead:
     """The function that finds the calls in a reply, as the stage `validate` does on that model."""
     here = _on(workflow, setup)
     return reader(workflow.rules, in_text=here.in_text, families=_grammars(here), tools=workflow.tools, form=here.form)

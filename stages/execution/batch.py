@@ -21,12 +21,12 @@ _READS_AT_ONCE = 4
 """Maximum number of concurrent reads."""
 
 
-def digest(call: ToolCall) -> str:
+def call_digest(call: ToolCall) -> str:
     """The digest of a call that an approval is bound to: of its tool and arguments, however they are written."""
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
-def waiting(batch: Batch) -> tuple[ToolCall, ...]:
+def unanswered_calls(batch: Batch) -> tuple[ToolCall, ...]:
     """The calls that have no result yet, in the order in which the model made them."""
     if not batch.results:
         return batch.calls
@@ -90,17 +90,17 @@ def without_terminal(batch: Batch, specs: Specs) -> Batch:
     """The batch with its terminal calls answered as not run, if an earlier call failed or a terminal one succeeded."""
     if not batch.results:
         return batch
-    left = waiting(batch)
+    left = unanswered_calls(batch)
     if not left or any(not _is(call, "terminal", specs) for call in left):
         return batch
-    if all(isinstance(result, Succeeded) for result in batch.results) and not finished(batch, specs):
+    if all(isinstance(result, Succeeded) for result in batch.results) and not terminal_success(batch, specs):
         return batch
-    reason = "the run is over" if finished(batch, specs) else "another call of the same reply failed"
+    reason = "the run is over" if terminal_success(batch, specs) else "another call of the same reply failed"
     unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
     return replace(batch, results=batch.results + unrun)
 
 
-def finished(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
+def terminal_success(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
     """The terminal tool of the batch that succeeded, and its result."""
     for call, result in _answers(batch):
         if isinstance(result, Succeeded) and _is(call, "terminal", specs):
@@ -116,7 +116,7 @@ class _Written(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
 
 
-def written(batch: Batch) -> _Written:
+def batch_record(batch: Batch) -> _Written:
     """The record of a batch, each call answered, in the order of the calls whichever finished first."""
     turn = batch.said.turn
     said: list[Message] = [batch.said]
@@ -137,7 +137,7 @@ def written(batch: Batch) -> _Written:
 def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
     # What raised gave no answer: the next try may.
     unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
-    answer = "" if unanswered else answer_digest(call.name, call.arguments, shown(result))
+    answer = "" if unanswered else answer_digest(call.name, call.arguments, result_text(result))
     return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 
@@ -146,7 +146,7 @@ def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
         return Tool(call_id=call.id, name=call.name, text=result.text, turn=turn)
     if isinstance(result, Refused):
         return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
-    return Tool(call_id=call.id, name=call.name, text=shown(result), status=_status(result), turn=turn)
+    return Tool(call_id=call.id, name=call.name, text=result_text(result), status=_status(result), turn=turn)
 
 
 def _status(result: CallResult) -> Status:
@@ -165,7 +165,7 @@ def _status(result: CallResult) -> Status:
             assert_never(result)
 
 
-def shown(result: CallResult) -> str:
+def result_text(result: CallResult) -> str:
     """What the model is told of a result."""
     match result:
         case Succeeded(text=text):

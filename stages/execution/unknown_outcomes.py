@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Ask, CallResult, InDoubt, NotRun, Settled, Succeeded
-from stages.execution.batch import digest
+from stages.execution.batch import call_digest
 from stages.ledger import Ledger, Success
 from stages.message import ToolCall
 from stages.nudges import outcomes
@@ -25,7 +25,7 @@ def idempotency_key(run: str, call: ToolCall) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def in_doubt(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
+def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
     """The first call of the tool whose outcome is unknown: the tool is not used until somebody decides.
 
     None for a tool that is safe to retry: it only reads, or is idempotent.
@@ -35,13 +35,15 @@ def in_doubt(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
     return next((call for call in ledger.in_doubt if call.name == tool.name), None)
 
 
-def to_be_asked(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
+def without_unknown_results(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
     """The batch with these calls unanswered again: a person is going to be asked about them."""
     ids = {call.id for call in calls}
     return replace(batch, results=tuple(r for r in batch.results if not (isinstance(r, InDoubt) and r.call_id in ids)))
 
 
-def doubts(before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult, ...]) -> tuple[ToolCall, ...]:
+def unknown_outcomes_after(
+    before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult, ...]
+) -> tuple[ToolCall, ...]:
     """The calls whose outcome is unknown after these results; a success settles the same call before it."""
     if not before and InDoubt not in map(type, results):
         return ()
@@ -51,13 +53,13 @@ def doubts(before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult
             case InDoubt(call_id=call_id):
                 before = (*(known for known in before if known.id != call_id), calls[call_id])
             case Succeeded(call_id=call_id):
-                before = tuple(known for known in before if digest(known) != digest(calls[call_id]))
+                before = tuple(known for known in before if call_digest(known) != call_digest(calls[call_id]))
             case _:
                 pass
     return before
 
 
-def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Batch]:
+def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Batch]:
     """The ledger and the batch once somebody has found out whether the call took effect.
 
     If it did, it counts as a success, and its result answers the call that was asked about if that is the same call; a
@@ -71,7 +73,7 @@ def settled(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Led
         return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=outcomes.did_not_happen(unsure.name)))
     success = _result(unsure.id, found)
     cleared = _instead(batch, success)
-    if cleared is batch and digest(unsure) == digest(ask.call):
+    if cleared is batch and call_digest(unsure) == call_digest(ask.call):
         return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
     if cleared is batch:
         ledger = with_calls(ledger, (_success(unsure, success.text, ledger.turn),), (), frozenset())

@@ -1,6 +1,6 @@
 """Prerequisites: no call before the calls that it depends on have succeeded."""
 
-from stages.execution.unknown_outcomes import in_doubt
+from stages.execution.unknown_outcomes import unknown_outcome
 from stages.halt import PrerequisitesSkipped
 from stages.message import ToolCall
 from stages.objection import NeedsDecision, Objection, PrerequisiteMissing
@@ -30,7 +30,7 @@ def prerequisites(rules: Rules) -> Guard:
 
 
 def _wrong(rules: Rules, state: State, tool: ToolSpec, unmet: tuple[str, ...]) -> PrerequisiteMissing | NeedsDecision:
-    if barred := tuple(name for name in unmet if (spec := rules.tool(name)) and in_doubt(spec, state.ledger)):
+    if barred := tuple(name for name in unmet if (spec := rules.tool(name)) and unknown_outcome(spec, state.ledger)):
         return NeedsDecision(tools=barred, allowed=tuple(other.name for other in offered_tools(rules, state)))
     match = tuple(p.match_arg for p in tool.prerequisites if p.match_arg and p.tool in unmet)
     return PrerequisiteMissing(tools=unmet, match=match)

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Struct
 
-from stages.execution.unknown_outcomes import in_doubt
+from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
@@ -25,7 +25,7 @@ InDoubtPolicy = Literal["report", "ask"]
 With nobody to ask, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
 """
 
-OnText = Literal["nudge", "accept"]
+TextPolicy = Literal["nudge", "accept"]
 """What bare text means while tools are offered: a mistake to correct, or the answer."""
 
 
@@ -71,7 +71,7 @@ class Rules(Options, frozen=True, kw_only=True):
 
     tools: tuple[ToolSpec, ...]
     required: tuple[str, ...] = ()
-    on_text: OnText = "nudge"
+    on_text: TextPolicy = "nudge"
     rescue: bool = True
     repair_limits: RepairLimits = RepairLimits()
     max_retries: int = 3
@@ -150,7 +150,7 @@ def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
         tool
         for tool in rules.tools
         if not (waiting and tool.effect == "terminal")
-        and not in_doubt(tool, ledger)
+        and not unknown_outcome(tool, ledger)
         and not missing_prerequisites(tool, None, ledger)
         and obstacle(rules.order, done, tool.name) is None
     )
@@ -170,7 +170,7 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
 
 def blocking_unknown_outcome(rules: Rules, ledger: Ledger) -> ToolCall | None:
     """A call whose outcome is unknown and without whose tool the run cannot end; None: there is none."""
-    unknown = tuple(call for tool in rules.tools if (call := in_doubt(tool, ledger)))
+    unknown = tuple(call for tool in rules.tools if (call := unknown_outcome(tool, ledger)))
     if not unknown:
         return None
     left = pending(rules, ledger)

@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from stages.message import Kind, User
 from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
-from stages.reading.shown import Call, answered, asked, call_of, stands, up_to_date
+from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, up_to_date, user_texts
 from stages.reading.toolset import Toolset
 from stages.rescue.found import Family
 from stages.rescue.names import Names
@@ -49,10 +49,10 @@ class Sifted(Struct, frozen=True, kw_only=True):
     repeated: tuple[Repeat, ...] = ()
 
 
-Sift = Callable[[State, Reading], Sifted]
+_Sift = Callable[[State, Reading], Sifted]
 
 
-def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
+def sieve(tools: Toolset, families: tuple[Family, ...]) -> _Sift:
     """A function that tells a model's own calls from those that only repeat one.
 
     `families` are the grammars in which a call may stand, besides JSON and Python.
@@ -68,7 +68,7 @@ def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
         for judged in reading.calls:
             source = None
             tool = None if _is_made(judged, state) else specs.get(judged.name)
-            if tool and (call := call_of(judged, checks[tool.name], names, families)):
+            if tool and (call := shown_call(judged, checks[tool.name], names, families)):
                 source = _source(call, tool, state, alone=reading.alone, in_form=judged.origin == "prompted")
             if tool and source:
                 repeated.append(Repeat(tool=tool.name, source=source, way=_way(tool, source, state)))
@@ -91,7 +91,7 @@ def _is_made(call: Judged, state: State) -> bool:
     return call.origin == "native" or (call.origin == "prompted" and state.sent.mode == "constrained")
 
 
-def _source(call: Call, tool: ToolSpec, state: State, *, alone: bool, in_form: bool) -> RepeatSource | None:
+def _source(call: ShownCall, tool: ToolSpec, state: State, *, alone: bool, in_form: bool) -> RepeatSource | None:
     """Where the call comes from, None: from the model.
 
     `alone`: the reply has no words beside its calls; `in_form`: the call is in the form that forge asks for.
@@ -102,13 +102,13 @@ def _source(call: Call, tool: ToolSpec, state: State, *, alone: bool, in_form: b
     if not alone:
         if not may_repeat and not tool.repeatable and _is_done(call, state):
             return "done"
-        if stands(call, asked(state), loose=True):
+        if stands(call, user_texts(state), loose=True):
             return "user"
     data_too = not (in_form and state.sent.mode == "prompted")
-    return "result" if stands(call, answered(state, call), loose=data_too) else None
+    return "result" if stands(call, tool_answers(state, call), loose=data_too) else None
 
 
-def _is_done(call: Call, state: State) -> bool:
+def _is_done(call: ShownCall, state: State) -> bool:
     return any(s.name == call.name and call.same(s.arguments) for s in state.ledger.successes)
 
 

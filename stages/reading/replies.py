@@ -62,7 +62,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 _WORDS = re.compile(r"\w")
 _THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
 
-Read = Callable[[Reply], Reading]
+ReplyRead = Callable[[Reply], Reading]
 
 
 def reader(
@@ -72,7 +72,7 @@ def reader(
     families: tuple[Family, ...] | Openers,
     tools: Toolset | None = None,
     form: prompted.Form = prompted.JSON,
-) -> Read:
+) -> ReplyRead:
     """A function from replies to readings; the tools' schemas are compiled here, unless `tools` has them.
 
     `in_text`: calls are asked for as text (`stages.wire.prompted.forms`), so that very form is read even where
@@ -122,7 +122,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
             return self.unknown(call, origin)
         renamed = () if meant[0] == call.name else (f"name {quote(call.name, 60)}",)
         found = FoundCall(name=meant[0], arguments=call.arguments, origin=origin, repairs=renamed)
-        return self.checked(_mended(found), cut=cut)
+        return self.checked(_repaired(found), cut=cut)
 
     def rescued(self, found: Rescued, *, cut: bool, text: str) -> tuple[tuple[Judged, ...], str]:
         """The calls that were found in the text; and what is to be said after them of one that could not be read."""
@@ -153,7 +153,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
         if torn or guessed > self.limits.of(self.tools.specs[call.name].effect):
             return replace(judged, wrong=Guessed(repairs=call.repairs))
-        match self.tools.checks[call.name](call.arguments, untyped=call.origin in UNTYPED):
+        match self.tools.checks[call.name](call.arguments, untyped=call.origin in _UNTYPED):
             case Fits(arguments=arguments, repairs=coerced):
                 return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
             case Misfit(problems=problems):
@@ -173,14 +173,14 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return close[0] if close else None
 
 
-UNTYPED = frozenset({"function", "invoke", "minimax", "arg_key", "tool_xml", "tool_tag"})
+_UNTYPED = frozenset({"function", "invoke", "minimax", "arg_key", "tool_xml", "tool_tag"})
 """Families whose values are text, whatever they stand for."""
 
 _MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
 """Repairs that take the end of the reply for the end of the call."""
 
 
-def _mended(call: FoundCall) -> FoundCall:
+def _repaired(call: FoundCall) -> FoundCall:
     """The call with damaged arguments mended, where that can be done; the price says how much was guessed."""
     text = call.arguments.strip()
     found = json_at(text, 0) if text.startswith("{") else None

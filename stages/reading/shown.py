@@ -17,7 +17,7 @@ from stages.schema import Check, Fits
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Naming, State
 
-MOST = 4_000
+PLACES_READ = 4_000
 """Places in the texts that are read for one call."""
 
 _AROUND = 1_000
@@ -25,7 +25,7 @@ _ESCAPED = 8
 """A call takes up to as many characters for each of its own, escaped and in markup, and so many besides."""
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class ShownCall(Struct, frozen=True, kw_only=True):
     """A call that is looked for; `same` says whether arguments, as JSON text, are its own."""
 
     name: str
@@ -33,7 +33,7 @@ class Call(Struct, frozen=True, kw_only=True):
     same: Callable[[str], bool]
 
 
-def call_of(judged: Judged, check: Check, names: Names, families: tuple[Family, ...]) -> Call | None:
+def shown_call(judged: Judged, check: Check, names: Names, families: tuple[Family, ...]) -> ShownCall | None:
     """What to look for; None for a call whose arguments are no JSON object, which nobody runs.
 
     `families` are the grammars in which it may stand, besides JSON and Python.
@@ -56,26 +56,26 @@ def call_of(judged: Judged, check: Check, names: Names, families: tuple[Family, 
         names=names,
         families=families,
     )
-    return Call(name=judged.name, sought=sought, same=same)
+    return ShownCall(name=judged.name, sought=sought, same=same)
 
 
-def stands(call: Call, texts: Iterable[str], *, loose: bool) -> bool:
+def stands(call: ShownCall, texts: Iterable[str], *, loose: bool) -> bool:
     """Whether the call stands in one of the texts, or these are too much to tell.
 
-    `loose`: what may be no call (`Standing.loose`) is taken for one.
+    `loose`: what may be no call (`Occurrence.loose`) is taken for one.
     """
     read = 0
     for text in texts:
         for found in rescue.search(text, call.sought):
             read += 1
-            if read > MOST:
+            if read > PLACES_READ:
                 return True
             if found and (loose or not found.loose) and (found.arguments is None or call.same(found.arguments)):
                 return True
     return False
 
 
-def answered(state: State, call: Call) -> Iterator[str]:
+def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
     """What tools answered and summaries say, as far as it names a tool; answers to this very call aside."""
     own: set[str] | None = None
     history = state.history
@@ -95,12 +95,12 @@ def answered(state: State, call: Call) -> Iterator[str]:
             yield cut.text
 
 
-def _ids_of(call: Call, history: tuple[Message, ...]) -> set[str]:
+def _ids_of(call: ShownCall, history: tuple[Message, ...]) -> set[str]:
     said = (m for m in history if isinstance(m, Assistant))
     return {made.id for m in said for made in m.calls if made.name == call.name and call.same(made.arguments)}
 
 
-def asked(state: State) -> Iterator[str]:
+def user_texts(state: State) -> Iterator[str]:
     """What the user wrote, as far as it names a tool."""
     for place in state.naming.places:
         if isinstance(message := state.history[place], User) and message.kind is Kind.USER_INPUT:

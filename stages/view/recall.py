@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import CallResult, Succeeded, Unresolved
-from stages.execution.batch import waiting
+from stages.execution.batch import unanswered_calls
 from stages.message import Assistant, History, Kind, Tool, ToolCall, size
 from stages.nudges import context
 from stages.nudges.quoting import quote
@@ -69,7 +69,7 @@ def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple
 
 def recalled(state: State, batch: Batch) -> Batch:
     """The batch with its recalls answered; together they take at most half of the room that the context has left."""
-    calls = [call for call in waiting(batch) if call.name == RECALL.name]
+    calls = [call for call in unanswered_calls(batch) if call.name == RECALL.name]
     if not calls:
         return batch
     each = _room(state, batch) // (2 * len(calls))

@@ -40,7 +40,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
         return f"{prefix}_{own}_{number}"
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class WireAnswer(Struct, frozen=True, kw_only=True):
     """A whole answer: its status, its headers beside the usual ones, and its body."""
 
     body: bytes

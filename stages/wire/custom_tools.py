@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 
 from stages.repair.decoding import decode
 
-PARAMETERS = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+CUSTOM_PARAMETERS = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
 """Those of the function."""
 
 
@@ -21,7 +21,7 @@ def as_arguments(text: str) -> str:
     return msgspec.json.encode(_Arguments(input=text)).decode()
 
 
-def text_of(arguments: str) -> str:
+def input_text(arguments: str) -> str:
     """The text in the function's arguments; the arguments themselves where they are not of this form."""
     try:
         return decode(_arguments, arguments).input

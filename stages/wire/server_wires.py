@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.effect import Reply
-from stages.wire.answers import Answer, Envelope, Events
+from stages.wire.answers import Envelope, Events, WireAnswer
 from stages.wire.anthropic.errors import encode_error as encode_anthropic_error
 from stages.wire.anthropic.messages_events import message_events
 from stages.wire.anthropic.messages_reply import encode_reply as encode_message
@@ -31,7 +31,7 @@ class ServerWire(Struct, frozen=True, kw_only=True):
     prefix: str
     decode_request: Callable[[bytes], ServerRequest | RequestError]
     encode_reply: Callable[[Reply, Envelope], bytes]
-    encode_error: Callable[[RequestError], Answer]
+    encode_error: Callable[[RequestError], WireAnswer]
     events: Callable[[Envelope], Events]
 
 

@@ -11,7 +11,7 @@ from forge.errors import ApprovalError, ForgeError, as_error
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
 from stages.effect import Approved, Ask, Execute, Rejected
-from stages.execution.batch import digest
+from stages.execution.batch import call_digest
 from stages.halt import ApprovalNeeded
 from stages.message import Assistant, Tool, ToolCall
 from stages.state import Awaiting, Batch, Executed, State, Vetted
@@ -108,7 +108,7 @@ def asks(about: ToolCall, bound_to: str) -> State:
 FORGED: list[tuple[str, State, str]] = [
     ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 3"),
     ("a vanished tool", waits_for(GONE), "it waits for a call of transfer; the workflow's tools are: pay, finish"),
-    ("a vanished tool, asked about", asks(GONE, digest(GONE)), "it waits for a call of transfer"),
+    ("a vanished tool, asked about", asks(GONE, call_digest(GONE)), "it waits for a call of transfer"),
     (
         "a vanished tool, later",
         State(history=(), phase=Executed(batch=Batch(said=Assistant(calls=(GONE,))))),
@@ -126,7 +126,7 @@ FORGED: list[tuple[str, State, str]] = [
     ),
     ("no yes", waits_for(CALL), "it runs pay, which needs a person's yes, and has none"),
     ("a call of no reply", waits_for(run=(CALL,)), "it runs a call of pay that does not wait for it"),
-    ("a yes to something else", asks(CALL, digest(WRONG)), "is bound to other arguments than those of the call"),
+    ("a yes to something else", asks(CALL, call_digest(WRONG)), "is bound to other arguments than those of the call"),
 ]
 
 

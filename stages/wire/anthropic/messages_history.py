@@ -63,11 +63,11 @@ class Reference(Struct, frozen=True, kw_only=True):
     tool: str
 
 
-Read = Message | Foreign | Reference
+ReadMessage = Message | Foreign | Reference
 """What a message holds."""
 
 
-def decode_history(messages: Sequence[SentMessage]) -> Iterator[Read]:
+def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
     """The messages, what of them has no noun, and the tools that results refer to.
 
     Refused for a role that is none, and for blocks without what makes them. A picture in what the user has said last is
@@ -86,12 +86,12 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[Read]:
                 turn += 1
                 yield from _assistant(blocks, f"{at}.content", turn, names)
             case "system":
-                yield System(text=text_of(blocks, f"{at}.content"))
+                yield System(text=blocks_text(blocks, f"{at}.content"))
             case _:
                 raise Refused(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
 
 
-def text_of(blocks: Sequence[SentBlock], at: str) -> str:
+def blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
     """The text of a system prompt. Refused for blocks of another type."""
     for number, block in enumerate(blocks):
         if block.type != "text":
@@ -105,7 +105,9 @@ def _text(block: SentBlock, at: str) -> str:
     return block.text
 
 
-def _user(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool) -> Iterator[Read]:
+def _user(
+    blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool
+) -> Iterator[ReadMessage]:
     """The results first, whatever stands before them: they answer the reply before this message."""
     said: list[str] = []
     for number, block in enumerate(blocks):
@@ -122,7 +124,7 @@ def _user(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]
         yield User(text=_paragraphs(said), turn=turn)
 
 
-def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[Read]:
+def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
     content = read_part(_parts, block.content, f"{at}.content")
     said = [content] if isinstance(content, str) else []
     for number, part in enumerate(content or () if not isinstance(content, str) else ()):
@@ -139,7 +141,7 @@ def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iter
     yield Tool(call_id=answered, name=names.get(answered, ""), text="\n".join(said), status=status, turn=turn)
 
 
-def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[Read]:
+def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
     said: list[str] = []
     thought: list[str] = []
     sealed: list[bytes] = []

@@ -12,7 +12,14 @@ from msgspec import Raw, Struct
 
 from stages.message import Assistant, History, System, Tool, User
 from stages.wire.anthropic.errors import THREAD
-from stages.wire.anthropic.messages_history import Read, Reference, SentBlock, SentMessage, decode_history, text_of
+from stages.wire.anthropic.messages_history import (
+    ReadMessage,
+    Reference,
+    SentBlock,
+    SentMessage,
+    blocks_text,
+    decode_history,
+)
 from stages.wire.anthropic.messages_tools import SentChoice, SentTool, decode_choice, decode_tools
 from stages.wire.request_body import Refused, above_zero, chosen, read, sampling, schema_of, share
 from stages.wire.served import Foreign, Format, RequestError, ServerRequest, Thinking
@@ -115,12 +122,12 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
 
 def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
     """The system prompt; a text and a list of one block are the same."""
-    text = text_of(given, "system") if isinstance(given, list) else given
+    text = blocks_text(given, "system") if isinstance(given, list) else given
     if text:
         yield System(text=text)
 
 
-def _history(found: list[Read]) -> History:
+def _history(found: list[ReadMessage]) -> History:
     return tuple(each for each in found if isinstance(each, System | User | Assistant | Tool))
 
 

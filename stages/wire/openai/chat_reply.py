@@ -38,7 +38,7 @@ def _message(reply: Reply, envelope: Envelope) -> dict[str, object]:
 def call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[str, object]:
     """A call under that id; `custom` are the names of the custom tools."""
     if call.name in custom:
-        said = {"name": call.name, "input": custom_tools.text_of(call.arguments)}
+        said = {"name": call.name, "input": custom_tools.input_text(call.arguments)}
         return {"id": call_id, "type": "custom", "custom": said}
     return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 

@@ -62,7 +62,9 @@ def decode_tools(tools: Sequence[SentTool]) -> tuple[tuple[OfferedTool, ...], tu
             )
             known.append(offered(made, f"{at}.function"))
         elif (custom := tool.custom) is not None:
-            made = OfferedTool(spec=spec(custom.name, custom.description, custom_tools.PARAMETERS), kind="custom")
+            made = OfferedTool(
+                spec=spec(custom.name, custom.description, custom_tools.CUSTOM_PARAMETERS), kind="custom"
+            )
             known.append(offered(made, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
             raise Refused("it is missing", f"{at}.{tool.type}")

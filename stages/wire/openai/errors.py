@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stages.wire.answers import Answer, headers_of
+from stages.wire.answers import WireAnswer, headers_of
 from stages.wire.served import RequestError
 
 _TYPES = {
@@ -22,7 +22,7 @@ def error_object(error: RequestError) -> dict[str, object]:
     return {"message": error.message, "type": kind, "param": error.param or None, "code": error.code or code}
 
 
-def encode_error(error: RequestError) -> Answer:
+def encode_error(error: RequestError) -> WireAnswer:
     """The whole answer."""
     body = msgspec.json.encode({"error": error_object(error)})
-    return Answer(status=error.status, headers=headers_of(error), body=body)
+    return WireAnswer(status=error.status, headers=headers_of(error), body=body)

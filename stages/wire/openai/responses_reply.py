@@ -101,7 +101,7 @@ def output_item(
             named = {"status": status, "call_id": block.id, **own, **space}
             if tool is not None and tool.kind == "custom":
                 said = {"type": "custom_tool_call", "id": envelope.part_id("ctc", block.number)}
-                return {**said, **named, "input": "" if begun else custom_tools.text_of(text)}
+                return {**said, **named, "input": "" if begun else custom_tools.input_text(text)}
             said = {"type": "function_call", "id": envelope.part_id("fc", block.number)}
             return {**said, **named, "arguments": "" if begun else text}
 

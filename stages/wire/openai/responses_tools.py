@@ -60,7 +60,7 @@ def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | 
             made = OfferedTool(spec=spec(tool.name, tool.description, tool.parameters), strict=bool(tool.strict))
             yield replace(offered(made, at), namespace=namespace, own_name=tool.name)
         case "custom":
-            made = OfferedTool(spec=spec(tool.name, tool.description, custom_tools.PARAMETERS), kind="custom")
+            made = OfferedTool(spec=spec(tool.name, tool.description, custom_tools.CUSTOM_PARAMETERS), kind="custom")
             yield replace(offered(made, at), namespace=namespace, own_name=tool.name)
         case "namespace" if not namespace:
             listed = read_part(_tools, tool.tools, f"{at}.tools")
