@@ -1,9 +1,57 @@
-"""Saved states: which of them this forge can go on from."""
+"""Saved states: what decides how a run goes on, without what it remembers only to be fast."""
 
+import msgspec
 from msgspec.structs import replace
 
 from stages.effect import Send
-from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, State, Vetted
+from stages.message import size
+from stages.repair.decoding import decode
+from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, Naming, State, Vetted
+
+
+def save(state: State) -> bytes:
+    """The state as JSON. What `load` makes of it goes on as this one does."""
+    return msgspec.json.encode(without_memory(state))
+
+
+def load(saved: bytes | str) -> State:
+    """The state that `save` was given, as the run goes on from it: the next request is written from its beginning.
+
+    ValueError, in words, for what is no saved state, or one that this forge cannot go on from.
+    """
+    try:
+        state = decode(_STATE, saved)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no saved state: {error}") from None
+    return _measured(current(state))
+
+
+_STATE = msgspec.json.Decoder(State)
+
+
+def without_memory(state: State) -> State:
+    """The state without the copies of what its history says: what was sent, and where tools are named.
+
+    Of the last request there stays what the next one is compared with: its head, its first message, its tools. The
+    view stays where it is not the history as it was then.
+    """
+    known, sent = state.known(), state.sent
+    view = () if sent.view == state.history[:known] else sent.view
+    request = replace(sent.request, messages=sent.request.messages[:1])
+    bare = replace(sent, view=view, sizes=(), size=0, request=request, notes=(), length=known, last=None, whole=False)
+    return replace(state, sent=bare, naming=Naming())
+
+
+def _measured(state: State) -> State:
+    """The loaded state with the view of its last request, and what the messages of that take in the prompt."""
+    sent = state.sent
+    if sent.whole:
+        return state
+    known = state.history[: sent.length]
+    view = sent.view or known
+    sizes = tuple(map(size, view))
+    last = known[-1] if known else None
+    return replace(state, sent=replace(sent, view=view, sizes=sizes, size=sum(sizes), last=last))
 
 
 def current(state: State) -> State:

@@ -61,7 +61,7 @@ def serialize(
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
         view, history, before = phase.view, state.history, state.sent
-        extends = before.mode == mode and before.wire == spoken and _extends(view, before.view)
+        extends = before.whole and before.mode == mode and before.wire == spoken and _extends(view, before.view)
         if not extends:
             before = Sent()
         added = view[len(before.view) :]

@@ -104,6 +104,8 @@ class Sent(Struct, frozen=True, kw_only=True):
     notes: History = ()
     length: int = 0
     last: Message | None = None
+    whole: bool = True
+    """Whether `request` has all its messages, so that the next can extend it; that of a loaded state has the first."""
     offered: tuple[str, ...] = ()
     """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
 
@@ -157,18 +159,18 @@ class State(Struct, frozen=True, kw_only=True):
 
         `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
         """
-        known = self._known()
+        known = self.known()
         since = _sizes(self.history[known:], reasoning=reasoning)
         return (self.sent.size if known else 0) + sum(since), since
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
         """What each message of the history takes; None where the last request showed another history than that."""
-        known = self._known()
+        known = self.known()
         if len(self.sent.sizes) != known:
             return None
         return self.sent.sizes + _sizes(self.history[known:], reasoning=reasoning)
 
-    def _known(self) -> int:
+    def known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
         known, history = self.sent.length, self.history
         return known if 0 < known <= len(history) and history[known - 1] is self.sent.last else 0

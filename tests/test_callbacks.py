@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from types import NoneType
 
-import msgspec
 import pytest
 from returns.result import Success
 
@@ -17,7 +16,7 @@ from stages.effect import Approved, Ask, Rejected, Settled
 from stages.message import Tool as Result
 from stages.rescue import Family
 from stages.rescue.names import Names
-from stages.state import State
+from stages.saved import load, save
 from tests.flows import Desk
 
 LOOK, WRITE, END = call("look", what="a"), call("write", what="a", text="x"), call("finish", result="ok")
@@ -90,7 +89,7 @@ def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_me
     assert says in str(error)
     assert isinstance(error.__cause__, NoneType if "must return" in says else ZeroDivisionError | KeyError)
     assert error.state is not None
-    saved = msgspec.json.decode(msgspec.json.encode(error.state), type=State)
+    saved = load(save(error.state))
     result = asyncio.run(resume(Desk().workflow, saved, backend=Scripted(rest)))
     assert isinstance(result, Success)
     assert result.unwrap().value == "ok"

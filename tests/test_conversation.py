@@ -2,7 +2,6 @@
 
 import asyncio
 
-import msgspec
 import pytest
 from returns.result import Failure
 
@@ -11,7 +10,7 @@ from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
 from stages.message import Assistant, History, Kind, Message, System, Tool, User
-from stages.state import State
+from stages.saved import load, save
 from stages.view.collapse import collapsed
 from stages.wire.deltas import Delta, Ended
 from tests.flows import Desk
@@ -70,9 +69,10 @@ def model_history(conversation: Conversation) -> History:
 def test_a_saved_conversation_goes_on_elsewhere() -> None:
     first, _ = talk(LOOK, FINISH)
     first.say_sync("First.").unwrap()
-    saved = msgspec.json.encode(first.state)
+    assert first.state is not None
+    saved = save(first.state)
     model = Scripted([LOOK, FINISH])
-    second = Conversation(Desk().workflow, backend=model, state=msgspec.json.decode(saved, type=State))
+    second = Conversation(Desk().workflow, backend=model, state=load(saved))
     second.say_sync("Second.").unwrap()
     assert b"First." in model.requests[0]
 

@@ -36,6 +36,7 @@ from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.nudges import context
+from stages.saved import load, save
 from stages.serialize import Mode
 from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
 from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
@@ -270,7 +271,7 @@ async def stopped_at_summary(flow: Workflow) -> State:
         state = turn(state).unwrap()
         if isinstance(state.phase, Awaiting):
             if state.phase.summary:
-                return msgspec.json.decode(msgspec.json.encode(state), type=State)
+                return load(save(state))
             state = deliver(state, await perform(state.phase.effect)).unwrap()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
 from forge.guardrails.actions import Action, RunCalls, plain
@@ -20,6 +21,7 @@ from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, R
 from stages.policy.rules import RepairLimits
 from stages.repair.decoding import decode, sound
 from stages.rescue import Family
+from stages.saved import without_memory
 from stages.state import State
 from stages.verdict import Guard
 from stages.wire.anthropic import messages as anthropic
@@ -179,7 +181,7 @@ class Guardrails:
 
     def to_json(self) -> bytes:
         """The state of the task as JSON: what `from_json` takes."""
-        return msgspec.json.encode(self._now)
+        return msgspec.json.encode(replace(self._now, state=without_memory(self._now.state)))
 
     def from_json(self, saved: bytes | str) -> None:
         """Go on from what `to_json` gave, in another process if you like, with the same rules.
@@ -192,8 +194,7 @@ class Guardrails:
             raise ForgeError(f"this is no state of Guardrails: {error}") from error
         if found.version != VERSION:
             raise ForgeError(f"this state of Guardrails has version {found.version}, and only {VERSION} is known")
-        accepted(self._workflow, found.state)
-        self._now = found
+        self._now = replace(found, state=accepted(self._workflow, found.state))
 
     def _awaited(self, kind: type[E], what: str) -> E:
         effect = awaited(self._now)

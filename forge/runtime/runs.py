@@ -23,7 +23,7 @@ from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.state import Budget, Sent, State
+from stages.state import Budget, Naming, Sent, State
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -87,8 +87,9 @@ async def resume(
         )
     if redact := watching.get("redact"):
         redact.refuse_wrong(_parameters(workflow))  # before a model is loaded, which may take minutes
-    # The last request may have been written for another mode or other tools: this run writes its own.
-    state = replace(state, sent=Sent())
+    # The last request may have been written for another mode or other tools: this run writes its own, and its
+    # journal begins with what decides.
+    state = replace(state, sent=Sent(), naming=Naming())
     try:
         async with connected(backend, watching) as connection:
             async with unless(watching.get("cancel")):

@@ -14,6 +14,7 @@ from stages.effect import Approved, Ask, Execute, Rejected
 from stages.execution.batch import call_digest
 from stages.halt import ApprovalNeeded
 from stages.message import Assistant, Tool, ToolCall
+from stages.saved import load, save
 from stages.state import Awaiting, Batch, Executed, State, Vetted
 
 
@@ -52,7 +53,7 @@ def test_with_nobody_to_ask_the_run_ends_at_once_and_asks_when_it_is_resumed(tmp
     assert halted.halt == needed
     assert isinstance(as_error(halted.halt, halted.state), ApprovalError)
     assert len(model.requests) == 1
-    saved = msgspec.json.decode(msgspec.json.encode(halted.state), type=State)
+    saved = load(save(halted.state))
     assert asyncio.run(resume(bank.workflow, saved, backend=Scripted([END]), ask=bank.ask)).unwrap().value == "ok"
     other = Bank(True)
     done = asyncio.run(resume_journal(other.workflow, path, backend=Scripted([END]), ask=other.ask))
@@ -133,7 +134,7 @@ FORGED: list[tuple[str, State, str]] = [
 @pytest.mark.parametrize(("state", "wrong"), [c[1:] for c in FORGED], ids=[c[0] for c in FORGED])
 def test_a_state_that_does_not_fit_the_workflow_is_refused_in_words(state: State, wrong: str) -> None:
     bank = Bank()
-    saved = msgspec.json.decode(msgspec.json.encode(state), type=State)
+    saved = load(save(state))
     with pytest.raises(ForgeError) as caught:
         asyncio.run(resume(bank.workflow, saved, backend=Scripted([])))
     assert wrong in str(caught.value)

@@ -23,6 +23,7 @@ from forge.journal.replaying import DivergenceError
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault
 from stages.halt import JournalFailed
+from stages.saved import load, save
 from stages.state import Awaiting, State
 from tests.flows import Desk
 from tests.journals import journal_of
@@ -254,9 +255,9 @@ def test_a_full_journal_ends_the_run_before_the_next_effect(tmp_path: Path) -> N
 def test_a_saved_state_goes_on_elsewhere() -> None:
     """A halted run, saved as JSON, is resumed with a fresh budget and keeps what was done."""
     first = run_sync(Desk(max_iterations=2).workflow, "Go.", backend=Scripted(["Hm.", call("look", what="a")]))
-    saved = msgspec.json.encode(first.failure().state)
+    saved = save(first.failure().state)
     desk = Desk()
-    state = msgspec.json.decode(saved, type=State)
+    state = load(saved)
     again = asyncio.run(
         resume(desk.workflow, state, backend=Scripted([call("finish", result="ok")]), budget=desk.workflow.budget)
     )

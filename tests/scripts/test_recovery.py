@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +31,7 @@ from stages.events import Event
 from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
 from stages.policy.order import Use
-from stages.state import State
+from stages.saved import load, save
 
 SCRIPT: list[Line] = [
     "Hm.",
@@ -530,7 +529,7 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
         workflow = Workflow("w", tools=[pay, finish], terminal_tool="finish")
         halted = (await run(workflow, "Go.", backend=Scripted([PAY]), cancel=cancel)).failure()
         assert isinstance(halted.halt, Cancelled)
-        saved = msgspec.json.decode(msgspec.json.encode(halted.state), type=State)
+        saved = load(save(halted.state))
         return (await resume(workflow, saved, backend=Scripted([PAY, call("finish")]))).failure()
 
     ended = asyncio.run(go())

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,6 +15,7 @@ from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault
 from stages.message import Tool as Answer
+from stages.saved import load, save
 from stages.state import Awaiting, State
 from stages.tool import ToolEffect
 from stages.wire.wires import OLLAMA
@@ -69,7 +69,7 @@ def crashed(effect: ToolEffect, path: Path) -> tuple[Workflow, State, list[str]]
     with contextlib.suppress(Crash):
         asyncio.run(run(flow, "Go.", backend=Scripted([call("act")]), journal=str(path)))
     *_, last = states(path, flow)
-    return flow, msgspec.json.decode(msgspec.json.encode(last.state), type=State), made
+    return flow, load(save(last.state)), made
 
 
 @pytest.mark.parametrize(("effect", "times"), [("read", 2), ("write", 1)])
