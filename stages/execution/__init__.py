@@ -1,1 +1,1 @@
-"""Execution: a batch of calls on its way, calls whose outcome is unknown, and what people approved."""
+"""Execution: batches in progress, calls whose outcome is unknown, and calls that a person approved."""

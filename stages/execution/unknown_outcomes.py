@@ -67,7 +67,7 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     """
     unsure = ask.in_doubt
     if unsure is None:
-        raise ValueError("no call was in doubt")
+        raise ValueError("no call had an unknown outcome")
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
         return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=outcomes.did_not_happen(unsure.name)))

@@ -1,4 +1,4 @@
-"""Calculated arguments of a call: what the model wrote, the results in its place, and what may stand there at all."""
+"""Calculated arguments: what the model wrote, the results in its place, and the constraint for decoding."""
 
 from collections.abc import Collection
 from decimal import Decimal
@@ -15,16 +15,16 @@ from stages.tool import Calculated, ToolSpec
 
 
 def calculations_in(tool: ToolSpec, arguments: str) -> tuple[tuple[Calculated, str], ...]:
-    """The calculated arguments of a call with what the model wrote; null, and what is left out, is none."""
+    """The calculated arguments of a call with the text that the model wrote; without null and omitted ones."""
     values = msgspec.json.decode(arguments, type=dict[str, Raw])
     wanted = [(c, msgspec.json.decode(values[c.argument])) for c in tool.calculated if c.argument in values]
     return tuple((bound, value) for bound, value in wanted if isinstance(value, str))
 
 
 def with_results(arguments: str, tool: ToolSpec) -> str:
-    """A call's arguments, JSON text, with results in the place of the calculations: what the tool's function gets.
+    """A call's arguments, JSON text, with results in place of the calculations: what the tool's function gets.
 
-    Raises ValueError, which names the argument, for a text that cannot be worked out.
+    Raises ValueError, which names the argument, for a text that cannot be calculated.
     """
     results: dict[str, Raw] = {}
     for bound, text in calculations_in(tool, arguments):
@@ -37,21 +37,21 @@ def with_results(arguments: str, tool: ToolSpec) -> str:
 
 
 CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
-"""Factors that nobody has to name: one, halves, and those between units of time, of money, of weight, of length."""
+"""Factors that need no source: one, halves, and those between units of time, money, weight and length."""
 
 GRAMMAR_NUMBERS = 64
-"""Numbers that a grammar is limited to; where more were given, any may be written."""
+"""Maximum number of numbers in a grammar; if more were given, any number may be written."""
 
 _LONGEST_NUMBER = 15
-"""Digits of a number that a grammar spells out."""
+"""Maximum digits of a number in a grammar."""
 
 _ANY = "[0-9]{1,9}([.][0-9]{1,4})?"
 
 
 def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
-    """The tool's parameters for a grammar, by which calculated arguments can be nothing but calculations.
+    """The tool's parameters for a grammar in which calculated arguments can only be calculations.
 
-    Of the numbers that were given, if there are any: measured, a small model left to itself adds others.
+    Of the given numbers, if there are any: measured, a small model left to itself invents others.
     """
     if not tool.calculated:
         return tool.parameters
@@ -68,7 +68,10 @@ def _limited(kind: Json, tool: ToolSpec, bound: Calculated, given: Collection[De
 
 
 def calculation_pattern(numbers: Collection[Decimal]) -> str:
-    """Two to ten of these numbers, of any without one, and operators; constants and counts may multiply or divide."""
+    """A pattern for two to ten of these numbers (of any, if empty) and operators.
+
+    Constants and counts may only multiply or divide.
+    """
     spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < _LONGEST_NUMBER]
     own = [_spelt(n) for n in spelt] or [_ANY]
     constants = (str(c) for c in sorted(CONSTANTS.union(range(3, 11))))
@@ -83,7 +86,7 @@ def _spelt(number: Decimal) -> str:
 
 
 def documentation_of(tool: ToolSpec, bound: Calculated) -> Evidence:
-    """What the tool's author says of the tool and of the argument."""
+    """What the tool's author says about the tool and the argument."""
     return evidence((tool.description, msgspec.json.decode(bound.number, type=_Described).description))
 
 
@@ -92,7 +95,7 @@ class _Described(msgspec.Struct):
 
 
 def argument_check(tool: ToolSpec) -> Check:
-    """The check of the tool's arguments; a number in the place of a calculation is taken as the text that it is."""
+    """The check of the tool's arguments; a number in place of a calculation is taken as its text."""
     check = checker(tool.parameters)
     if not tool.calculated:
         return check
@@ -102,8 +105,8 @@ def argument_check(tool: ToolSpec) -> Check:
         found = check(text, untyped=untyped)
         if isinstance(found, Fits) or not any(problem.path in names for problem in found.problems):
             return found
-        mended = _with_texts(text, names)
-        return check(mended, untyped=untyped) if mended else found
+        as_texts = _with_texts(text, names)
+        return check(as_texts, untyped=untyped) if as_texts else found
 
     return checked
 
@@ -112,7 +115,7 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 
 
 def _with_texts(text: str, names: Collection[str]) -> str:
-    """The arguments with texts in the place of those that are numbers; nothing, where there are none."""
+    """The arguments with texts in place of those that are numbers; empty if there are none."""
     try:
         values = decode(_members, text)
     except msgspec.DecodeError:

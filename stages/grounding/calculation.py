@@ -1,8 +1,8 @@
-"""Calculation: arithmetic that a model wrote down as text, worked out exactly; nothing of it is ever run as code.
+"""Calculation: arithmetic that a model wrote as text, calculated exactly; nothing of it is ever run as code.
 
-Numbers may have thousands separators (1,299.00 and 1.299,00; 1,299 is a thousand) and a currency sign, and `%` makes a
-hundredth of them. A result that the model wrote behind `=` is not looked at. Words are refused, and so is what could
-be read in two ways. Linear in the length of the text, which is limited.
+Numbers may have thousands separators (1,299.00 and 1.299,00; 1,299 is a thousand) and a currency sign; `%` divides by a
+hundred. A result that the model wrote after `=` is ignored. Words are refused, and so is anything ambiguous. Linear in
+the length of the text, which is limited.
 """
 
 import re
@@ -11,13 +11,13 @@ from fractions import Fraction
 from msgspec import Struct
 
 LONGEST_CALCULATION = 200
-"""Characters of a calculation."""
+"""Maximum characters of a calculation."""
 
 _DEEPEST = 20
-"""Parentheses within one another."""
+"""Maximum levels of parentheses."""
 
 _LARGEST = 10**15
-"""What no result may reach; below it a float has every cent."""
+"""The limit that no result may reach; below it a float has every cent."""
 
 
 class Operand(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Operand(Struct, frozen=True, kw_only=True):
 
 
 class Calculation(Struct, frozen=True, kw_only=True):
-    """What a text comes to, the numbers in it, and how many operations there are between them."""
+    """The result of a text, the numbers in it, and the number of operations between them."""
 
     result: Fraction
     operands: tuple[Operand, ...]
@@ -38,13 +38,13 @@ class Calculation(Struct, frozen=True, kw_only=True):
 
 
 class Incalculable(Struct, frozen=True, kw_only=True):
-    """Why a text cannot be worked out: a sentence about it, without its end."""
+    """Why a text cannot be calculated: a sentence about it, without its full stop."""
 
     problem: str
 
 
 def calculate(text: str) -> Calculation | Incalculable:
-    """Work the text out. Never raises, whatever the text."""
+    """Calculate the text. Never raises, whatever the text."""
     if len(text) > LONGEST_CALCULATION:
         return Incalculable(problem=f"it is longer than {LONGEST_CALCULATION} characters")
     plain = text.translate(_PLAIN).strip().rstrip(".").removeprefix("=")
@@ -68,7 +68,7 @@ _PLAIN = str.maketrans(
     | dict.fromkeys("\u2212\u2010\u2011\u2013\u2014", "-")
     | dict.fromkeys("$€£¥₹", " ")
 )
-"""Signs as a keyboard has them, and no currencies."""
+"""Operators as on a keyboard, and no currency signs."""
 
 _RESULT = re.compile(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
 _TOKEN = re.compile(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
@@ -78,7 +78,7 @@ _COMMA = re.compile(r"[0-9]{1,20},[0-9]{1,20}")
 
 
 class _UnreadableError(Exception):
-    """Why reading went no further."""
+    """Why the text cannot be read further."""
 
 
 def _tokens(text: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""Evidence: whether a value stands in a text that the model was given, by itself and not as a part of another.
+"""Evidence: whether a value occurs in a text that the model was given, by itself and not as part of another.
 
-Numbers are compared as numbers: 99.5, 99.50, 1,299.00 and 1.299,00 are read; texts without regard to case, to spaces
-and to forms of Unicode. A value of an id, a date or a longer number is no value by itself: 17 is not in A-17, nor in
-2024-05-17, nor in 17.5. Linear in the length of the text.
+Numbers are compared as numbers: 99.5, 99.50, 1,299.00 and 1.299,00 are read; texts ignoring case, spaces and forms of
+Unicode. Parts of an id, a date or a longer number do not count: 17 is not in A-17, nor in 2024-05-17, nor in 17.5.
+Linear in the length of the text.
 """
 
 import re
@@ -17,17 +17,17 @@ from stages.repair.decoding import decode
 from stages.schema.value import MAX_DEPTH, Json
 
 _LONGEST = 100
-"""Digits and signs of what may be a number."""
+"""Maximum length of a text that may be a number."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What is in the texts: every number, and all of the words."""
+    """The content of texts: every number, and all of the words."""
 
     numbers: frozenset[Decimal]
     words: str
 
     def shows(self, value: Json) -> bool:
-        """Whether the value is there; of a list or an object, all that is in it. True, false and null show nothing."""
+        """Whether the value occurs; of a list or an object, all values in it. True, false and null always do."""
         match value:
             case None | bool():
                 return True
@@ -41,7 +41,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
                 return all(map(self.shows, value.values()))
 
     def has_the_words_of(self, text: str) -> bool:
-        """Whether the text has words, and all of them are here, in whatever order: those of `John Smith`."""
+        """Whether all words of the text occur, in any order: those of `John Smith`."""
         words = {*_WORD.findall(normalized(text))}
         return bool(words) and words <= {*_WORD.findall(self.words)}
 
@@ -56,7 +56,7 @@ _WORD = re.compile(r"\w+")
 
 
 def evidence(texts: Iterable[str]) -> Evidence:
-    """The evidence of these texts; one that is JSON is taken apart, so that numbers need not be found in it."""
+    """The evidence of these texts; JSON is taken apart, so its numbers need not be searched in text."""
     numbers: set[Decimal] = set()
     words: list[str] = []
     for text in texts:
@@ -71,18 +71,18 @@ def evidence(texts: Iterable[str]) -> Evidence:
 
 
 def normalized(text: str) -> str:
-    """The text as texts are compared."""
+    """The text normalized for comparison."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN).split())
 
 
 _PLAIN = str.maketrans(
     {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
 )
-"""Typographic quotes, hyphens, dashes and minus signs, as a keyboard has them."""
+"""Typographic quotes, hyphens, dashes and minus signs as on a keyboard."""
 
 
 def leaves(text: str) -> Iterator[Json]:
-    """The values in a JSON text, those within others too; of another text, itself."""
+    """All values in a JSON text, nested ones too; for any other text, the text itself."""
     return (value for _, value in named_values(text))
 
 
@@ -90,7 +90,7 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def named_values(text: str) -> Iterator[tuple[str, Json]]:
-    """The same, each with the name that it stands under: empty for none."""
+    """All values in a JSON text, each with the name of its member; empty for none."""
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
@@ -99,7 +99,7 @@ def named_values(text: str) -> Iterator[tuple[str, Json]]:
 
 
 def values_within(value: Json) -> Iterator[tuple[str, Json]]:
-    """The values in a JSON value, each with the name that it stands under."""
+    """All values in a JSON value, each with the name of its member."""
     stack: list[tuple[str, Json, int]] = [("", value, 0)]
     while stack:
         name, value, depth = stack.pop()
@@ -111,7 +111,7 @@ def values_within(value: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _occurs(wanted: str, words: str) -> bool:
-    """Whether it is there with nothing around it that would make it a part of something else."""
+    """Whether it occurs with nothing around it that would make it part of something else."""
     start = words.find(wanted)
     while start >= 0:
         end = start + len(wanted)
@@ -119,13 +119,13 @@ def _occurs(wanted: str, words: str) -> bool:
         before, after = words[max(0, start - 2) : start][::-1], words[end : end + 2]
         if not (_goes_on(wanted[0], before, digits=digits) or _goes_on(wanted[-1], after, digits=digits)):
             return True
-        # Behind the whole of it: a value that overlaps itself would be looked for once a character.
+        # Continue after it: a value that overlaps itself would be searched once per character.
         start = words.find(wanted, end)
     return False
 
 
 def _goes_on(edge: str, beside: str, *, digits: bool) -> bool:
-    """Whether a value with that edge goes on in what is beside it; the nearest character comes first."""
+    """Whether a value with that edge continues in what is beside it; the nearest character comes first."""
     if not beside or not _in_word(edge):
         return False
     if _in_word(beside[0]):
@@ -146,7 +146,7 @@ _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40}
 
 
 def _numbers(text: str) -> Iterator[Decimal]:
-    """Every number of a text, in each way in which it may be read; the parts of ids and of dates are none."""
+    """Every number in a text, in each way it can be read; not the parts of ids and dates."""
     for found in _CHUNK.finditer(text):
         chunk = found[0].strip(".,!?*`'/").rstrip("-")
         if len(chunk) <= _LONGEST:
@@ -154,7 +154,7 @@ def _numbers(text: str) -> Iterator[Decimal]:
 
 
 def _listed(chunk: str) -> set[Decimal]:
-    """The numbers of a list without spaces, and the two of a range or of a fraction."""
+    """The numbers of a list without spaces, and the two of a range or a fraction."""
     for mark in ",/-":
         parts = [_readings(part) for part in chunk.split(mark)]
         if all(parts) and (len(parts) == 2 or mark == ","):
@@ -163,7 +163,7 @@ def _listed(chunk: str) -> set[Decimal]:
 
 
 def _readings(chunk: str) -> set[Decimal]:
-    """What a word is as a number: 1,234 may be one thousand or one; a word that is no number is nothing."""
+    """The numbers that a word can mean: 1,234 may be one thousand or one; empty for any other word."""
     shape = _NUMBER.fullmatch(chunk)
     if not shape:
         return set()

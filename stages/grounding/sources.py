@@ -1,4 +1,4 @@
-"""Given: what the model was given, by its user and its tools, and which values of a call are not in it."""
+"""Sources: what the model was given, by its user and its tools, and which values of a call are not in it."""
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -16,10 +16,10 @@ from stages.view.recall import RECALL
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """One thing that the model was given: by a tool, or, with an empty name, by the user.
+    """One text that the model was given: by a tool, or, with an empty name, by the user.
 
-    `echo` are the values of the call that was answered. The model had brought them in itself, so the answer is no
-    evidence for them, wherever and however often they stand in it.
+    `echo` are the values of the call that was answered. The model supplied them itself, so the answer is no evidence
+    for them, wherever and however often they occur in it.
     """
 
     tool: str
@@ -35,11 +35,11 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
 
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
-    """Those of the values, none of them a list or an object, that stand nowhere where the bound wants them."""
+    """The values (scalars) that do not occur where the argument's values must come from."""
     left = _read_through(values, state, lambda given: relevant(bound, given))
     if not left or not bound.sources:
         return left
-    # What a source only repeats of its own call was seen there, where somebody else had given it.
+    # A source may repeat a value of its own call if another text has given it.
     repeated = _read_through(left, state, lambda given: tuple(replace(g, echo=()) for g in relevant(bound, given)))
     made_up = _read_through([leaf for leaf in left if leaf not in repeated], state, lambda given: given)
     return [leaf for leaf in left if leaf in repeated or leaf in made_up]
@@ -48,7 +48,7 @@ def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Jso
 def _read_through(
     values: list[Json], state: State, wanted: Callable[[tuple[Given, ...]], tuple[Given, ...]]
 ) -> list[Json]:
-    """Those of the values that nothing of what is wanted gave."""
+    """The values that none of the wanted texts contains."""
     left = _unseen(values, ())
     for given in _likeliest(state):
         if not left:
@@ -58,11 +58,11 @@ def _read_through(
 
 
 LONG_HISTORY = 256
-"""Messages and cleared results of a history that no turn reads through for its numbers."""
+"""Length of a history, with cleared results, above which no turn reads it for its numbers."""
 
 
 def numbers_given(state: State, most: int) -> frozenset[Decimal]:
-    """Every number that was given; none of them, where there are more than `most`, or where the history is long."""
+    """Every number that was given; empty if there are more than `most`, or if the history is long."""
     found: frozenset[Decimal] = frozenset()
     if len(state.history) + len(state.cleared) > LONG_HISTORY:
         return found
@@ -75,14 +75,14 @@ def numbers_given(state: State, most: int) -> frozenset[Decimal]:
 
 
 def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
-    """What the argument's value may come from."""
+    """The texts that the argument's value may come from."""
     return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
 
 
 def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
     free = evidence(one.text for one in given if not one.echo)
     left = [leaf for leaf in values if not free.shows(leaf)]
-    # Read once, not once a leaf: both are as long as a model and a tool please.
+    # Read once, not once per value: both may be of any length.
     answers = [one for one in given if one.echo and left]
     somewhere = evidence(one.text for one in answers)
     told = [(evidence((one.text,)), _echoed(one)) for one in answers if any(map(somewhere.shows, left))]
@@ -90,13 +90,13 @@ def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
 
 
 def _echoed(given: Given) -> Evidence:
-    """What the call that was answered had brought in: each value by itself, and all of them as words."""
+    """The evidence in the answered call itself: each value, and all of them as words."""
     together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
     return evidence((*map(_encoded, given.echo), f"· {together}"))
 
 
 def found_in(given: Given) -> Iterator[tuple[str, Json]]:
-    """The values in it that its own call had not brought in, each with the name that it stands under."""
+    """The values in it that its own call did not contain, each with the name of its member."""
     echo = _echoed(given)
     return (
         (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
@@ -104,24 +104,27 @@ def found_in(given: Given) -> Iterator[tuple[str, Json]]:
 
 
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
-    """Whether an answer names the value by itself, and not as what its own call had brought in, put together or not."""
+    """Whether an answer contains the value independently of its own call's arguments, joined or not."""
     return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
 
 
 def given_in(state: State) -> tuple[Given, ...]:
-    """What compaction cut from the history, and what stands in it."""
+    """All texts that the model was given: those that compaction cut, and those in the history."""
     return (*_cleared(state), *_given(state.history))
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
-"""What a call was answered by forge itself: no tool has said anything."""
+"""Statuses of answers by forge itself: no tool has said anything."""
 
 _LATEST = 4
 """Messages at the end of the history that are read first."""
 
 
 def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
-    """The same in parts: the opening, then ever longer ones from the end. No turn reads a long history for nothing."""
+    """All given texts in parts: the opening, then ever longer parts from the end.
+
+    So a long history is rarely read to its beginning.
+    """
     history = state.history
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
     yield tuple(_given(history[:opening]))
@@ -152,7 +155,7 @@ def _given(history: History) -> Iterator[Given]:
             case Assistant(calls=calls):
                 arguments.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
-                # What recall gives back is in the record, with the call that it answered.
+                # Recalled text is in the record, with the call that it answered.
                 if status not in _FORGES_WORDS and name != RECALL.name:
                     yield Given(tool=name, text=text, echo=tuple(leaves(arguments.get(call_id, "{}"))))
             case _:

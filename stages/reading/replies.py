@@ -181,7 +181,7 @@ _MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
 
 
 def _repaired(call: FoundCall) -> FoundCall:
-    """The call with damaged arguments mended, where that can be done; the price says how much was guessed."""
+    """The call with damaged arguments repaired, where possible; the cost says how much was guessed."""
     text = call.arguments.strip()
     found = json_at(text, 0) if text.startswith("{") else None
     if not isinstance(found, FoundJson) or text[found.end :].strip():

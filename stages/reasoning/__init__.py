@@ -1,4 +1,4 @@
-"""Reasoning told apart from a reply's text, in whole replies and in streams."""
+"""Reasoning separated from a reply's text, in whole replies and in streams."""
 
 from typing import TYPE_CHECKING
 

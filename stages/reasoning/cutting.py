@@ -1,4 +1,4 @@
-"""A text or a stream cut into pieces of reasoning and of text: what each tag does where it stands."""
+"""A text or a stream cut into pieces of reasoning and text: the effect of each tag at its place."""
 
 import re
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from stages.reasoning.tags import ADDRESSED_TO_TOOL, OPEN_ENDED, TAG, open_tag_start
 
 BEHIND = 100
-"""Characters before a chunk that are kept, for what a tag stands after."""
+"""Characters before a chunk that are kept, because a tag's meaning depends on what precedes it."""
 
 
 class Split(Struct, frozen=True, kw_only=True):
-    """How far a stream has been split. Begin with `Split()`, feed it with `advance`, end with `finish`."""
+    """How far a stream has been split. Begin with `Split()`, feed it with `advance_split`, end with `finish_split`."""
 
     inside: Literal["text", "block", "analysis"] = "text"
     calls: int = 0
@@ -28,7 +28,7 @@ class Split(Struct, frozen=True, kw_only=True):
     lead: str = ""
     """The text's first two characters: whether it is JSON."""
     quotes: int = 0
-    """Quotation marks in the text since the last block, without those behind a backslash."""
+    """Quotation marks in the text since the last block, without escaped ones."""
     escaping: bool = False
     """Whether the text ends in a backslash."""
     reasoned: bool = False
@@ -40,7 +40,7 @@ _Kind = Literal["text", "reasoning", "tag", "open", "to_reasoning", "to_text"]
 
 
 class _Piece(Struct, frozen=True):
-    """A piece of the buffer; of the moves, how many characters before `end` change sides."""
+    """A piece of the buffer; for a move, the characters before `end` that change sides."""
 
     kind: _Kind
     start: int
@@ -85,7 +85,7 @@ def _grown(split: Split, piece: str) -> Split:
 
 
 def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iterator[tuple[Split, _Piece]]:
-    """What a tag does where it stands: open or close a block, or be a word like any other."""
+    """The effect of a tag at its place: it opens or closes a block, or is ordinary text."""
     if split.inside == "text" and not _is_text(split, buffer, start, end, group):
         opened = "analysis" if group == "analysis" else "block"
         if group == "close" and split.reasoned and split.called:

@@ -1,8 +1,8 @@
-"""Reasoning told apart from text: all tag forms, whole replies and streams alike.
+"""Reasoning separated from text: all kinds of tags, whole replies and streams alike.
 
-A closed block is reasoning whatever it holds. A block that never closes is reasoning up to the first call in
-it: its model forgot the tag, not the call. A closing tag alone ends reasoning whose opening tag stood in the
-prompt. Tags inside a call's markup and tags in quotes are text.
+A closed block is reasoning, whatever it contains. An unclosed block is reasoning up to the first call in it: the model
+forgot the tag, not the call. A closing tag alone ends reasoning whose opening tag was in the prompt. Tags inside the
+markup of a call, and tags in quotes, are text.
 """
 
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ from stages.reasoning.tags import may_hold_reasoning
 
 
 class SplitDelta(Struct, frozen=True, kw_only=True):
-    """What a chunk adds: first the last characters so far change sides, then these are added.
+    """What a chunk adds: first, earlier characters may change sides, then new ones are added.
 
-    `to_reasoning`: so many of the text's last characters were reasoning, as its closing tag has shown.
-    `to_text`: so many of the reasoning's last characters were a call.
+    `to_reasoning`: the number of the text's last characters that turned out to be reasoning, by its closing tag.
+    `to_text`: the number of the reasoning's last characters that turned out to be a call.
     """
 
     to_reasoning: int = 0
@@ -37,7 +37,7 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
-    """(reasoning, text) of a whole stream: the same for every way to cut it into chunks."""
+    """The (reasoning, text) of a whole stream: the same however it was cut into chunks."""
     reasoning: list[str] = []
     text: list[str] = []
     for delta in deltas:
@@ -49,7 +49,7 @@ def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
 
 
 def _taken_back(said: list[str], count: int) -> list[str]:
-    """The last `count` characters of what was said so far, which it loses."""
+    """Remove and return the last `count` characters."""
     taken: list[str] = []
     while count > 0 and said:
         last = said.pop()
@@ -63,7 +63,7 @@ def _taken_back(said: list[str], count: int) -> list[str]:
 
 
 def advance_split(split: Split, chunk: str) -> tuple[Split, tuple[SplitDelta, ...]]:
-    """The next chunk of a stream: how far it is split now, and what that adds."""
+    """The split after the next chunk of a stream, and what the chunk adds."""
     return _fed(split, split.behind + split.held + chunk, final=False)
 
 

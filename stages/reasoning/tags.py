@@ -1,4 +1,4 @@
-"""The tags between which models write their reasoning, and the call markup that must not be mistaken for it."""
+"""The tags around reasoning, and the markup of calls that must not be mistaken for them."""
 
 import re
 
@@ -37,7 +37,7 @@ TAG = re.compile(
 _TAGGED = re.compile(
     rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>"
 )
-"""A text without any of these holds no reasoning."""
+"""A text without any of these contains no reasoning."""
 
 
 def may_hold_reasoning(text: str) -> bool:
@@ -67,7 +67,7 @@ _ONE_PART = re.compile(r"[<\[\u25c1][^>\]\u25b7\n]*")
 
 
 def open_tag_start(buffer: str, start: int) -> int:
-    """From where on the buffer may be the beginning of a tag whose end has not come yet; else its length."""
+    """Where a tag may begin whose end has not come yet; else the buffer's length."""
     for first in _FIRST.finditer(buffer, max(start, len(buffer) - _LONGEST)):
         begun = buffer[first.start() :].lower()
         if _ONE_PART.fullmatch(begun) or any(tag.startswith(begun) for tag in _SEVERAL_PARTS):

@@ -1,4 +1,4 @@
-"""Repair: JSON that others wrote, within forge's own limits; damaged JSON as valid JSON."""
+"""Repair: JSON that others wrote, decoded within forge's own limits; damaged JSON written as valid JSON."""
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FoundJson, json_at

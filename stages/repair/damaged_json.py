@@ -1,7 +1,7 @@
-"""Damaged JSON written down as valid JSON, with every repair named and priced.
+"""Damaged JSON written as valid JSON, with every repair named and priced.
 
-Lossless repairs cost nothing: they have one meaning only. The others cost more the more they guess. What was
-cut off in the middle of a value is never completed, and a value that cannot be read is never left out.
+Repairs with only one possible meaning cost nothing; the others cost more the more they guess. What was cut off in the
+middle of a value is never completed, and a value that cannot be read is never left out.
 """
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ _COST = {
     "mixed_backslash": 2,
     "inner_quotes": 3,
 }
-"""What each repair costs; one that is not listed has one meaning only."""
+"""The cost of each repair; one that is not listed has only one meaning."""
 
 
 class RepairedJson(Struct, frozen=True):

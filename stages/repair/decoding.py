@@ -1,4 +1,4 @@
-"""Decoding JSON that others wrote: within forge's own limit of nesting, and whole where it holds half a character."""
+"""Decoding JSON that others wrote: within forge's own limit of nesting, and tolerant of half characters."""
 
 import re
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
 
 NESTING = 128
-"""Levels of arrays and objects in one another that are decoded at all.
+"""Maximum levels of nested arrays and objects.
 
 The limits of JSON libraries differ with the version of Python, from less than 1,000 levels to 10,000 and more.
 """
 
 _HALF = "\ufffd"
-"""What half of a surrogate pair becomes wherever a text comes in: alone it is no character, and has no UTF-8."""
+"""The replacement of half a surrogate pair in incoming text: alone it is no character, and has no UTF-8."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -33,7 +33,7 @@ _ESCAPE = re.compile(
 
 
 def decode(decoder: msgspec.json.Decoder[_T], data: bytes | str) -> _T:
-    """The value that the JSON holds. msgspec.DecodeError, and nothing else, for what is wrong with it."""
+    """The decoded value. Raises msgspec.DecodeError, and nothing else, for whatever is wrong with the JSON."""
     if len(data) > NESTING and nested(data):
         raise msgspec.DecodeError(f"it is nested deeper than {NESTING} levels")
     try:
@@ -45,17 +45,17 @@ def decode(decoder: msgspec.json.Decoder[_T], data: bytes | str) -> _T:
 
 
 def sound(text: str) -> str:
-    """The text with U+FFFD for each half of a surrogate pair, as JSON's escapes and names of files may hold them."""
+    """The text with U+FFFD for each half of a surrogate pair, which JSON's escapes and file names may contain."""
     return text if is_sound(text) else _HALVES.sub(_HALF, text)
 
 
 def is_sound(text: str) -> bool:
-    """Whether every character of the text is a whole one."""
+    """Whether the text has no half of a surrogate pair."""
     return text.isascii() or _HALVES.search(text) is None
 
 
 def sound_struct(value: _S) -> _S:
-    """The value with every text in it sound; itself, where all are."""
+    """The value with every text in it sound; the same value if all are."""
     try:
         _encoder.encode(value)  # quicker than to look at each text, and nearly all are
     except UnicodeEncodeError:
@@ -90,7 +90,7 @@ def _sound_part(value: object) -> object:
 
 
 def nested(data: bytes | str, most: int = NESTING) -> bool:
-    """Whether the JSON value that the data begin with has more levels of nesting; linear, whatever the data are."""
+    """Whether the JSON value at the beginning of the data is nested deeper; linear, whatever the data."""
     count = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
     if count <= most:
         return False
@@ -113,13 +113,13 @@ def _bytes(data: bytes | str) -> bytes:
 
 
 def _depths(data: bytes) -> Iterator[int]:
-    """How deep in arrays and objects it is after each bracket."""
+    """The depth of nesting after each bracket."""
     brackets = _STRING.sub(b"", data).translate(_STEPS, _OTHER)
     return accumulate(memoryview(brackets).cast("b"))
 
 
 def _whole(data: bytes | str) -> bytes:
-    """The same with U+FFFD for what is no UTF-8, and for escapes of halves of characters."""
+    """The data with U+FFFD for invalid UTF-8 and for escapes of half characters."""
     readable = _bytes(data).decode(errors="replace").encode()
     return _ESCAPE.sub(_written, readable) if _ESCAPED_HALF.search(readable) else readable
 

@@ -1,4 +1,4 @@
-"""JSON in the middle of a text: read strictly first, repaired only where that fails."""
+"""JSON in the middle of a text: read strictly first, repaired only if that fails."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
 FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
-"""What a call may begin with whose opening brace is missing."""
+"""The beginning of a call whose opening brace is missing."""
 _FIRST_KEY = re.compile(FIRST_KEY)
 
 
@@ -34,9 +34,9 @@ class FoundJson(Struct, frozen=True, kw_only=True):
 
 
 def _strict_end(text: str, start: int) -> int:
-    """Where the valid JSON that begins at `start` ends; if there is none, minus the place where it broke.
+    """The end of the valid JSON that begins at `start`; if there is none, minus the place where it broke.
 
-    It is scanned in windows that grow, so that a text full of false starts costs no more than its length.
+    It is scanned in growing windows, so a text full of false starts costs no more than its length.
     """
     size = _WINDOW
     while True:
@@ -58,7 +58,7 @@ def _strict_end(text: str, start: int) -> int:
 
 
 def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | BrokenJson:
-    """The object or array that begins at `start`; Torn with the place where it broke. `strict`: nothing is repaired."""
+    """The object or array at `start`; BrokenJson with the place where it broke. `strict`: nothing is repaired."""
     if _FIRST_KEY.match(text, start):
         return _repaired(text, start, opened=True)
     end = _strict_end(text, start)
@@ -71,14 +71,14 @@ def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | Broke
     if _BACKSLASHED.match(text, start):
         return _unquoted(text, start)
     found = _repaired(text, start)
-    # So far it was sound JSON: nothing begins inside of it.
+    # Up to there it was valid JSON: no call begins inside of it.
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
 
 def _repaired(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:
     match repair_json(text, start, opened=opened):
-        case RepairedJson(json=mended, end=end, repairs=repairs, cost=cost):
-            return FoundJson(text=mended, end=end, repairs=repairs, cost=cost)
+        case RepairedJson(json=repaired, end=end, repairs=repairs, cost=cost):
+            return FoundJson(text=repaired, end=end, repairs=repairs, cost=cost)
         case torn:
             return torn
 
@@ -148,7 +148,7 @@ def _unescaped(text: str, start: int) -> FoundJson | BrokenJson:
 
 
 def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
-    """A value written as the inside of a JSON string: each quotation mark with a backslash."""
+    """A value written like the inside of a JSON string: each quotation mark with a backslash."""
     line = text.find("\n", start, start + 4000)
     torn = BrokenJson(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
     for extent in (_LINE_OF_IT, _ALL_OF_IT):

@@ -11,7 +11,7 @@ _WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "Fal
 
 
 class _Literal(Struct, frozen=True):
-    """A literal as JSON, where it ended, and what was repaired."""
+    """A literal as JSON, where it ended, and its repairs."""
 
     json: str
     end: int

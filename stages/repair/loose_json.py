@@ -1,4 +1,4 @@
-"""A reader of damaged JSON: one pass, forward only, that writes valid JSON and names what it repaired."""
+"""A reader of damaged JSON: one pass, forward only, that writes valid JSON and names its repairs."""
 
 import re
 
@@ -8,9 +8,9 @@ from stages.repair.literals import literal
 from stages.repair.strings import OPENING_QUOTE, quoted_string
 
 _DEEPEST = 40
-"""Levels of nesting; no tool takes more, and deeper text is an attack."""
+"""Maximum levels of nesting; no tool takes more, and deeper text is an attack."""
 _MOST = 3000
-"""Values in one that is damaged; valid JSON may have as many as it likes."""
+"""Maximum number of values in damaged JSON; valid JSON may have any number."""
 
 _BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+")
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
@@ -18,12 +18,12 @@ _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a])")
 _KEY_AHEAD = re.compile(r"\"[\w$.-]{1,60}+\"\s*+[:\uff1a]\s*+[\"{\[\w-]")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
-"""What a model writes after a value that it took for finished: a fence's end, a closing tag."""
+"""What a model writes after a value that it considers complete: the end of a fence, a closing tag."""
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
-"""What comes after a value that its model may have taken for finished: a line of words, another value, nothing."""
+"""What comes after a value that the model may consider complete: words, another value, nothing."""
 
 _FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c", "{}[]:,")
-"""Punctuation as Chinese and Japanese keyboards have it; between values it has one meaning only."""
+"""Punctuation of Chinese and Japanese keyboards; between values it has only one meaning."""
 
 _CLOSER = {"{": "}", "{{": "}", "[": "]"}
 
@@ -37,7 +37,7 @@ class BrokenError(Exception):
 
 
 class Reader:
-    """The state of one reading. After `run`, `out` is the value, `repairs` its repairs, `position` its end."""
+    """The state of one reading. After `run`, `out` is the value, `repairs` the repairs, `position` the end."""
 
     def __init__(self, text: str, start: int) -> None:
         self.text = text

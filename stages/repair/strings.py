@@ -35,7 +35,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 class _Quoted(Struct, frozen=True):
-    """A string as JSON, where it ended, and what was repaired."""
+    """A string as JSON, where it ended, and its repairs."""
 
     json: str
     end: int
@@ -57,7 +57,7 @@ def quoted_string(text: str, start: int, *, key: bool) -> _Quoted | None:
 
 
 def _more_quotes(text: str, end: int) -> bool:
-    """Whether the line goes on with another quote, so that the one before may belong to the string."""
+    """Whether the line contains another quote, so that the one before may belong to the string."""
     line_end = text.find("\n", end, end + 2000)
     return text.find('"', end, line_end if line_end >= 0 else end + 2000) >= 0
 
@@ -74,7 +74,7 @@ def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
 
 
 def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
-    """A string that ends at the first of its quotes that something follows which cannot be in a string."""
+    """A string that ends at its first quote followed by something that cannot be in a string."""
     inner, position = False, start + 1
     while found := _CLOSING[quote].search(text, position):
         position = found.end()
@@ -95,7 +95,7 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quo
 
 
 class _Fixer:
-    """Writes the inside of a string as JSON. `raw`: backslashes are characters like any other."""
+    """Writes the inside of a string as JSON. `raw`: backslashes are ordinary characters."""
 
     def __init__(self, *, raw: bool) -> None:
         self.raw = raw
@@ -107,7 +107,7 @@ class _Fixer:
             body = body.replace("\\", "\\\\")
         fixed = _FIX.sub(self.fix, body)
         if "backslash" in self.repairs and self.escapes:
-            # In `C:\new\Projects` nobody knows which backslash is one.
+            # In `C:\new\Projects` it is unknown which backslash is an escape.
             self.repairs[self.repairs.index("backslash")] = "mixed_backslash"
         return f'"{fixed}"'
 

@@ -1,8 +1,7 @@
-"""Tool calls found in text, and reasoning told apart from it.
+"""Rescue: tool calls found in text.
 
-`rescue(text, names)` finds the calls that a model meant, whatever the grammar of its family, and says what it
-took; it never raises, never evaluates, and takes time linear in the length of the text. How to add a family:
-docs/rescue.md.
+`rescue(text, names)` finds the calls that a model meant, whatever the grammar of its family, and says what it took; it
+never raises, never evaluates, and takes time linear in the length of the text. How to add a family: docs/rescue.md.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""Arguments that the model left blank, `<customer email>` for a value: a form to fill in is no call."""
+"""Arguments that the model left blank, such as `<customer email>`: a form to fill in is no call."""
 
 import re
 
@@ -13,9 +13,9 @@ _BLANK = re.compile(
 
 
 def without_blanks(read: Read) -> Read:
-    """The calls up to the first with a blank; of that, the model hears what is wrong.
+    """The calls up to the first with a blank; for that one, a sentence that tells the model what is wrong.
 
-    A blank is two words or more in angle brackets: one may be a tag of HTML.
+    A blank is two or more words in angle brackets: a single one may be an HTML tag.
     """
     for index, claim in enumerate(read.claims):
         if '"<' in claim.arguments and (blank := _BLANK.search(claim.arguments)):

@@ -1,11 +1,11 @@
-"""Calls that stand in a text which a model was shown: in any grammar, damaged or escaped, alone or within more.
+"""Search for a call in a text that a model was shown: in any grammar, damaged or escaped, alone or within more.
 
-A reply is read with care for what its words mean; here every place is read as if it were meant, because it is the
-place that counts: whoever repeats it need not mean it. A call stands where the tool's name stands together with the
-arguments, as a call. Values alone are no call, and neither is a name.
+A reply is read with care for what its words mean; here every place is read as if a call were meant, because whoever
+repeats a call need not mean it. A call is found where the tool's name and the arguments are written together as a call.
+Values alone are no call, and neither is a name.
 
-Only the surroundings of the name are read, as far as the call that is looked for may reach, so the work is linear in
-the length of the text. It comes in attempts, and whoever asks may stop after so many.
+Only the surroundings of the name are read, as far as the wanted call may reach, so the work is linear in the length of
+the text. It is done in steps, and the caller may stop after any number of them.
 """
 
 import re
@@ -26,13 +26,13 @@ from stages.schema.value import MAX_DEPTH
 from stages.schema.value import Json as Value
 
 _NEAR = 300
-"""Characters from where a call's markup begins to the name in it, at most."""
+"""Maximum characters from the beginning of a call's markup to the name in it."""
 
 _CLOSERS = 4
-"""Closing parentheses that may be a call's own; those before stand in its texts."""
+"""Closing parentheses that are tried as the call's own; earlier ones may be inside its texts."""
 
 _OTHERWISE = frozenset({"fenced", "bare", "echo"})
-"""Families that are not asked: any JSON is read, and what a text declares to be no call is read all the same."""
+"""Families that are not asked: JSON is read anyway, and so is what a text declares to be no call."""
 
 _BETWEEN = "|".join(
     sorted({part for key in (*ARGUMENT_KEYS, "action", "constrain", "message", "json") for part in key.split("_")})
@@ -43,10 +43,10 @@ _DATA = re.compile(r"[\s\"':=*`]*")
 
 
 class WantedCall(Struct, frozen=True, kw_only=True):
-    """What is looked for: a call of this tool.
+    """The wanted call.
 
-    `written` is the text that it was read from, `reach` how far it may reach, `word` a word that is in its arguments,
-    or nothing. `families` are the grammars besides JSON and Python.
+    `written` is the text that it was read from, `reach` the maximum length of an occurrence, `word` a word in its
+    arguments, or "". `families` are the grammars besides JSON and Python.
     """
 
     name: str
@@ -58,7 +58,7 @@ class WantedCall(Struct, frozen=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True):
-    """Arguments that stand with the name, as JSON text; None: the very text that was written stands there.
+    """Arguments found with the name, as JSON text; None: the text `written` itself was found.
 
     `loose`: it may as well be data, `{"refund": {…}}`, or the name of a tool, `finish()`.
     """
@@ -71,7 +71,7 @@ _Attempts = Iterator[Occurrence | None]
 
 
 def search(text: str, sought: WantedCall) -> _Attempts:
-    """What stands in the text with the name, an item for each place that was read: None for nothing."""
+    """What is found with the name, an item for each place that was read: None for nothing."""
     text = unescape_letters(text)
     if sought.word not in text:
         return

@@ -1,4 +1,4 @@
-"""Several readings of one text: the cheapest counts, and a tie between different calls is nobody's."""
+"""Several readings of one text: the cheapest counts, and a tie between different calls counts for none."""
 
 import msgspec
 
@@ -9,9 +9,9 @@ from stages.rescue.shape import shape_of
 
 
 def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]:
-    """The reading to go by, of several of the same place, each with its family, in the families' order.
+    """The reading that counts, of several of the same place, each with its family, in the order of families.
 
-    Calls come before damage, and what a family knows to be no call comes as its order says.
+    Calls come before damage; what a family knows to be no call keeps its place in the order.
     """
     called = [(family, read) for family, read in readings if read.claims]
     if not called:
@@ -25,7 +25,7 @@ def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]
 
 
 def unwrapped(claim: Claim, names: Names) -> Claim:
-    """The call that a call's arguments hold, where markup and JSON both name it: its other reading is no call."""
+    """The call inside a call's arguments, where markup and JSON both name it."""
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:
         return claim
     inner = shape_of(FoundJson(text=claim.arguments, end=0), names, marked=False).claims
@@ -39,7 +39,7 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
 
 
 def _ambiguous(one: Read, other: Read) -> Read:
-    """Neither of the two: what the model hears instead."""
+    """Neither of the two, but a sentence for the model."""
     first, second = (
         ", ".join(f"{claim.name[:60]}({claim.arguments[:60]})" for claim in r.claims) for r in (one, other)
     )
@@ -47,7 +47,7 @@ def _ambiguous(one: Read, other: Read) -> Read:
 
 
 def _cost(read: Read, names: Names) -> tuple[bool, int]:
-    """A call of a tool that does not exist is no reading to prefer."""
+    """The order of preference: calls of known tools first, then the cheapest."""
     return not all(names.knows(claim.name) for claim in read.claims), sum(claim.cost for claim in read.claims)
 
 
@@ -56,5 +56,5 @@ def _calls(read: Read, names: Names) -> list[tuple[tuple[str, ...], object]]:
 
 
 def _call(claim: Claim, names: Names) -> tuple[tuple[str, ...], object]:
-    """The call apart from how it was written."""
+    """The call, independent of its spelling."""
     return names.find(claim.name) or (claim.name,), msgspec.json.decode(claim.arguments)

@@ -1,7 +1,7 @@
 """Markers of calls derived from a model's own chat template, as one more family, asked before the others.
 
-The shell has the template rendered (`forge.backends.template`): with a synthetic call, and with text in its
-place. Where the two part, the template's own markup begins; no model needs to be known by name.
+The shell has the template rendered (`forge.backends.template`), once with a synthetic call and once with text in its
+place. Where the two differ, the template's own markup begins; no model needs to be known by name.
 """
 
 import re
@@ -15,10 +15,10 @@ from stages.rescue.names import Names
 from stages.rescue.shape import NOT_A_CALL, shape_of
 
 SAMPLE_NAME, SAMPLE_KEY, SAMPLE_VALUE, SAMPLE_TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
-"""What the synthetic call and the synthetic text are made of."""
+"""The parts of the synthetic call and the synthetic text."""
 
 _SHORTEST = 3
-"""Characters; a shorter marker would be found everywhere."""
+"""Minimum length of a marker: a shorter one would be found everywhere."""
 
 
 class Markers(Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Markers(Struct, frozen=True, kw_only=True):
 
 
 def derive(with_call: str, with_text: str) -> Markers | None:
-    """The markers, read off the two renderings; None where the template writes no call, or one without a marker."""
+    """The markers, from the two renderings; None if the template writes no call, or one without a marker."""
     parted = next((i for i, (a, b) in enumerate(zip(with_call, with_text, strict=False)) if a != b), 0)
     said = with_call[parted:]
     name, key = said.find(SAMPLE_NAME), said.find(SAMPLE_KEY)

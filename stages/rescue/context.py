@@ -1,4 +1,4 @@
-"""Where a call stands: said by the model as a call, or shown, quoted, reported, asked about."""
+"""The context of a call: whether the model makes it, or shows, quotes, reports or asks about it."""
 
 import re
 
@@ -13,30 +13,30 @@ from stages.rescue.cues import (
 )
 
 WINDOW = 240
-"""Characters before and after a call in which its sentence is looked for."""
+"""Characters before and after a call that are searched for its sentence."""
 
 _QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
 _NEARLY = 16
-"""Characters of decoration that may stand around a call which is the whole reply."""
+"""Maximum characters of decoration around a call that is the whole reply."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
 _SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
 _DECORATION = " \t\r\n`*_#>:\uff1a~-"
 _NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]*\Z")
-"""Of a list's item."""
+"""The number of a list item."""
 _NUMBER_ENDS = (".", ")", " ", "\t")
 _MARKUP = re.compile(r"[{<\[]")
 _CLOSERS = re.compile(
     r"(?:\s*+(?:\]<\]minimax\[>\[)?+</[A-Za-z_][\w:.-]{0,40}+>|<[|\uff5c][\w\u2581]{0,40}end[|\uff5c]>|\]<\]minimax\[>\[){0,8}+"
 )
-"""What closes markup that was opened around a call: words behind it are said of the call all the same."""
+"""Closing markup after a call: words behind it are still about the call."""
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 
 
 def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
-    """Whether what stands from `start` to `end` is shown, not said: an example, a quotation, a report.
+    """Whether the text from `start` to `end` is shown, not meant: an example, a quotation, a report.
 
-    `floor` is where the call before ended; nothing before it is about this one. `torn`: it broke off at `end`,
+    `floor` is the end of the previous call; nothing before it is about this one. `torn`: the call broke off at `end`,
     so only a quotation mark before it can be seen.
     """
     end = end if torn else _closed(text, end)
@@ -56,8 +56,8 @@ def _closed(text: str, end: int) -> int:
 
 
 def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
-    """Whether what stands before it says so, or that it stands in the middle of a sentence."""
-    # What begins its line stands in no sentence, and behind no mark of a quotation or a log.
+    """Whether the text before it says so, or it is in the middle of a sentence."""
+    # At the beginning of a line there is no sentence, quotation mark or log entry before it.
     if text[start - 1] != "\n" and _in_line(text, start, end, floor, torn=torn):
         return True
     lead = _lead_in(text, start, floor).lower()
@@ -74,14 +74,14 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
 
 
 def _in_line(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
-    """Whether the line that it stands in shows it."""
+    """Whether its line shows it."""
     if _in_blockquote(text, start) or _in_log(text, start):
         return True
     return not torn and (_in_sentence(text, start, end, floor) or _in_quotation(text, start, end))
 
 
 _LABEL = 3
-"""Words that may be a label rather than a sentence."""
+"""Maximum number of words of a label, as opposed to a sentence."""
 _ACTS = re.compile(
     r"\b(?:i|i['\u2019]m|we|me|us|ich|wir|je|j['\u2019]\w+|nous|yo|eu|io|ik|я|мы|so|again|now|step|required?)\b|\b\w{2,20}ing\b|"
     r"\b(?:llamo|ejecuto|uso|consulto|busco|chamo|executo|chiamo|eseguo|ecco|aquí|voici|hier|aqui|вот)\b|"
@@ -90,11 +90,11 @@ _ACTS = re.compile(
     r"\b(?:call|use|using|run|execute|invoke|check|get|find|fetch|read|look|search)\b|"
     r"[\u6211\u79c1]|\u307e\u3059|\ub2c8\ub2e4|\u4ee5\u4e0b|\u4e0b\u9762"
 )
-"""Some sign that whoever speaks does something, however it is put."""
+"""A sign that the speaker does something, however it is put."""
 
 
 def _introduced(text: str, start: int, lead: str) -> bool:
-    """Whether a sentence with a colon leads up to it that is about something else than what the model does."""
+    """Whether a sentence with a colon leads up to it that is about something other than what the model does."""
     if len(lead.split()) <= _LABEL or _ACTS.search(lead) or INTENT_CUES.in_(lead):
         return False
     before = _without_fences(text[max(0, start - 60) : start]).rstrip(" \t\r\n`*_#>~-")
@@ -106,7 +106,7 @@ def _without_fences(text: str) -> str:
 
 
 def is_joined(text: str, start: int, end: int) -> bool:
-    """Whether what ends at `start` and what begins at `end` are items of one list: both are shown, or none."""
+    """Whether what ends at `start` and what begins at `end` are items of one list: then both are shown, or neither."""
     return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
 
 
@@ -148,7 +148,7 @@ def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
 
 
 def _in_quotation(text: str, start: int, end: int) -> bool:
-    """Whether it stands among other words between quotation marks that open and close on its line."""
+    """Whether it is among other words between quotation marks that open and close on its line."""
     before = text[text.rfind("\n", max(0, start - WINDOW), start) + 1 : start]
     after = text[end : end + WINDOW].split("\n", 1)[0]
     if before.count('"') % 2 and '"' in after:
@@ -176,7 +176,7 @@ _LOGGED = re.compile(
     r"(?:const|let|var|final) [\w: ]{1,60}= ?|(?!\w{0,40}(?:call|tool|func|action))[a-z_]\w{0,40} = )\Z",
     re.IGNORECASE,
 )
-"""What stands before it in a log: a time, a level, or who said it; or in a comment, a table's row, a statement."""
+"""What precedes it in a log: a time, a level, a speaker; or in a comment, a table row, a statement."""
 
 
 def _in_log(text: str, start: int) -> bool:
@@ -197,9 +197,9 @@ _DOES = re.compile(
 
 
 def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
-    """Whether it stands in the middle of a sentence, which is about it then, unless that says that it is made.
+    """Whether it is in the middle of a sentence, which is then about it.
 
-    Control tokens are nothing that a sentence is about.
+    Not if the sentence says that the call is made. Sentences are not about control tokens.
     """
     if text.startswith(_CONTROL, start):
         return False
@@ -214,7 +214,7 @@ def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
 
 
 def _is_all(text: str, start: int, end: int) -> bool:
-    """Whether nothing but decoration stands around it."""
+    """Whether there is nothing but decoration around it."""
     if start > _NEARLY or len(text) - end > _NEARLY:
         return False
     return not text[:start].strip("`'\"\u201c\u2018* \n\t") and not text[end:].strip("`'\"\u201d\u2019* \n\t.")

@@ -29,14 +29,14 @@ from stages.rescue.patterns import alternatives, factored
 
 
 class _Cues(Struct, frozen=True):
-    """Words and signs, any of which gives a sentence away. A word that begins with a letter beyond ASCII is a sign."""
+    """Words and signs, any of which shows what a sentence does. Words that begin with a non-ASCII letter are signs."""
 
     words: re.Pattern[str]
     signs: re.Pattern[str]
 
     def in_(self, sentence: str) -> bool:
         """Whether the sentence, in lower case, has one of them."""
-        # Signs may stand anywhere in a word, which is slow to look for; no sign is ASCII.
+        # Signs match anywhere in a word, which is slow; no sign is ASCII.
         return self.words.search(sentence) is not None or (
             not sentence.isascii() and self.signs.search(sentence) is not None
         )

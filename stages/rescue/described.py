@@ -1,4 +1,4 @@
-"""JSON that tells of a call or of a tool without making a call: records and definitions."""
+"""JSON that describes a call or a tool without making a call: records and definitions."""
 
 from msgspec import Raw
 
@@ -20,7 +20,7 @@ ARGUMENT_KEYS = (
     "action_input",
     "kwargs",
 )
-"""What models call the arguments of a call."""
+"""The keys under which models write arguments."""
 ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
 """Beside a name and arguments these make it a record of a call that was made."""
 _LOG_KEYS = frozenset({"timestamp", "event", "duration_ms", "latency_ms", "exit_code"})
@@ -29,7 +29,7 @@ _TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array",
 
 
 def is_record(value: dict[str, Raw]) -> bool:
-    """Whether it is a call that was made, with what came of it."""
+    """Whether it is a record of a call that was made, with its result."""
     return bool(ECHO_KEYS & value.keys()) or ("arguments" in value and bool(_LOG_KEYS & value.keys()))
 
 

@@ -1,4 +1,4 @@
-"""One pass over a text: each family is asked where its opener stands, and what it read is never read again."""
+"""One pass over a text: each family is asked where its opener matches, and nothing is read twice."""
 
 import re
 from collections.abc import Collection
@@ -20,30 +20,29 @@ _STRAY = re.compile(
     r"</[|\uff5c]DSML[|\uff5c] ?\w+>|<tool_call\|>|<(?:end|start)_function_call>|<\|python_(?:start|end)\|>|"
     r"<tool[\u2581_]calls?[\u2581_](?:begin|end)>|\[/?TOOL_CALLS\]|\[(?:END_)?TOOL_REQUEST\]"
 )
-"""Markup of calls, closing or empty, that is left between them."""
+"""Markup of calls, closing or empty, left between them."""
 
 
 _PATIENCE = 8_000
-"""What reading one text may cost: a place where a call may begin is 1. A long text may cost half as much as it has
-characters, so that time grows with the length and no faster."""
+"""Maximum cost of reading one text, at 1 for each place where a call may begin.
+
+A long text may cost half as much as it has characters, so time grows with the length and no faster.
+"""
 _PER_READ = 10
-"""What a place costs besides, if a family read something there."""
+"""Additional cost of a place where a family read something."""
 _PER_CALL = 8
-"""What it costs besides, if that may be a call: the sentences around it are read too."""
+"""Additional cost if that may be a call: the sentences around it are read too."""
 _WASTE = 5
-"""Characters that cost 1, if families have read them in vain: others may read them again."""
+"""Characters that cost 1 if families read them in vain: others may read them again."""
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
 def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
-    """A function `rescue(text, names)` that knows these families; of equal readings, the earlier family's counts.
-
-    Where their openers are compiled already, these are given instead.
-    """
+    """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
     known = families if isinstance(families, Openers) else openers(families)
 
     def rescue(text: str, names: Collection[str]) -> Rescued:
-        # Half a surrogate pair is no text: no JSON can hold it, and no server takes it back.
+        # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
         visible = without_reasoning(sound(text))
         tools = Names(names)
         return _gathered(visible, _reads(visible, known, tools), tools)
@@ -52,7 +51,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
 
 
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
-    """What the families read, in order, none overlapping, without what is only shown."""
+    """What the families read, in order, none overlapping, without calls that are only shown."""
     reads: list[tuple[str, Read]] = []
     position = floor = shown = 0
     patience = max(_PATIENCE, len(text) // 2)
@@ -73,7 +72,7 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         position = max(read.end, position)
         patience -= _PER_READ + max(0, looked - position) // _WASTE
         if read.claims or read.damage:
-            # Of what is damaged, the model hears of the first.
+            # The model is told of the first damage only.
             if read.claims or not damaged:
                 patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
                 joined = shown > floor and is_joined(text, shown, read.start)
@@ -108,7 +107,7 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
 
 
 def _damaged_at(read: Read) -> int:
-    """A reading that broke off has its calls before that."""
+    """Where the damage is: after the calls of a reading that broke off."""
     return read.end if read.claims else read.start
 
 

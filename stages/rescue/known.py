@@ -1,4 +1,4 @@
-"""Rescue as most want it: with all families that forge knows."""
+"""Rescue with all families that forge knows."""
 
 from stages.rescue.driver import rescuer
 from stages.rescue.families import FAMILIES

@@ -13,10 +13,7 @@ from stages.rescue.patterns import by_first_character
 
 
 class Openers(Struct, frozen=True, kw_only=True):
-    """The openers of all families: `anywhere` finds a place, `which` tells, by its first character, whose it is.
-
-    `starts` are those that `anywhere` is made of: by their first characters, what may come after these.
-    """
+    """The openers of all families: `anywhere` finds a place, `which` the families for its first character."""
 
     families: tuple[Family, ...]
     starts: Mapping[str, str]
@@ -32,9 +29,9 @@ class Openers(Struct, frozen=True, kw_only=True):
         return _compiled(families, {**self.starts, **more, **both}, which)
 
     def readings(self, text: str, start: int, floor: int, names: Names) -> tuple[list[tuple[str, Read]], int]:
-        """What the families make of the text at `start`, in their order, up to one that knows that it is no call.
+        """What the families read at `start`, in their order, up to one that knows that it is no call.
 
-        Nothing counts that begins before `floor`. The number is how far any of them looked.
+        Readings that begin before `floor` are ignored. The number is how far any family looked.
         """
         readings: list[tuple[str, Read]] = []
         looked = start

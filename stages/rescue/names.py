@@ -1,4 +1,4 @@
-"""The names of the tools, and how a model's spelling of a name is matched to one of them."""
+"""The names of the tools, and matching a model's spelling to one of them."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,16 +14,16 @@ _SUFFIX = re.compile(r"(?::\d{1,6}|\(\)|<\|.{0,40})$", re.DOTALL)
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 LONGEST_NAME = 200
-"""Characters that are looked at; no tool has a longer name."""
+"""Maximum characters of a name that are read."""
 
 
 class Names(Struct, frozen=True):
-    """The known names; as a mapping, with the parameters of each tool in their order."""
+    """The known names; as a mapping, with the parameters of each tool in order."""
 
     known: Collection[str] | Mapping[str, tuple[str, ...]]
 
     def find(self, written: str) -> tuple[str, ...]:
-        """The known names that `written` can stand for: one, none, or, where it is ambiguous, several."""
+        """The known names that `written` can mean: one, none, or several if it is ambiguous."""
         if written in self.known:
             return (written,)
         bare = bare_name(written)
@@ -33,16 +33,16 @@ class Names(Struct, frozen=True):
         return tuple(name for name in self.known if _key(name) == key) if key else ()
 
     def knows(self, written: str) -> bool:
-        """Whether `written` stands for at least one known name."""
+        """Whether `written` can mean at least one known name."""
         return bool(self.find(written))
 
     def parameters(self, written: str) -> tuple[str, ...]:
-        """The parameters of the tool that `written` stands for; none where nobody told."""
+        """The parameters of the tool that `written` means; empty if they are not known."""
         found = self.find(written)
         return self.known[found[0]] if len(found) == 1 and isinstance(self.known, Mapping) else ()
 
     def takes_nothing(self, written: str) -> bool:
-        """Whether `written` stands for a tool that is known to have no parameters."""
+        """Whether `written` means a tool that is known to have no parameters."""
         return isinstance(self.known, Mapping) and self.knows(written) and not self.parameters(written)
 
     def begins(self, written: str) -> bool:
@@ -63,12 +63,12 @@ def _key(name: str) -> str:
 
 
 def name_pattern(name: str) -> re.Pattern[str]:
-    """Where a text has the name, as a word of its own, in whatever spelling; a line break may be written before it."""
+    """A pattern for the name as a word of its own, in any spelling; it may follow an escaped line break."""
     return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt])){_spelt(name)}(?![^\W_])", re.IGNORECASE)
 
 
 def names_pattern(known: Collection[str]) -> re.Pattern[str]:
-    """Where a text may have any of the names."""
+    """A pattern for any of the names, in any spelling."""
     return re.compile("|".join(map(_spelt, known)) or "(?!)", re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions of many alternatives, put together by their first character: few of them are tried anywhere."""
+"""Regular expressions with many alternatives, grouped by first character, so that few are tried at any place."""
 
 import re
 
@@ -7,7 +7,7 @@ _FIRST = re.compile(r"\^|\\w\+(?!\+)|(?:\\[^\w\s]|[^\\\[\](){}.*+?|^$])(?![*+?{]
 
 
 def alternatives(expression: str) -> list[str]:
-    """The regular expression at its outermost bars."""
+    """The regular expression split at its outermost bars."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(expression):
         depth += (piece == "(") - (piece == ")")
@@ -19,9 +19,9 @@ def alternatives(expression: str) -> list[str]:
 
 
 def factored(expression: str) -> str:
-    """An expression that matches where this one does, its alternatives with the same first character together.
+    """An expression that matches at the same places, with alternatives of the same first character grouped.
 
-    Where several alternatives match at one place, it need not be the same one that does.
+    Where several alternatives match at one place, a different one may win.
     """
     return "|".join(map("".join, by_first_character(expression).items()))
 

@@ -24,7 +24,7 @@ _BLANK_TO_END = re.compile(r"\s*+\Z")
 
 
 class PythonCalls(Struct, frozen=True):
-    """Calls, or why they cannot be used, and where they ended; with neither, Python that is nobody's call."""
+    """Calls, or why they cannot be used, and where they ended; with neither, Python that calls no known tool."""
 
     claims: tuple[Claim, ...]
     end: int
@@ -32,9 +32,9 @@ class PythonCalls(Struct, frozen=True):
 
 
 def call_list(text: str, start: int, names: Names, *, script: bool = False) -> PythonCalls | None:
-    """`[f(x=1), g()]`, or the same without brackets, calls after one another; None: something else.
+    """`[f(x=1), g()]`, or the same without brackets, one call after another; None: something else.
 
-    `script`: a call may be assigned to a name, and a name be printed. Elsewhere that is code which is only shown.
+    `script`: a call may be assigned to a name, and a name may be printed. Elsewhere such code is only shown.
     """
     opening = _LIST_OPEN.match(text, start)
     claims: list[Claim] = []
@@ -46,7 +46,7 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
         if one is None:
             break
         if not one.claims:
-            # A list is one value: cut off, none of it is sure.
+            # A list is one value: if it is cut off, none of it is certain.
             return PythonCalls(() if opening else tuple(claims), one.end, one.damage)
         claims += one.claims
         position = end = one.end
@@ -105,7 +105,7 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
 
 
 class _Argument(Struct, frozen=True):
-    """One argument: its parameter, where its value begins, and that value, once it is read."""
+    """One argument: its parameter, where its value begins, and the value once it is read."""
 
     key: str
     begin: int

@@ -1,4 +1,4 @@
-"""Which JSON is a call: the shapes in which models write one, and the data that only look like it."""
+"""Which JSON is a call: the shapes in which models write calls, and data that only looks like one."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from stages.rescue.names import Names, bare_name
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _PARALLEL = "multi_tool_use.parallel"
-"""OpenAI's models write several calls as arguments of a tool of this name, whether they were given it or not."""
+"""OpenAI's models write several calls as arguments of a tool of this name, even if no such tool was given."""
 _ONE_KEYS = (
     "tool_call",
     "function_call",
@@ -28,15 +28,15 @@ _ONE_KEYS = (
     "command",
 )
 _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
-"""What the blocks of a message may be besides calls."""
+"""Kinds of message blocks that are not calls."""
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _WRAPPERS = 3
-"""Objects around a call, at most."""
+"""Maximum number of objects around a call."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
 
 class _Shape(Struct, frozen=True, kw_only=True):
-    """What a JSON value is: calls, a call that cannot be used (`damage`), or, with neither, mere data."""
+    """What a JSON value is: calls, an unusable call (`damage`), or, with neither, mere data."""
 
     claims: tuple[Claim, ...] = ()
     damage: str | None = None
@@ -110,11 +110,11 @@ def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
 _TYPED = re.compile(
     rb'"(?:type|properties|description|str|int|float|bool|string|integer|number|boolean|object|array|null)"'
 )
-"""What the definition of a tool has where a call has its arguments."""
+"""Keys of a tool's definition, where a call has its arguments."""
 
 
 def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
-    """`{"name": …, "arguments": {…}}` at once: what most models write, in most replies, needs none of the rest."""
+    """`{"name": …, "arguments": {…}}` at once: what most models write needs none of the other checks."""
     named, given = value if next(iter(value)) in NAME_KEYS else reversed(value)
     if named not in NAME_KEYS or given not in ARGUMENT_KEYS:
         return None

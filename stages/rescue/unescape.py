@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 _DEEPEST = 3
-"""Times that a text is escaped, at most."""
+"""Maximum number of times that a text is escaped."""
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
@@ -17,9 +17,9 @@ _MARGIN = re.compile(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]
 
 
 def unescape_letters(text: str) -> str:
-    """The text with plain letters and digits for escapes that stand for one, and without characters of no width.
+    """The text with letters and digits for their escapes, and without characters of no width.
 
-    Letters and digits mean nothing in any grammar, so nobody needs to escape them but to hide a word.
+    Letters and digits have no meaning in any grammar, so they are only escaped to hide a word.
     """
     if "\\" in text or "&" in text:
         text = _LETTER.sub(_letter, text)
@@ -33,13 +33,13 @@ def _letter(escape: re.Match[str]) -> str:
 
 
 def without_margin(text: str) -> str | None:
-    """The text without the numbers, quotation or comment marks before its lines; None where it has none."""
+    """The text without numbers, quotation or comment marks before its lines; None if it has none."""
     plain, lines = _MARGIN.subn("", text)
     return plain if lines > 1 else None
 
 
 def unescape_layers(text: str) -> Iterator[str]:
-    """The text, and what it is without one layer of escapes after the other."""
+    """The text, and what it becomes as one layer of escapes after the other is removed."""
     seen = {text}
     layer = [text]
     yield text

@@ -35,8 +35,8 @@ def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, .
 
     `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit.
     """
-    mended, repairs = _coerced(value, whole_place(schema, size))
-    return mended, tuple(repairs)
+    coerced, repairs = _coerced(value, whole_place(schema, size))
+    return coerced, tuple(repairs)
 
 
 def _coerced(value: Json, at: Place) -> _Coerced:
@@ -61,7 +61,7 @@ def _alternative(value: Json, branches: list[Place]) -> _Coerced:
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
         return _coerced(value, meant)
-    tried = [mended for branch in branches if branch.fits((mended := _coerced(value, branch))[0])]
+    tried = [coerced for branch in branches if branch.fits((coerced := _coerced(value, branch))[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
@@ -158,8 +158,8 @@ def _spelt(text: str) -> Json:
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
-        mended = _repaired_text(text)
-        return _spelt(mended) if mended else text
+        repaired = _repaired_text(text)
+        return _spelt(repaired) if repaired else text
     if isinstance(value, list | dict):
         return text if too_deep(value) or pairs_lost(text, value) else value
     return value if msgspec.json.encode(value).decode() == text else text
@@ -195,16 +195,16 @@ def _members(value: dict[str, Json], at: Place) -> _Coerced:
     part = at.part
     declared, required = part.get("properties"), part.get("required")
     optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
-    mended: dict[str, Json] = {}
+    coerced: dict[str, Json] = {}
     repairs: list[str] = []
     for name, child in value.items():
         place = at.member(name)
         if child is None and name in optional and not place.fits(None):
             repairs.append(_noted("null left out", place))
             continue
-        mended[name], more = _coerced(child, place)
+        coerced[name], more = _coerced(child, place)
         repairs += more
-    return mended, repairs
+    return coerced, repairs
 
 
 def _names(required: Json) -> frozenset[str]:
@@ -212,10 +212,10 @@ def _names(required: Json) -> frozenset[str]:
 
 
 def _items(value: list[Json], at: Place) -> _Coerced:
-    mended: list[Json] = []
+    coerced: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):
         item, more = _coerced(child, at.item(i))
-        mended.append(item)
+        coerced.append(item)
         repairs += more
-    return mended, repairs
+    return coerced, repairs

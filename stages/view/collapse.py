@@ -1,4 +1,4 @@
-"""Collapse: a history without the attempts that became worthless, for a prompt or for the next run."""
+"""Collapse: a history without attempts that a later success made irrelevant."""
 
 from itertools import chain
 
@@ -7,11 +7,11 @@ from stages.message import Assistant, History, Kind, Tool, is_nudge
 
 
 def collapsed(history: History, *, over: bool = False) -> History:
-    """The history without the attempts that a success has made worthless; what is pinned stays.
+    """The history without attempts that a later success made irrelevant; pinned messages stay.
 
-    Calls that never ran, and their corrections, are worthless after any success, and once the run is over; a tool
-    that raised is, once that very tool has succeeded. What a call found out for good (no such data, a final no, a
-    person's no) stays.
+    Calls that never ran, and their corrections, are dropped after any success, and once the run is over; a call that
+    raised is dropped once the same tool has succeeded. Final answers (no such data, a final failure, a person's
+    rejection) stay.
     """
     kept: list[History] = []
     worked: set[str] = set()
@@ -28,7 +28,7 @@ def _succeeded(answer: Tool) -> bool:
 
 
 def _failed(part: History, worked: set[str]) -> bool:
-    """Whether all that came of the exchange were corrections, or errors of tools that worked later."""
+    """Whether the exchange brought only corrections, or errors of tools that succeeded later."""
     answers = [m for m in part if not isinstance(m, Assistant)]
     return bool(answers) and all(
         is_nudge(m) or (isinstance(m, Tool) and m.status == "failed" and m.name in worked) for m in answers

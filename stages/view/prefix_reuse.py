@@ -1,10 +1,10 @@
-"""Prefix: how much of the last prompt the next one begins with, and which stage is to blame for the rest.
+"""Prefix reuse: how much of the last prompt the next one begins with, and which stage changed the rest.
 
-A server keeps what it has evaluated of a prompt for as long as the next prompt begins the same. What counts is the
-prompt as the model's chat template renders it: the tools first, then the messages; call ids, escapes and the
-request's options are not in it. So kept and lost are measured in messages and in the characters that
-`message.size` counts, not in bytes of JSON, which change where no prompt does. (A template that writes the tools, or
-what it makes of earlier reasoning, in relation to the last user message may keep less; no request shows that.)
+A server keeps what it has evaluated of a prompt as long as the next prompt begins the same. What counts is the prompt
+as the model's chat template renders it: the tools first, then the messages; call ids, escapes and the request's options
+are not in it. So kept and lost are measured in messages and in the characters that `message.size` counts, not in bytes
+of JSON, which change where no prompt does. (A template that places the tools or earlier reasoning relative to the last
+user message may keep less; no request shows that.)
 """
 
 from typing import Literal, TypeVar
@@ -18,18 +18,18 @@ from stages.state import Sent, State
 from stages.tokens import length, whole_rate
 
 Cause = Literal["compact", "fold", "serialize", "history"]
-"""The stage that changed what the last prompt began with; `history`: what drives the run reshaped it between turns."""
+"""The stage that changed the beginning of the prompt; `history`: the driver reshaped it between turns."""
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
-    """What two views begin with alike: whole messages, and all its characters, those of the next message's text too."""
+    """The common prefix of two views: whole messages, and characters, including those of the next message's text."""
 
     messages: int
     characters: int
 
 
 class Loss(Struct, frozen=True, kw_only=True):
-    """What of the last prompt, in tokens, the server can keep, and what it cannot."""
+    """Tokens of the last prompt that the server can keep, and those that it cannot."""
 
     kept_tokens: int
     lost_tokens: int
@@ -40,7 +40,7 @@ _S = TypeVar("_S", str, bytes, History)
 
 
 def common_length(before: _S, after: _S) -> int:
-    """The length of the common prefix of two texts or histories: linear, in slices that are compared at C speed."""
+    """The length of the common prefix of two texts or histories. Linear, comparing slices at C speed."""
     low, high = 0, min(len(before), len(after))
     if before[:high] == after[:high]:
         return high
@@ -60,7 +60,7 @@ def common_prefix(before: History, after: History) -> Prefix:
 
 
 def shared_bytes(before: Request, after: Request) -> int:
-    """How many bytes of two requests, as they are sent, are the same from the start on."""
+    """The number of bytes that two requests have in common at their start."""
     return common_length(before.body, after.body)
 
 
@@ -72,16 +72,16 @@ def _measured(before: History, after: History, count: int) -> Prefix:
 
 
 def _alike(before: Message, after: Message) -> int:
-    """Characters that two messages begin with alike: texts of the same role, the text before the calls."""
+    """Characters that two messages begin with alike: texts of the same role, before the calls."""
     if type(before) is not type(after):
         return 0
     return length(before.text[: common_length(before.text, after.text)])
 
 
 def prefix_loss(before: State, after: State) -> Loss | None:
-    """What the request that `after` sends loses of the one before; None where it loses nothing.
+    """What the request of `after` loses of the previous prompt; None: nothing.
 
-    Tokens are by the ledger's ratio. The tools, which stand before all messages, are kept unless they change.
+    Tokens are by the ledger's rate. The tools, which come before all messages, are kept unless they change.
     """
     last, sent = before.sent, after.sent
     count = common_length(last.view, sent.view)
@@ -101,14 +101,14 @@ class _Tail(Struct):
 
 
 def _tools(sent: Sent) -> bytes:
-    """The tools where they are a field of the request; what else stands there is not shown to a model."""
+    """The tools, if they are a field of the request; other fields are not shown to the model."""
     if sent.mode != "native":
         return b""
     return bytes(msgspec.json.decode(sent.request.tail, type=_Tail).tools)
 
 
 def _first(count: int, sent: Sent) -> bytes:
-    """What was written of the first message, where both views have it: in other modes the tools stand there.
+    """The first message as it was sent, if both views have it: in other modes the tools are in it.
 
     Some wires have the system prompt before the messages, beside the model's name.
     """
@@ -135,7 +135,7 @@ def _recorded(state: State) -> bool:
 
 
 def _same(recorded: Message, shown: Message) -> bool:
-    """Whether the view shows this message of the record: a reply perhaps with its reasoning said aloud."""
+    """Whether the view shows this message of the record; a reply may have its reasoning in its text."""
     if isinstance(recorded, Assistant) and isinstance(shown, Assistant):
         return recorded.turn == shown.turn
     return recorded == shown

@@ -1,4 +1,4 @@
-"""Recall: a result that compaction cleared, given back from the record; the core answers it, without an effect."""
+"""Recall: a result that compaction cut, given back from the record; answered by the core, without an effect."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -26,7 +26,7 @@ RECALL = ToolSpec(
 """A workflow has recall when this very tool is among its rules' tools."""
 
 _LIMIT = 20_000
-"""Characters that one recall gives back, where the size of the context is not known."""
+"""Characters that one recall gives back if the size of the context is not known."""
 
 _SMALLEST = 200
 """Characters; with less room than that nothing is given back."""
@@ -38,9 +38,9 @@ class _Arguments(Struct, frozen=True):
 
 
 def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple[Cleared, ...]:
-    """The record, and the results that stand in the history before a compaction and not, or shorter, in the one after.
+    """The record, with the results that a compaction removed or shortened.
 
-    What is in the record already is there as it first was.
+    Results already in the record stay as they first were.
     """
     known = {entry.call_id for entry in record}
     left = {m.call_id: m.text for m in after if isinstance(m, Tool)}
@@ -68,7 +68,7 @@ def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple
 
 
 def recalled(state: State, batch: Batch) -> Batch:
-    """The batch with its recalls answered; together they take at most half of the room that the context has left."""
+    """The batch with its recalls answered; together they take at most half of the context's remaining room."""
     calls = [call for call in unanswered_calls(batch) if call.name == RECALL.name]
     if not calls:
         return batch
@@ -77,7 +77,7 @@ def recalled(state: State, batch: Batch) -> Batch:
 
 
 def _room(state: State, batch: Batch) -> int:
-    """Characters that the next prompt may have beside the last one and the reply to it."""
+    """Characters that the next prompt may have in addition to the last one and the reply to it."""
     ledger = state.ledger
     if not ledger.context_tokens:
         return 2 * _LIMIT

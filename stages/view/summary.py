@@ -1,6 +1,6 @@
-"""The last tier of compaction: the model is asked for a summary, as an effect like any other.
+"""Summaries: the last tier of compaction asks the model for one, as an effect like any other.
 
-The request is the conversation as it was sent, and one message more, so the server's cache of it serves again.
+The request is the conversation as it was sent, and one more message, so the server's cache of it is used again.
 """
 
 from msgspec import Struct
@@ -20,23 +20,23 @@ from stages.view.recall import clear
 from stages.wire import constrained
 
 SUMMARY_PHASE = 5
-"""Of a compaction by summary; those of `TieredCompact` end with 4."""
+"""The phase of a compaction by summary; those of `TieredCompact` end with 4."""
 
 _FAILURES = 2
-"""So many summaries in a row that could not be used, and the run asks for no more."""
+"""Maximum number of unusable summaries in a row; after that the run asks for no more."""
 
 
 _ECHO = 80
-"""So many characters of the request in it, and the reply is an echo, as the smallest models give."""
+"""Characters of the request in a reply that make it an echo, which the smallest models give."""
 
 
 class Summarize(Struct, frozen=True, kw_only=True):
     """When a summary is asked for, and of what.
 
-    It is of all but the last `keep_recent` turns. It is asked for when the compactor's own tiers do not come down to
-    the budget's low mark, or only by dropping calls that ran, and if it would replace more than the part `smallest`
-    of the budget: so each one that is paid for makes room. The model is asked for `words` words at most; under
-    `shortest` characters it is none.
+    It covers all but the last `keep_recent` turns. It is asked for when the compactor's own tiers do not reach the
+    budget's target, or only by dropping calls that ran, and if it would replace more than the share `smallest` of the
+    budget: so each summary that is paid for makes room. The model is asked for at most `words` words; a reply under
+    `shortest` characters is unusable.
     """
 
     keep_recent: int = 2
@@ -46,10 +46,10 @@ class Summarize(Struct, frozen=True, kw_only=True):
 
 
 def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudget) -> Stage:
-    """Have a Ready state ask for a summary, where the compactor's own tiers are not enough.
+    """Ask for a summary in a Ready state, where the compactor's own tiers are not enough.
 
-    It stands before `compact`. The reply is put to use by `stages.deliver`; when it cannot be used, the
-    deterministic tiers do what they can. Not asked for with the last model call, nor where it would not fit.
+    It runs before `compact`. `stages.deliver` applies the reply; if it is unusable, the deterministic tiers do what
+    they can. Not with the last model call, nor where the request would not fit.
     """
 
     @on(Ready)
@@ -73,12 +73,12 @@ def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudg
 
 
 def _may_ask(ledger: Ledger) -> bool:
-    """With the last call a run should try to finish; a summary per turn is the most that could be of use."""
+    """Whether the budget allows it: not with the last call, and at most one summary per turn."""
     return ledger.budget.calls > 1 and ledger.turn > ledger.summary_turn and len(ledger.summary_failures) < _FAILURES
 
 
 def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
-    """Whether the compactor comes down to the low mark, and no call that ran has to go for it, be it listed or not."""
+    """Whether the compactor reaches the target without dropping any call that ran, listed or not."""
     compacted = compactor(history, budget)
     if not isinstance(compacted, Compacted) or _answers(compacted.history) < _answers(history):
         return False
@@ -90,7 +90,7 @@ def _answers(history: History) -> int:
 
 
 def _replaced(old: History) -> list[Span]:
-    """What a summary takes the place of: whatever may be cut, and an earlier summary, which it takes in."""
+    """The spans that a summary replaces: whatever may be cut, and an earlier summary, which it includes."""
     return [(start, end) for start, end in exchanges(old) if _replaceable(old[start:end])]
 
 
@@ -103,7 +103,7 @@ def _taken(old: History) -> History:
 
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
-    """The state with the reply in the place of what it sums up, or, where it cannot be used, with the reason noted."""
+    """The state with the reply in place of what it summarizes, or with the reason why it is unusable."""
     text = constrained.decode_summary(rescue.split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
@@ -115,13 +115,13 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     if order.budget.weigh(summary) >= order.budget.count(gone):
         return unsummarized(state, "it is no shorter than what it would replace")
     spans = _replaced(old)
-    # Where the last of what it replaces stood: nothing is told before the user asked for it.
+    # In place of the last replaced span, so that nothing comes before the user's request for it.
     before, after = without(old[: spans[-1][0]], spans[:-1]), old[spans[-1][1] :]
     return _shortened(state, (*before, summary, *after, *rest), order.budget)
 
 
 def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str | None:
-    """Why the reply is no summary, None if it is one."""
+    """Why the reply is no summary; None: it is one."""
     if not gone:
         return "there is nothing that it could replace"
     found = rescue.rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
@@ -135,7 +135,7 @@ def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str
 
 
 def unsummarized(state: State, problem: str) -> State:
-    """The state after a summary that did not come or is of no use: as it was, and the problem noted."""
+    """The state after a summary that failed: unchanged, with the problem noted."""
     failures = (*state.ledger.summary_failures, problem)
     return state.reshape(state.history).note(summary_failures=failures).to(Ready())
 

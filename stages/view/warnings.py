@@ -1,7 +1,7 @@
-"""Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps to do.
+"""Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps left.
 
-A warning stands beside the view, so neither the record nor the next prompt has it; at the end, so the prompt's prefix
-stays.
+A warning is beside the view, so neither the record nor the next prompt contains it; at the end, so the prompt's prefix
+stays the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +27,13 @@ class ContextUse(Struct, frozen=True, kw_only=True):
 
 
 ContextWarning = str | Callable[[ContextUse], str | None]
-"""What the model is told: a text, or a pure function that gives one; None or empty: nothing."""
+"""A text for the model, or a pure function that returns one; None or empty: nothing."""
 
 
 def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
-    """Warn in a Folded state when its prompt has crossed one of the thresholds; of several, of the highest.
+    """Warn in a Folded state when its prompt has crossed a threshold; of several, the highest.
 
-    Each warns once, and again only after the prompt has become shorter than it: by compaction, as a rule.
+    Each warns once, and again only after the prompt has become shorter: usually by compaction.
     """
     rising = tuple(sorted(thresholds))
 
@@ -56,7 +56,7 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
 
 
 def warn_of_calls(rules: Rules, calls: int) -> Stage:
-    """Tell the model in a Folded state how many model calls are left, when that is `calls` or fewer."""
+    """Tell the model in a Folded state how many model calls are left, when that is at most `calls`."""
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
@@ -70,9 +70,9 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
 
 
 def note_progress(rules: Rules) -> Stage:
-    """Tell the model in a Folded state what is done and what is still to do, after calls that went well.
+    """Tell the model in a Folded state what is done and what is left, after successful calls.
 
-    After any other reply it is told what was wrong, and nothing beside that (measured: docs/guards.md).
+    After any other reply it is only told what was wrong (measured: docs/guards.md).
     """
 
     @on(Folded)
@@ -88,7 +88,7 @@ def note_progress(rules: Rules) -> Stage:
 
 
 def _counted(step: str, rules: Rules, state: State) -> str:
-    """The step; where it has to be done several times, with how often it was."""
+    """The step, with its count if it has to be done several times."""
     times = max((use.at_least for use in rules.order if use.tool == step), default=1)
     if times <= 1:
         return step
@@ -96,7 +96,7 @@ def _counted(step: str, rules: Rules, state: State) -> str:
 
 
 def _ends(rules: Rules) -> tuple[str, ...]:
-    """The tools that end the run; none where text does."""
+    """The tools that end the run; empty if text does."""
     return () if rules.on_text == "accept" else rules.terminal
 
 

@@ -5,18 +5,18 @@ from typing import Literal
 import msgspec
 
 ToolChoice = Literal["none", "required", "named"]
-"""What a backend takes: nothing, that some call is required, that or the name of the tool to be called."""
+"""What a backend supports: no demand, a demand for some call, or for a call of a named tool."""
 
 
 def openai_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
-    """The field `tool_choice`: that tool, where there is one and it may be named; else any."""
+    """The field `tool_choice`: the tool, if it is the only one and may be named; else any."""
     if name := _one(takes, tools):
         return _encoded({"type": "function", "function": {"name": name}})
     return _encoded("required")
 
 
 def anthropic_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
-    """The same, as the Messages API has it; with extended thinking it is refused."""
+    """The field of the Messages API, which refuses it with extended thinking."""
     if name := _one(takes, tools):
         return _encoded({"type": "tool", "name": name})
     return _encoded({"type": "any"})

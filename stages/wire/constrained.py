@@ -1,4 +1,4 @@
-"""The JSON Schema of the calls that may be made now, for servers that can constrain decoding."""
+"""Constrained replies: the JSON Schema of the calls that are legal now, for servers that can constrain decoding."""
 
 from collections.abc import Mapping
 from typing import Literal, assert_never

@@ -1,4 +1,4 @@
-"""Deltas: what a streamed reply grows by, for whoever watches; the state sees the whole reply only."""
+"""Deltas: the increments of a streamed reply, for whoever watches; the state only sees the whole reply."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -16,15 +16,15 @@ class TextDelta(Struct, frozen=True, kw_only=True, tag="text"):
 
 
 class ReasoningDelta(Struct, frozen=True, kw_only=True, tag="reasoning"):
-    """More of what the model thinks, whether the server told it apart or tags in the text do."""
+    """More of the reasoning, whether the server or tags in the text separate it."""
 
     text: str
 
 
 class Reclassified(Struct, frozen=True, kw_only=True, tag="reclassified"):
-    """What was shown was something else: of the text's last characters so many were reasoning, or the reverse.
+    """A correction of what was shown: so many of the text's last characters were reasoning, or the reverse.
 
-    A closing tag without an opening one does that, and a call in reasoning that never ends.
+    A closing tag without an opening one causes it, and a call in reasoning that never ends.
     """
 
     to_reasoning: int = 0
@@ -32,7 +32,7 @@ class Reclassified(Struct, frozen=True, kw_only=True, tag="reclassified"):
 
 
 class CallStarted(Struct, frozen=True, kw_only=True, tag="call_started"):
-    """The reply's call number `index` (0, 1 …) begins. It comes again for the same call where its name grows."""
+    """The reply's call number `index` (0, 1 …) begins. Repeated for the same call if its name grows."""
 
     index: int
     name: str = ""
@@ -47,7 +47,7 @@ class CallDelta(Struct, frozen=True, kw_only=True, tag="call_delta"):
 
 
 class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
-    """The reply is whole. `finish` is the server's own word (stop, length …), `sealed` that of `effect.Reply`."""
+    """The reply is complete. `finish` is the server's own word (stop, length …), `sealed` that of `effect.Reply`."""
 
     finish: str = "stop"
     usage: Usage | None = None
@@ -55,7 +55,7 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
-    """Attempt number `attempt` failed: forget what was shown of this reply; it begins anew in so many seconds."""
+    """Attempt number `attempt` failed: discard what was shown of this reply; the next attempt begins in `seconds`."""
 
     fault: Fault
     attempt: int
@@ -70,7 +70,7 @@ Delta = Piece | Reclassified | Retry
 
 
 def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
-    """The reply that the pieces make, the same as the server would have given whole; else what is wrong with them."""
+    """The reply that the pieces add up to, the same as if the server had given it whole; else the fault."""
     text: list[str] = []
     thought: list[str] = []
     calls: dict[int, CallStarted] = {}
@@ -107,7 +107,7 @@ def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
 
 
 def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
-    """The pieces of a reply that came in one go."""
+    """The pieces of a reply that came whole."""
     started = ((CallStarted(index=n, name=c.name, id=c.id), c.arguments) for n, c in enumerate(reply.calls))
     calls = tuple(
         piece
@@ -123,7 +123,7 @@ def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
 
 
 def watched_deltas(split: "reasoning.Split", piece: Piece) -> tuple["reasoning.Split", tuple[Delta, ...]]:
-    """What a watcher is told of a piece: reasoning between tags is told apart from text. Begin with `Split()`."""
+    """What a watcher is told of a piece: reasoning between tags is separated from text. Begin with `Split()`."""
     match piece:
         case TextDelta(text=text):
             after, found = reasoning.advance_split(split, text)

@@ -1,4 +1,4 @@
-"""Faults that an answer holds: errors that a server reports under status 200 or in a stream."""
+"""Faults in an answer: errors that a server reports under status 200 or in a stream."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -7,16 +7,16 @@ from stages.effect import Fault
 from stages.repair.decoding import decode
 
 BODY_KEPT = 2000
-"""Bytes of a body that are kept with a fault."""
+"""Maximum bytes of a body that are kept with a fault."""
 
 CALLS_LIMIT = 256
-"""Calls of one reply that are read, whole or streamed."""
+"""Maximum number of calls that are read of one reply, whole or streamed."""
 
 _OBJECTS_LIMIT = 100_000
-"""Opening braces and brackets in an answer, or in a line of a stream, that is decoded.
+"""Maximum number of opening braces and brackets in an answer, or in a line of a stream, that is decoded.
 
-`{},`, three bytes, becomes a value of a hundred. Log-probabilities of thousands of tokens stay
-below it, and so does any reply with code in it.
+`{},`, three bytes, becomes a value of a hundred. Log-probabilities of thousands of tokens stay below it, and so does
+any reply with code in it.
 """
 
 _STATUS = {
@@ -30,7 +30,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status that stands for an error's type: https://platform.claude.com/docs/en/api/errors."""
+"""The status for an error's type: https://platform.claude.com/docs/en/api/errors."""
 
 
 class _Error(Struct):
@@ -49,7 +49,7 @@ def cut_body(body: bytes) -> str:
 
 
 def too_many_objects(body: bytes) -> Fault | None:
-    """The fault of JSON with more objects than are decoded; None where it has few enough."""
+    """The fault of JSON with too many objects; None: few enough."""
     if len(body) <= _OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= _OBJECTS_LIMIT:
         return None
     return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
@@ -61,9 +61,9 @@ def too_many_calls_fault() -> Fault:
 
 
 def reported_fault(error: Raw) -> Fault:
-    """The fault that an error stands for: an object with message, type and code, or a bare text, as servers have it.
+    """The fault for an error: an object with message, type and code, or bare text, as servers send it.
 
-    `status` is the error's own code, or the one that its type stands for; None where it has neither.
+    `status` is the error's own code, or that of its type; None if it has neither.
     """
     raw = bytes(error)
     try:

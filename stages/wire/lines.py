@@ -1,4 +1,4 @@
-"""Lines cut out of bytes as they come, however the network cut these; and the payloads of server-sent events."""
+"""Lines of a stream of bytes, however the network splits it; and the payloads of server-sent events."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Lines(Struct, frozen=True, kw_only=True):
-    """How far a stream has been cut. Begin with `Lines()`; lines end in LF, CR or CRLF."""
+    """A stream split into lines so far. Begin with `Lines()`; lines end in LF, CR or CRLF."""
 
     held: tuple[bytes, ...] = ()
     """The beginning of the next line, in few parts."""
@@ -20,7 +20,7 @@ class Lines(Struct, frozen=True, kw_only=True):
         return sum(map(len, self.held))
 
     def advance(self, chunk: bytes) -> tuple[Self, tuple[bytes, ...]]:
-        """The next bytes: how far the stream is cut now, and the lines that have ended, without their ends."""
+        """The lines after the next bytes, and those that are complete, without their ends."""
         if self.returned and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         lines = chunk.splitlines()
@@ -31,12 +31,12 @@ class Lines(Struct, frozen=True, kw_only=True):
         return kept, (b"".join((*self.held, lines[0])), *lines[1:])
 
     def finish(self) -> tuple[bytes, ...]:
-        """What the end of the stream ends."""
+        """The last line, if the stream ends without ending it."""
         return (b"".join(self.held),) if self.held else ()
 
 
 def appended(parts: tuple[bytes, ...], more: bytes) -> tuple[bytes, ...]:
-    """The parts with more at their end. Few parts, each longer than the next: a long text costs n log n, not n²."""
+    """The parts with more at the end. Few parts, each longer than the next: a long text costs n log n, not n²."""
     if not more:
         return parts
     length, start = len(more), len(parts)

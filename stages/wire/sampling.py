@@ -10,7 +10,7 @@ from stages.options.option_checks import OptionError, Options
 from stages.options.types import Fraction, Tokens
 
 DEFAULT_MAX_TOKENS = 1024
-"""Tokens of a reply where nobody says: without a limit a small model may never stop."""
+"""Default maximum tokens of a reply: without a limit a small model may never stop."""
 
 _WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
 """Fields of a request that forge writes itself."""
@@ -19,7 +19,7 @@ _WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", 
 _Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
 _Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 _Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
-"""Some servers read 0, and some -1, as all of them."""
+"""All candidates: some servers use 0 for it, some -1."""
 _Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
 _Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
 
@@ -63,9 +63,9 @@ class Sampling(Options, frozen=True, kw_only=True):
 
 
 def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
-    """The options that are set, by the names that a backend has for them; `extra` is not among them.
+    """The options that are set, under the backend's names for them, without `extra`.
 
-    ValueError for an option that the backend has not: its name there is the empty text.
+    ValueError for an option that the backend does not have: its name there is empty.
     """
     given = {**asdict(sampling), "max_tokens": sampling.limit}
     del given["extra"]

@@ -1,4 +1,4 @@
-"""Streaming: what the incremental decoders of the wires have in common. Bytes in, pieces of a reply out."""
+"""Streaming: the common part of the wires' incremental decoders. Bytes in, pieces of a reply out."""
 
 from collections.abc import Iterable
 from typing import Protocol, Self, TypeVar
@@ -9,35 +9,35 @@ from stages.wire.faults import too_many_objects
 from stages.wire.lines import Lines
 
 StreamRead = tuple[Piece | Fault, ...]
-"""What a decoder read. After `Ended` or a Fault comes nothing that counts."""
+"""What a decoder read. After `Ended` or a Fault, nothing else counts."""
 
 
 class Decoder(Protocol):
-    """How far the stream of one reply has been read: a value, like all of the core."""
+    """The state of reading one reply's stream: a value, like all of the core."""
 
     def advance(self, chunk: bytes) -> tuple["Decoder", StreamRead]:
-        """The next bytes: how far it is read now, and what they add."""
+        """The decoder after the next bytes, and what they add."""
         ...
 
     def finish(self) -> StreamRead:
-        """What the end of the stream adds; nothing where it came too early."""
+        """What the end of the stream adds; empty if it came too early."""
         ...
 
 
 LINE_LIMIT = 16 * 1024 * 1024
-"""Bytes of one line of a stream: a server may give the whole reply in it."""
+"""Maximum bytes of one line of a stream: a server may give the whole reply in one."""
 
 
 class _Reader(Protocol):
-    """A decoder, as far as it reads payloads one by one."""
+    """A decoder that reads payloads one by one."""
 
     @property
     def lines(self) -> Lines:
-        """How far the stream has been cut into lines."""
+        """The stream split into lines so far."""
         ...
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
-        """The next payload, and what it adds."""
+        """The decoder after the next payload, and what it adds."""
         ...
 
 

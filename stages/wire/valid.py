@@ -1,7 +1,7 @@
-"""Histories that strict servers and templates take: no damaged call, no call without answer, roles in turn.
+"""Valid histories, for strict servers and templates: no damaged call, every call answered, roles in turn.
 
-Both functions look at an exchange alone (a reply, its answers, what is said after them), so that what they make
-of a part that begins with a reply is the end of what they make of the whole.
+Both functions only look at one exchange at a time (a reply, its answers, what follows them), so the result for a part
+that begins with a reply is the end of the result for the whole.
 """
 
 import re
@@ -17,13 +17,13 @@ from stages.repair.decoding import nested
 from stages.repair.json_text import FoundJson, json_at
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Names of tools that OpenAI-compatible servers take."""
+"""Names of tools that OpenAI-compatible servers accept."""
 
 _object = msgspec.json.Decoder(dict[str, object])
 
 
 def is_object(text: str) -> bool:
-    """Whether the text is a JSON object that every server can read: numbers in range, no halves of characters."""
+    """Whether the text is a JSON object that every server can read: numbers in range, no half characters."""
     if nested(text):
         return False
     try:
@@ -34,10 +34,10 @@ def is_object(text: str) -> bool:
 
 
 def valid_history(history: History, names: re.Pattern[str] = TOOL_NAME) -> History:
-    """The history with only such calls as a server takes back, each answered at once and in order.
+    """The history with only calls that a server accepts, each answered at once and in order.
 
-    Damaged arguments are repaired. An exchange that cannot be repaired (arguments that are no JSON object, a name
-    that is none, a call without answer) is told as text, with its answers; so is an answer to no call.
+    Damaged arguments are repaired. An exchange that cannot be repaired (arguments that are no JSON object, an invalid
+    name, a call without an answer) is told as text, with its answers; so is an answer to no call.
     """
     told: list[Message] = []
     position, whole = 0, len(history)
@@ -70,7 +70,7 @@ def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str])
 
 
 def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pattern[str]) -> bool:
-    """Whether nothing has to be done: what is asked of every exchange of every run."""
+    """Whether the exchange is valid as it is: checked for every exchange of every run."""
     if len(answers) != len(calls) or (len(calls) > 1 and len({call.id for call in calls}) != len(calls)):
         return False
     for call, answer in zip(calls, answers, strict=True):
@@ -82,12 +82,12 @@ def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pa
 
 
 def _answering(answer: Tool, call: ToolCall) -> Tool:
-    """The answer under the name that was called: some wires know it by that alone."""
+    """The answer under the name of its call: some wires match it by name alone."""
     return answer if answer.name == call.name else replace(answer, name=call.name)
 
 
 def with_object_arguments(call: ToolCall) -> ToolCall | None:
-    """The call with arguments that are a JSON object; None where there is no reading them so."""
+    """The call with arguments that are a JSON object; None: they cannot be read as one."""
     if is_object(call.arguments):
         return call
     text = call.arguments.strip()
@@ -98,7 +98,7 @@ def with_object_arguments(call: ToolCall) -> ToolCall | None:
 
 
 def call_as_text(call: ToolCall | RawCall) -> str:
-    """What was called, for a history that cannot hold the call itself."""
+    """The call as text, for a history that cannot contain the call itself."""
     return f"[called {call.name}: {call.arguments}]"
 
 
@@ -118,11 +118,11 @@ def system_first(history: History) -> History:
 
 
 def alternating_history(history: History) -> History:
-    """The history repaired and with neighbours of one role joined, for templates that want roles to take turns.
+    """The valid history with neighbours of one role joined, for templates in which roles take turns.
 
-    What the user says right after a tool's result is joined to that result: such templates refuse it there too.
-    No word is lost, and nothing is moved up: the prompt's prefix stays what it was. A part that begins
-    with a reply is joined by itself, so the whole must not have a reply before it.
+    What the user says right after a tool's result is joined to that result: such templates refuse it there too. No word
+    is lost, and nothing moves up: the prompt's prefix stays the same. A part that begins with a reply is joined by
+    itself, so the whole must not have a reply before it.
     """
     turns: list[Message] = []
     for message in valid_history(history):

@@ -1,4 +1,4 @@
-"""The wires as values: what a stage or an interpreter must know of a protocol to speak it."""
+"""The wires as values: what a stage or an interpreter must know of a protocol."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -89,7 +89,7 @@ STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
 
 
 def wire(dialect: Dialect) -> Wire:
-    """The protocol as that backend speaks it."""
+    """The protocol in that backend's dialect."""
     match dialect.wire:
         case "openai":
             return _openai(dialect)

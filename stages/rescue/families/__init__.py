@@ -1,6 +1,6 @@
-"""The families of grammar, in the order in which they are asked where several might begin at the same place.
+"""The families of grammars, in the order in which they are asked where several match at the same place.
 
-A new family is a module with a `Family` in it, and its line here.
+A new family is a module with a `Family` in it, and a line here.
 """
 
 from stages.rescue.families import (

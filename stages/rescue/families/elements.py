@@ -59,7 +59,7 @@ def joined(given: dict[str, list[str]]) -> str:
 
 
 def past_cdata(text: str, begin: int) -> int:
-    """From where on a closing tag closes: after the CDATA that a value begins with, in which tags are text."""
+    """Where the search for the closing tag starts: after a CDATA section at the beginning, in which tags are text."""
     while opening := _CDATA.match(text, begin):
         end = text.find("]]>", opening.end())
         if end < 0:
@@ -69,10 +69,10 @@ def past_cdata(text: str, begin: int) -> int:
 
 
 def as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
-    """What stands between two tags, as a JSON string; CDATA and entities are what they stand for.
+    """The text between two tags as a JSON string, with CDATA and entities decoded.
 
-    A newline after the opening tag and one before the closing tag belong to the markup, unless `strip` is off.
-    Entities are taken for such where every special sign is one; that is noted among the `repairs`.
+    A newline after the opening tag and one before the closing tag belong to the markup, unless `strip` is off. Entities
+    are only decoded if every special character is escaped; that is noted among the `repairs`.
     """
     bare = value.strip()
     if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
@@ -87,7 +87,7 @@ def as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
 
 
 def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | Broken:
-    """The claim, where its closing tag or, after whole arguments, the end of the reply follows."""
+    """The claim, if its closing tag follows or, after complete arguments, the end of the reply."""
     if end := after(text, position, closing):
         return claim, end
     if claim.arguments == "{}" or past_blank(text, position) < len(text):
@@ -96,7 +96,7 @@ def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim
 
 
 def unclosed(claim: Claim) -> Claim:
-    """The claim, whose closing tag the reply lacks at its very end."""
+    """The claim, whose closing tag is missing at the very end of the reply."""
     if "missing_closer" in claim.repairs:
         return claim
     repairs = (*claim.repairs, "missing_closer")

@@ -28,7 +28,7 @@ _MAY_HOLD_CALLS = frozenset(
     }
 )
 _CODE = frozenset({"python", "py", "javascript", "js"})
-"""Some write their calls as a Python dict or as a JavaScript object."""
+"""Languages of fences in which some models write calls as a Python dict or a JavaScript object."""
 _JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
 _MARKUP = re.compile(
     r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
@@ -69,7 +69,7 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
-    """A fence is calls if it is calls from end to end; what else it holds is not to be run."""
+    """A fence contains calls only if it contains nothing else."""
     if python := python_fence(text, start, names):
         return python
     opening = _FENCE.match(text, start)
@@ -84,13 +84,13 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:
-    """Whether a fence that begins so may hold calls in markup, rather than a log, a text, a listing."""
+    """Whether a fence with this beginning may contain calls in markup, rather than a log, a text, a listing."""
     word = _WORD.match(text, position)
     return _MARKUP.match(text, position) is not None or (word is not None and names.knows(word[0]))
 
 
 def _passed_over(text: str, start: int, position: int, language: str) -> Read:
-    """The fence and all that it holds; where one without a language is never closed, it was no fence."""
+    """The fence and its content; a fence without a language that is never closed was no fence."""
     end = text.find("\n```", position)
     if end >= 0:
         return Read(start=start, end=end + len("\n```"))
@@ -132,7 +132,7 @@ def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None
 
 
 def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | None:
-    """Broken JSON that names a known tool where a call would: damage. None: text like any other."""
+    """Damage: broken JSON that names a known tool where a call would. None: ordinary text."""
     meant = _MEANT.match(text, start)
     cut_name = meant is not None and meant.end() == len(text)
     if meant is None or not (names.begins(meant[1]) if cut_name else names.knows(meant[1])):

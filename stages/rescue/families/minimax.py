@@ -21,7 +21,7 @@ _TOKEN = "]<]minimax[>["  # noqa: S105 - a token of the model's, no secret
 _INVOKE = re.compile(rf"{re.escape(_TOKEN)}\s*+<invoke\s++name=[\"']?([^\"'>\n]{{1,200}}+)[\"']?\s*+>")
 _TAG = re.compile(r"\s*+<(/?)([A-Za-z_$][\w:.$-]{0,100}+)>")
 _DEEPEST = 40
-"""Levels of elements; no tool takes more."""
+"""Maximum levels of elements; no tool takes more."""
 
 
 class _Element(Struct):
@@ -39,7 +39,7 @@ class _Element(Struct):
         return self.members()
 
     def members(self) -> str:
-        """What it holds as one JSON object."""
+        """Its content as one JSON object."""
         given: dict[str, list[str]] = {}
         for name, value in self.children:
             given.setdefault(name, []).append(value)

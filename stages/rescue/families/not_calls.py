@@ -1,4 +1,4 @@
-"""Family `echo`: what shows calls without making any: results, definitions, quoted messages, others' turns."""
+"""Family `echo`: text that shows calls without making any: results, definitions, quotations, others' turns."""
 
 import re
 
@@ -9,7 +9,7 @@ _RESULTS = (
     "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"
     "observation|available_tools|tool_definitions"
 )
-"""Whatever stands in these the model was given; so does what follows, if they are not closed."""
+"""Tags around text that the model was given; without a closing tag, everything after them."""
 _SHOWN = (
     "example|examples|documentation|quote|blockquote|transcript|log|results?|output|documents?|search_results?|page|email|"
     "article|snippet|history|conversation"
@@ -61,7 +61,7 @@ def _token(text: str, start: int, _names: Names) -> Read | None:
 
 
 def _turn(text: str, start: int, _names: Names) -> Read:
-    """Somebody else's turn. At the beginning it is the prompt, said once more; later on the model makes it up."""
+    """Somebody else's turn. At the beginning it repeats the prompt; later on the model makes it up."""
     answer = None if _SOMETHING.search(text, 0, start) else _OWN_TURN.search(text, start)
     return Read(start=start, end=answer.end() if answer else len(text))
 

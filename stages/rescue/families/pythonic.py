@@ -13,12 +13,12 @@ _REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _NEAR_BEGIN = 160
-"""Characters that may stand before the first bracket of a reply that is nothing but calls."""
+"""Maximum characters before the first bracket of a reply that is nothing but calls."""
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    """A list of calls that is a line of its own."""
+    """A list of calls on a line of its own."""
     if not _stands_alone_before(text, start):
         return None
     calls = call_list(text, start, names)
@@ -70,7 +70,7 @@ def python_fence(text: str, start: int, names: Names) -> Read | None:
 
 
 def _any_known(calls: PythonCalls, names: Names) -> bool:
-    """Without markup, Python that calls nobody's tool is code like any other."""
+    """Whether any of the calls is of a known tool: without markup, other Python is ordinary code."""
     return calls.damage is not None or any(names.knows(claim.name) for claim in calls.claims)
 
 

@@ -32,7 +32,7 @@ _LONGEST_LABEL = 40
 _BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
 _LINE_START = re.compile(r"[ \t>*#-]*")
 _MARGIN = 12
-"""Characters of a quotation, a list or a heading that may stand before a label."""
+"""Maximum characters of a quotation, list or heading mark before a label."""
 _NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
 
 
@@ -65,7 +65,7 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
 
 
 def _up_to_label(text: str, start: int, torn: BrokenJson) -> FoundJson | BrokenJson:
-    """The object once more: the label of the next line ends it, whether its braces are closed or not."""
+    """The object read again up to the label of the next line, whether its braces are closed or not."""
     label = _NEXT_LABEL.search(text, start, torn.end + _LONGEST_LABEL)
     if label is None:
         return torn
@@ -101,7 +101,7 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
 
 
 def _past(text: str, end: int) -> int:
-    """Behind the bracket that closes the input, if one does."""
+    """The position after the bracket that closes the input, if there is one."""
     return end + text.startswith("]", end)
 
 

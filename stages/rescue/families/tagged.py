@@ -126,7 +126,7 @@ def _of_python(text: str, start: int, calls: PythonCalls) -> Read:
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
-    """A marker that is closed again around something that is no call at all, on lines of their own."""
+    """A closed marker around something that is no call, on lines of their own."""
     junk = _JUNK.match(text, position)
     if junk is None or (start > 0 and text[start - 1] != "\n"):
         return None

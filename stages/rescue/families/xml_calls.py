@@ -72,7 +72,7 @@ def _function(text: str, start: int, names: Names) -> Read | None:
 
 
 class _Called(Struct, frozen=True):
-    """Who is called, where the call begins, and where its arguments do."""
+    """The called name, where the call begins, and where its arguments begin."""
 
     name: str
     begin: int
@@ -80,7 +80,7 @@ class _Called(Struct, frozen=True):
 
 
 def _without_slash(written: str) -> str:
-    """The name in a tag that may close itself: `f/`."""
+    """The name in a tag that may be self-closing: `f/`."""
     return written.rstrip().removesuffix("/").rstrip()
 
 
@@ -148,7 +148,7 @@ def _parameters(
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
-    """One value as JSON. Where the format types it (`string="false"`), JSON as it is; else a string."""
+    """One value as JSON. If the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
         return value.strip() if "false" in typed and is_json(value.strip()) else json_quoted(value)
     return as_json(value, repairs, strip=strip)

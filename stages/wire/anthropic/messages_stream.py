@@ -16,7 +16,7 @@ from stages.wire.openai.chat import arguments_text
 from stages.wire.streaming import StreamRead, read_all
 
 _BLOCKS_LIMIT = 256
-"""Blocks of thinking of one reply that are kept for the API."""
+"""Maximum number of a reply's blocks of thinking that are kept for the API."""
 
 
 class _Delta(Struct):
@@ -43,7 +43,7 @@ class _Event(Struct):
 
 
 class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
-    """A block of thinking as it goes back to the API."""
+    """A block of thinking in the form that goes back to the API."""
 
     thinking: str
     signature: str
@@ -54,30 +54,30 @@ _block = msgspec.json.Decoder(AnswerBlock)
 
 
 class AnthropicStream(Struct, frozen=True, kw_only=True):
-    """How far a stream of a message has been read. Its blocks come one after the other."""
+    """The state of reading a streamed message. Its blocks come one after the other."""
 
     lines: Lines = Lines()
     calls: int = 0
     input: str = ""
-    """The arguments that the open block of a call began with, as long as no others have come."""
+    """The arguments that the open block began with, until others come."""
     said_in: int = -1
-    """The last block with text; -1: none was. The text of another block begins with a blank line."""
+    """The last block with text; -1: none. The text of another block begins with a blank line."""
     thought_in: int = -1
     thought: tuple[bytes, ...] = ()
-    """The thinking of the open block, in few parts."""
+    """The thinking of the open block, in a few parts."""
     signature: str = ""
     sealed: tuple[bytes, ...] = ()
-    """The blocks of thinking that are whole."""
+    """The complete blocks of thinking."""
     stop_reason: str = ""
     usage: AnthropicUsage | None = None
 
     def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
-        """The next bytes of the stream: how far it is read now, and what they add."""
+        """The decoder after the next bytes, and what they add."""
         lines, ended = self.lines.advance(chunk)
         return read_all(replace(self, lines=lines), payloads(ended))
 
     def finish(self) -> StreamRead:
-        """What the end of the stream adds: one that said why the message ends may leave out `message_stop`."""
+        """What the end of the stream adds: a stream with a stop reason may omit `message_stop`."""
         after, pieces = read_all(self, payloads(self.lines.finish()))
         return (*pieces, _ended(after)) if after.stop_reason else pieces
 
@@ -99,7 +99,7 @@ def _ended(stream: AnthropicStream) -> Ended:
 
 
 def _read(stream: _S, event: _Event) -> tuple[_S, StreamRead]:
-    """What an event adds; unknown ones are left out, as the API asks."""
+    """What an event adds; unknown ones are ignored, as the API asks."""
     if bytes(event.error) != b"null":
         return stream, (reported_fault(event.error),)
     match event.type:
@@ -121,7 +121,7 @@ def _read(stream: _S, event: _Event) -> tuple[_S, StreamRead]:
 
 
 def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
-    """With the counts that are new; the others stay."""
+    """The stream with new counts; missing ones stay."""
     if usage is None:
         return stream
     given = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}

@@ -1,7 +1,7 @@
 """Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
 
-It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
-from forge), sampling stands under `options`, and a JSON Schema is the `format` itself.
+It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come from
+forge), sampling options are under `options`, and a JSON Schema is the `format` itself.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ _answer = msgspec.json.Decoder(OllamaAnswer)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
-    """The reply that a whole answer holds; a Fault says what a body that is none lacks, or what Ollama reports."""
+    """The reply in a whole answer; a Fault for any other body, or for what Ollama reports."""
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
@@ -136,13 +136,13 @@ def _reply(answer: OllamaAnswer, body: bytes) -> Reply | Fault:
 
 
 def raw_call(call: _Call) -> RawCall:
-    """The call, as far as it is one."""
+    """The call, as far as it can be read."""
     function = call.function or _Function()
     return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
 
 
 def usage_of(answer: OllamaAnswer) -> Usage | None:
-    """Tokens; Ollama leaves out a count of zero, and gives none at all where it did not run the model."""
+    """Token counts; Ollama omits a count of zero, and gives none at all if it did not run the model."""
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None
     return Usage(prompt=answer.prompt_eval_count or 0, completion=answer.eval_count or 0)

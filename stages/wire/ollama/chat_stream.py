@@ -1,4 +1,4 @@
-"""Streams of Ollama's own protocol, a JSON object a line: https://docs.ollama.com/api/streaming."""
+"""Streams of Ollama's own protocol, one JSON object per line: https://docs.ollama.com/api/streaming."""
 
 from typing import Self, TypeVar
 
@@ -23,18 +23,18 @@ _line = msgspec.json.Decoder(_Line)
 
 
 class OllamaStream(Struct, frozen=True, kw_only=True):
-    """How far a stream of /api/chat has been read. Calls come whole, so they are only counted."""
+    """The state of reading a stream of /api/chat. Calls come whole, so they are only counted."""
 
     lines: Lines = Lines()
     calls: int = 0
 
     def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
-        """The next bytes of the stream: how far it is read now, and what they add."""
+        """The decoder after the next bytes, and what they add."""
         lines, ended = self.lines.advance(chunk)
         return read_all(replace(self, lines=lines), ended)
 
     def finish(self) -> StreamRead:
-        """What the end of the stream adds: the last line may end with it."""
+        """What the end of the stream adds: the last line may be incomplete until then."""
         return read_all(self, self.lines.finish())[1]
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:

@@ -1,8 +1,7 @@
 """The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 
 A request is `request_head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes for
-the same values. `decode_reply` reads a whole answer, and says as a Fault what is wrong with one that
-cannot be read.
+the same values. `decode_reply` reads a whole answer, or returns the Fault of one that cannot be read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,7 +63,7 @@ class WireTool(Struct, frozen=True, kw_only=True):
 
 
 def _encode_message(message: Message) -> WireMessage:
-    """One message as the protocol has it; the kind and the turn stay here."""
+    """One message in the protocol's form, without its kind and turn."""
     match message:
         case Tool():
             return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
@@ -100,9 +99,9 @@ _encode = msgspec.json.Encoder().encode
 def request_head(
     model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
 ) -> Raw:
-    """The fields of a request before its messages: what never changes from turn to turn comes first.
+    """The fields of a request before its messages, which never change from turn to turn.
 
-    `body` are fields that the backend wants in each, `names` its own for the options. ValueError: `options`.
+    `body` are fields that the backend wants in every request, `names` its own names of options. ValueError: `options`.
     """
     return Raw(_encode({**(body or {}), **options(sampling, names or {}), **sampling.extra, "model": model}))
 
@@ -115,7 +114,7 @@ def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
 def _encoded(message: Struct) -> bytes:
     try:
         return _encode(message)
-    except UnicodeEncodeError:  # a stage of the user's own may have brought half of a character
+    except UnicodeEncodeError:  # a user's own stage may have added half a character
         return _encode(sound_struct(message))
 
 
@@ -146,7 +145,7 @@ class _Details(Struct):
 
 
 class OpenAIUsage(Struct):
-    """Tokens, as the protocol has them."""
+    """Token counts in the protocol's form."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -164,7 +163,7 @@ _completion = msgspec.json.Decoder(_Completion)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
-    """The first choice of a chat completion; a Fault says what a body that is none lacks."""
+    """The first choice of a chat completion; a Fault for any other body."""
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
@@ -199,7 +198,7 @@ def _raw_call(call: _Call) -> RawCall:
 
 
 def arguments_text(raw: Raw) -> str:
-    """JSON text. Some servers give an object where the protocol has a string: its own text serves as well."""
+    """JSON text. Some servers send an object instead of a string: its text is used as well."""
     given = bytes(raw)
     if given.startswith(b'"'):
         return decode(_string, given)
@@ -207,7 +206,7 @@ def arguments_text(raw: Raw) -> str:
 
 
 def usage_of(usage: OpenAIUsage | None) -> Usage | None:
-    """Tokens; None where the server says nothing of them."""
+    """Token counts; None if the server gives none."""
     if usage is None:
         return None
     details = usage.prompt_tokens_details

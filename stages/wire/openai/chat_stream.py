@@ -15,7 +15,7 @@ from stages.wire.openai.chat import OpenAIUsage, arguments_text, usage_of
 from stages.wire.streaming import StreamRead, read_all
 
 NAME_LIMIT = 1024
-"""Characters of a name that are read: it is told anew whenever it grows."""
+"""Maximum characters of a name: it is reported again whenever it grows."""
 
 
 class _Function(Struct):
@@ -53,7 +53,7 @@ _chunk = msgspec.json.Decoder(_Chunk)
 
 
 class _Open(Struct, frozen=True, kw_only=True):
-    """A call that has begun; `key` is the index that the server gives it."""
+    """A call in progress; `key` is the server's index of it."""
 
     key: int | None
     id: str
@@ -61,7 +61,7 @@ class _Open(Struct, frozen=True, kw_only=True):
 
 
 class OpenAIStream(Struct, frozen=True, kw_only=True):
-    """How far a stream of a chat completion has been read."""
+    """The state of reading a streamed chat completion."""
 
     lines: Lines = Lines()
     calls: tuple[_Open, ...] = ()
@@ -69,12 +69,12 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
     def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
-        """The next bytes of the stream: how far it is read now, and what they add."""
+        """The decoder after the next bytes, and what they add."""
         lines, ended = self.lines.advance(chunk)
         return read_all(replace(self, lines=lines), payloads(ended))
 
     def finish(self) -> StreamRead:
-        """What the end of the stream adds: a stream that said why the reply ends may leave out `[DONE]`."""
+        """What the end of the stream adds: a stream with a finish reason may omit `[DONE]`."""
         after, pieces = read_all(self, payloads(self.lines.finish()))
         return (*pieces, _ended(after)) if after.finish_reason else pieces
 
@@ -139,9 +139,9 @@ def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
 
 
 def _place(calls: tuple[_Open, ...], call: _Call) -> int:
-    """Which call it is: the one of that index, unless its id says that it is another.
+    """The call's position: that of its index, unless its id says that it is another.
 
-    Some servers give no index, and mean the last call; others give each call the index 0.
+    Some servers give no index and mean the last call; others give every call the index 0.
     """
     for at in range(len(calls) - 1, -1, -1):
         if call.index is None or calls[at].key == call.index:
@@ -151,7 +151,7 @@ def _place(calls: tuple[_Open, ...], call: _Call) -> int:
 
 
 def _opened(known: _Open | None, call: _Call, name: str) -> _Open:
-    """The call with what is new of it. A name may come in parts, or whole again with each of them."""
+    """The call with what is new. A name may come in parts, or be repeated whole."""
     if known is None:
         return _Open(key=call.index, id=call.id or "", name=name)
     grown = known.name if name in ("", known.name) else known.name + name

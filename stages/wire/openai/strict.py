@@ -21,6 +21,6 @@ def _spec(tool: ToolSpec) -> WireSpec:
 
 
 def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
-    """The tools whose schema the strict mode has no form for, and why; a sentence each."""
+    """The tools whose schema has no form in the strict mode, and why; a sentence each."""
     reasons = ((tool.name, project(tool.parameters, "openai-strict").refused) for tool in tools)
     return tuple(f"{name} cannot be strict: {reason}" for name, reason in reasons if reason)

@@ -1,4 +1,4 @@
-"""Calls as JSON: one object on a line, `{"tool": name, "args": {…}}`."""
+"""Calls as JSON: one object per line, `{"tool": name, "args": {…}}`."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,7 +28,7 @@ class _Call(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
-    """What OpenAI's strict mode makes of a call: its schemas cannot have alternatives at the top."""
+    """A call in OpenAI's strict mode, whose schemas cannot have alternatives at the top."""
 
     call: _Call
 
@@ -50,7 +50,7 @@ def encode_calls(calls: tuple[ToolCall, ...]) -> str:
 
 
 def decode_calls(text: str) -> tuple[RawCall, ...]:
-    """The calls of a reply that is in the asked form from first to last; else none, and rescue may try."""
+    """The calls of a reply that is entirely in the expected form; else none, and rescue may try."""
     lines = text.strip().split("\n")
     calls = []
     for chunk in (text,) if _is_call(text) is not None else lines:

@@ -83,7 +83,7 @@ def _parameter(name: str, value: str) -> str:
 
 
 def decode_calls(text: str) -> tuple[RawCall, ...]:
-    """The calls of a reply that is in the asked form from first to last; else none, and rescue may try."""
+    """The calls of a reply that is entirely in the expected form; else none, and rescue may try."""
     from html import unescape  # noqa: PLC0415 - see above
 
     calls: list[RawCall] = []
