@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
+from forge.backends.servers import KNOWN, kept, remove
 from forge.backends.servers.download import parts_of, path_of
-from forge.backends.servers.model_cache import kept, remove
-from forge.backends.servers.models import KNOWN
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import TAIL, glance
 

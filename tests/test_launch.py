@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from forge.backends.servers import KNOWN
 from forge.backends.servers.command_line import command
 from forge.backends.servers.exit_report import explain
 from forge.backends.servers.launch import Launch, source
-from forge.backends.servers.models import KNOWN
 from forge.errors import DefinitionError, ForgeError
 
 FILE = Path("/m/model.gguf")

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from forge import run, run_sync
-from forge.backends.slot.worker import SlotWorker, Statistics, WorkerStopped
+from forge.backends.slot import SlotWorker, Statistics, WorkerStopped
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call
 from forge.runtime.watcher import OnChunk

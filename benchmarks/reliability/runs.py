@@ -16,9 +16,7 @@ from benchmarks.reliability import forge_runs, plain
 from benchmarks.reliability.forge_runs import ABLATED
 from benchmarks.reliability.gate import Gate
 from benchmarks.reliability.tasks import TASKS, Verdict
-from forge.backends.servers.download import ensure_model
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings
-from forge.backends.servers.models import KNOWN
+from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model
 
 FILE = Path(__file__).with_name("runs.jsonl")
 MODELS = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")

@@ -27,9 +27,9 @@ from stages.wire.wires import wire
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
-COUNTED = frozenset({"messages", "model", "system", "tools", "thinking"})
+_COUNTED = frozenset({"messages", "model", "system", "tools", "thinking"})
 """The fields of a request that count_tokens takes: it refuses others."""
 
 
@@ -108,13 +108,13 @@ class Anthropic:
 async def _counted(http: httpx.AsyncClient, base: str, request: bytes) -> int | None:
     """Tokens of the prompt as the API counts them; None, and a line in the log, where it does not."""
     fields = msgspec.json.decode(request, type=dict[str, Raw])
-    question = msgspec.json.encode({name: value for name, value in fields.items() if name in COUNTED})
+    question = msgspec.json.encode({name: value for name, value in fields.items() if name in _COUNTED})
     try:
         answer = await ask(http, f"{base}/v1/messages/count_tokens", question)
     except BackendError as error:
-        log.warning("tokens are estimated: %s", error)
+        _log.warning("tokens are estimated: %s", error)
         return None
     found = answer.read(AnthropicCount)
     if found is None:
-        log.warning("%s counts no tokens (status %d); they are estimated", base, answer.status)
+        _log.warning("%s counts no tokens (status %d); they are estimated", base, answer.status)
     return None if found is None else found.input_tokens

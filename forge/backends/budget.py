@@ -10,13 +10,13 @@ from forge.errors import DefinitionError
 SMALL = 4096
 """Tokens that every server has: what is assumed where nothing is known."""
 
-VRAM_TIERS = ((48 * GIB, 262_144), (24 * GIB, 32_768))
+_VRAM_TIERS = ((48 * GIB, 262_144), (24 * GIB, 32_768))
 """Ollama's own: https://docs.ollama.com/context-length."""
 
-RAM_TIERS = ((32 * GIB, 32_768), (16 * GIB, 16_384), (8 * GIB, 8_192))
+_RAM_TIERS = ((32 * GIB, 32_768), (16 * GIB, 16_384), (8 * GIB, 8_192))
 """Without a GPU the cache is in the machine's memory, and long prompts take minutes: these are forge's."""
 
-ROUNDED = GIB // 2
+_ROUNDED = GIB // 2
 """A card that is sold as 24 GB has a little less, and so has a machine: it still counts as one."""
 
 
@@ -62,14 +62,14 @@ def by_vram(hardware: HardwareProfile | None) -> ResolvedBudget:
         return ResolvedBudget(tokens=SMALL, source="the server is on another machine and says nothing")
     if not hardware.gpus:
         return ResolvedBudget(tokens=SMALL, source=hardware.source)
-    tokens = next((tokens for size, tokens in VRAM_TIERS if hardware.vram_bytes + ROUNDED >= size), SMALL)
+    tokens = next((tokens for size, tokens in _VRAM_TIERS if hardware.vram_bytes + _ROUNDED >= size), SMALL)
     names = ", ".join(gpu.name for gpu in hardware.gpus)
     return ResolvedBudget(tokens=tokens, source=f"{hardware.vram_gib:.0f} GiB for models ({names}; {hardware.source})")
 
 
 def by_ram(hardware: HardwareProfile) -> ResolvedBudget:
     """What a machine without a GPU bears."""
-    tokens = next((tokens for size, tokens in RAM_TIERS if hardware.ram_bytes + ROUNDED >= size), SMALL)
+    tokens = next((tokens for size, tokens in _RAM_TIERS if hardware.ram_bytes + _ROUNDED >= size), SMALL)
     return ResolvedBudget(tokens=tokens, source=f"no GPU, {hardware.ram_bytes / GIB:.0f} GiB of memory")
 
 

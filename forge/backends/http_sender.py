@@ -12,7 +12,7 @@ from stages.effect import Fault
 from stages.policy.retry import RetryPolicy
 from stages.wire.wires import Wire
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
 
 def sender(
@@ -34,9 +34,9 @@ def sender(
 
     def translate(fault: Fault) -> Fault:
         shown = masked_fault(fault, hidden)
-        if not refuses_tools(shown, refusals):
+        if not _refuses_tools(shown, refusals):
             return shown
-        log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
+        _log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
         return replace(shown, kind="no_tools")
 
     return Http(
@@ -52,7 +52,7 @@ def sender(
     )
 
 
-def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
+def _refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
     """Whether the fault is the server's refusal of tools or of their schema, by the words that its profile knows."""
     said = fault.body.lower()
     return fault.kind in {"status", "reported"} and any(words.lower() in said for words in refusals)

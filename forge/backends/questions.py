@@ -24,18 +24,18 @@ KNOCK = 10.0
 LOADING = 300.0
 """Seconds that a server may take to load its model."""
 
-POLL = 0.5
+_POLL = 0.5
 """Seconds between two questions to a server that is loading."""
 
 MOST = 4 * 1024 * 1024
 """Bytes of an answer that are read; a chat template may have some 100,000."""
 
-AT_ONCE = 64
+_AT_ONCE = 64
 """Questions that a server is asked at the same time; a thousand at once would outlast the time of each."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = WeakKeyDictionary()
 """What questions to a server wait for, by its host and port."""
@@ -43,7 +43,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore
 
 def _turn(url: str) -> asyncio.Semaphore:
     servers = _turns.setdefault(asyncio.get_running_loop(), {})
-    return servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(AT_ONCE))
+    return servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(_AT_ONCE))
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -63,12 +63,12 @@ class Answer(Struct, frozen=True, kw_only=True):
         """Whether the server says that it did what was asked."""
         return httpx.codes.is_success(self.status)
 
-    def read(self, form: type[T]) -> T | None:
+    def read(self, form: type[_T]) -> _T | None:
         """The answer in that form; None for a refusal, for one in another form, and for one that was not read."""
         return decoded(self.body, form) if self.good and not self.unread else None
 
 
-def decoded(body: bytes, form: type[T]) -> T | None:
+def decoded(body: bytes, form: type[_T]) -> _T | None:
     """The JSON of a body in that form; None for anything else."""
     try:
         return decode(msgspec.json.Decoder(form), body)
@@ -121,7 +121,7 @@ async def ask(
         if time.monotonic() > deadline:
             sentence = f"the server at {url} has been loading its model for {loading:.0f} seconds; look at its log"
             raise BackendError(sentence, fault=Fault(kind="timeout", detail=sentence))
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(_POLL)
         answer = await _once(client, url, question, seconds)
     return answer
 
@@ -132,7 +132,7 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
     except (httpx.HTTPError, TimeoutError) as error:
         raise _nobody(error, url, seconds) from error
     if answer.unread:
-        log.warning("what %s answered (status %d) is not read: %s", url, answer.status, answer.unread)
+        _log.warning("what %s answered (status %d) is not read: %s", url, answer.status, answer.unread)
     return answer
 
 

@@ -10,17 +10,17 @@ import sys
 from collections.abc import Iterator
 from typing import NoReturn, TypedDict
 
-MEMORY = 512 * 1024 * 1024
+_MEMORY = 512 * 1024 * 1024
 """Bytes of address space."""
 
-PROCESSOR = 3
+_PROCESSOR = 3
 """Seconds of processor time; a real template takes a tenth of one, most of it to import jinja2."""
 
-LONGEST = 100_000
+_LONGEST = 100_000
 """Characters of one conversation; one that comes out longer is as good as refused."""
 
 
-class Question(TypedDict):
+class _Question(TypedDict):
     """`path` is where modules are looked for; each conversation is a list of messages."""
 
     path: list[str]
@@ -34,13 +34,13 @@ def bound() -> None:
         return
     import resource  # noqa: PLC0415 - Windows has none
 
-    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR, PROCESSOR))
+    resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR, _PROCESSOR))
     # macOS knows the limit and does not take it.
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
-def rendered(question: Question) -> Iterator[str | None]:
+def rendered(question: _Question) -> Iterator[str | None]:
     """Each conversation as the template writes it, None for one that it refuses or that comes out too long."""
     from jinja2 import TemplateError  # noqa: PLC0415 - found by the path that the question brings
     from jinja2.ext import loopcontrols  # noqa: PLC0415
@@ -58,7 +58,7 @@ def rendered(question: Question) -> Iterator[str | None]:
     template = environment.from_string(question["template"])
     for messages in question["conversations"]:
         try:
-            yield _up_to(LONGEST, template.generate(messages=messages, **fixed))
+            yield _up_to(_LONGEST, template.generate(messages=messages, **fixed))
         # The template is a program of somebody else's: whatever it raises, it has refused the conversation.
         except Exception:  # noqa: BLE001
             yield None
@@ -75,6 +75,6 @@ def _up_to(most: int, pieces: Iterator[str]) -> str | None:
 
 if __name__ == "__main__":
     bound()
-    asked: Question = json.load(sys.stdin)
+    asked: _Question = json.load(sys.stdin)
     sys.path[:] = asked["path"]
     json.dump(list(rendered(asked)), sys.stdout)

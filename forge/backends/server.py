@@ -31,7 +31,7 @@ from stages.wire.prompted.forms import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.wires import WIRES, wire
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
 
 class Options(TypedDict, total=False):
@@ -135,7 +135,7 @@ class Server:
             context = await self._context(http, profile, about, model)
             spoken = wire(profile.dialect(context))
             refusals = profile.refusals(mode) if self._mode == "auto" else ()
-            log.info(
+            _log.info(
                 "%s is taken for %s: mode %s, %d tokens of context (%s)",
                 self._base,
                 profile.name,

@@ -18,15 +18,15 @@ from msgspec import Struct
 from forge.backends.servers.environment import needed
 from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, Markers, derive
 
-SIZE = 200_000
+_SIZE = 200_000
 """Characters of a template that are looked at; a longer one is left alone."""
 
 SECONDS = 20.0
 """How long the process may take on a machine that is busy with other things."""
 
-RENDERING = Path(__file__).with_name("rendering.py")
+_RENDERING = Path(__file__).with_name("rendering.py")
 
-Message = Mapping[str, object]
+_Message = Mapping[str, object]
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ def examined(chat_template: str) -> Template:
 
     It takes a tenth of a second the first time, mostly to wait for a process; the same template is kept.
     """
-    if not chat_template or len(chat_template) > SIZE:
+    if not chat_template or len(chat_template) > _SIZE:
         return Template()
     # Runs that begin together with the same server need it rendered once.
     with _ONE_AT_A_TIME:
@@ -56,9 +56,9 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @functools.lru_cache(maxsize=64)
 def _examined(chat_template: str) -> Template:
-    asked: Message = {"role": "user", "content": "Go."}
-    said: Message = {"role": "assistant", "content": SAMPLE_TEXT}
-    result: Message = {"role": "tool", "name": SAMPLE_NAME, "tool_call_id": "call00001", "content": SAMPLE_TEXT}
+    asked: _Message = {"role": "user", "content": "Go."}
+    said: _Message = {"role": "assistant", "content": SAMPLE_TEXT}
+    result: _Message = {"role": "tool", "name": SAMPLE_NAME, "tool_call_id": "call00001", "content": SAMPLE_TEXT}
     # Templates disagree on whether arguments are an object or JSON text; a call must show its key either way.
     as_object, as_text = (
         _call({SAMPLE_KEY: SAMPLE_VALUE}),
@@ -80,18 +80,18 @@ def _examined(chat_template: str) -> Template:
     return Template(markers=next(filter(None, found), None), alternating=alternating)
 
 
-def _call(arguments: object) -> Message:
+def _call(arguments: object) -> _Message:
     call = {"id": "call00001", "type": "function", "function": {"name": SAMPLE_NAME, "arguments": arguments}}
     return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 
-def _rendered(chat_template: str, conversations: list[list[Message]]) -> list[str | None] | None:
+def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
     """The conversations as the template writes them; None, and a line in the log, where it took too much."""
     path = [place for place in sys.path if isinstance(place, str)]
     question = json.dumps({"path": path, "template": chat_template, "conversations": conversations})
     try:
         done = subprocess.run(  # noqa: S603 - forge's own file
-            [_python(), "-I", str(RENDERING)],
+            [_python(), "-I", str(_RENDERING)],
             input=question.encode(),
             capture_output=True,
             timeout=SECONDS,

@@ -14,7 +14,7 @@ from forge.backends.questions import ask
 from forge.errors import BackendError
 from stages.tokens import length, rate_of
 
-SECONDS = 10.0
+_SECONDS = 10.0
 """How long the server may take; it does not have to run the model for this."""
 
 SAMPLE = """\
@@ -70,7 +70,7 @@ class Tokenizer:
 
     async def _asked(self, path: str, question: bytes, form: type[_Form]) -> _Form | None:
         try:
-            answer = await ask(self._client, self._root + path, question, seconds=SECONDS, loading=0)
+            answer = await ask(self._client, self._root + path, question, seconds=_SECONDS, loading=0)
         except BackendError as error:
             self._without(path, str(error))
             return None

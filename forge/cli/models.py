@@ -7,8 +7,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from forge.backends.servers.download import cache_folder, ensure_model
-from forge.backends.servers.model_cache import Kept, kept, remove
+from forge.backends.servers import Kept, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, Wheel
 from forge.cli.layout import Row, show
 from forge.cli.progress import downloading

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from forge.backends import Backend, Local, named, startable, started
-from forge.backends.servers.download import Progress
-from forge.backends.servers.readiness import Loading
+from forge.backends.servers import Loading, Progress
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
 from stages.options.option_checks import OptionError

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx2
     from anthropic import APIRequest, AsyncAnthropic, AsyncAPIResponse, AsyncCallNext, RequestOptions
 
-UNREAD: "RequestOptions" = {"headers": {"X-Stainless-Raw-Response": "stream", "accept-encoding": "identity"}}
+_UNREAD: "RequestOptions" = {"headers": {"X-Stainless-Raw-Response": "stream", "accept-encoding": "identity"}}
 """Has the SDK hand over a response before its body has come."""
 
 
@@ -54,10 +54,10 @@ class ThroughSdk(httpx.AsyncBaseTransport):
         try:
             with _as_httpx(request):
                 if request.method == "GET":
-                    answer = (await self._sdk.get(path, cast_to=raw, options=UNREAD)).http_response
+                    answer = (await self._sdk.get(path, cast_to=raw, options=_UNREAD)).http_response
                 else:
                     body: dict[str, object] = msgspec.json.decode(await request.aread())
-                    answer = (await self._sdk.post(path, body=body, cast_to=raw, options=UNREAD)).http_response
+                    answer = (await self._sdk.post(path, body=body, cast_to=raw, options=_UNREAD)).http_response
         except _ErrorStatus as refused:
             answer = refused.response
         return httpx.Response(answer.status_code, headers=answer.headers.multi_items(), stream=_Body(answer, request))

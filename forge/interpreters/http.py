@@ -19,7 +19,7 @@ from stages.policy.retry import Backoff, RetryPolicy, Tries
 from stages.wire.deltas import reply_pieces
 from stages.wire.wires import OPENAI, Wire
 
-BODY_LIMIT = 16 * 1024 * 1024
+_BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer that are read."""
 
 TOTAL = 3600.0
@@ -105,9 +105,9 @@ class Http:
         if watcher is not None and response.is_success and not packed and not _is_whole(response):
             answer = await read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else with_type(answer, response, self._hidden)
-        body = await read_body(response, BODY_LIMIT)
+        body = await read_body(response, _BODY_LIMIT)
         if not (body.whole or packed):
-            return Fault(kind="too_large", detail=f"{self._where} sent more than {BODY_LIMIT} bytes")
+            return Fault(kind="too_large", detail=f"{self._where} sent more than {_BODY_LIMIT} bytes")
         if not response.is_success:
             return refused(response, body.content, self._where, self._hidden)
         if packed:

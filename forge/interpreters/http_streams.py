@@ -18,7 +18,7 @@ STREAM_LIMIT = 64 * 1024 * 1024
 PIECES_LIMIT = 250_000
 """Pieces of a reply that are kept until it is whole: as many tokens, for a server sends no smaller ones."""
 
-LINGER = 0.5
+_LINGER = 0.5
 """Seconds that the end of the body is waited for after the end of the reply, so that the connection can be kept."""
 
 
@@ -55,6 +55,6 @@ async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], wa
 async def _linger(chunks: Bounded) -> None:
     """Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply."""
     with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
-        async with asyncio.timeout(LINGER):
+        async with asyncio.timeout(_LINGER):
             async for _ in chunks:
                 pass

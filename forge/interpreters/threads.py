@@ -87,16 +87,16 @@ def _post(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> bool:
     return True
 
 
-Job = Callable[[], None]
+_Job = Callable[[], None]
 
-_idle: list[SimpleQueue[Job]] = []
+_idle: list[SimpleQueue[_Job]] = []
 """One queue for each thread that waits for work: starting a thread costs as much as a turn of the loop does."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)  # threads don't survive a fork
 
 
-def _start(job: Job) -> None:
+def _start(job: _Job) -> None:
     try:
         jobs = _idle.pop()
     except IndexError:
@@ -105,7 +105,7 @@ def _start(job: Job) -> None:
     jobs.put(job)
 
 
-def _serve(jobs: SimpleQueue[Job]) -> None:
+def _serve(jobs: SimpleQueue[_Job]) -> None:
     while True:
         jobs.get()()
         _idle.append(jobs)

@@ -13,7 +13,7 @@ GRACE = 1.0
 
 T = TypeVar("T")
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
 _left_behind: set[object] = set()
 """Calls that did not end when they were told to: a task that nobody holds may vanish in the middle."""
@@ -69,7 +69,7 @@ class Patience:
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
-            log.warning("%s %s and does not let itself be cancelled; the run goes on without it", self._spec.name, why)
+            _log.warning("%s %s and does not let itself be cancelled; the run goes on without it", self._spec.name, why)
             leave(task)
             raise Overdue(why, stopped=False)
         with suppress(asyncio.CancelledError):

@@ -8,7 +8,7 @@ from stages.effect import Failed, HandOff, NeedsInput, Succeeded, Unresolved
 from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT
 
-DEEPEST = 100
+_DEEPEST = 100
 """Levels of nesting of a result: fewer than are decoded at all, for journals hold it within some of their own."""
 
 
@@ -63,7 +63,7 @@ def _json(value: object) -> Raw:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError):
         return Raw(msgspec.json.encode(sound(str(value))))
-    return Raw(msgspec.json.encode(sound(str(value))) if nested(encoded, DEEPEST) else encoded)
+    return Raw(msgspec.json.encode(sound(str(value))) if nested(encoded, _DEEPEST) else encoded)
 
 
 def _plain(value: object) -> object:

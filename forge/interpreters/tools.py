@@ -25,7 +25,7 @@ from stages.message import ToolCall
 from stages.nudges import outcomes
 from stages.tool import ToolSpec
 
-PROGRESS_LIMIT = 2_000
+_PROGRESS_LIMIT = 2_000
 """Characters of one piece of progress that an observer is told."""
 
 Function = Callable[..., object]
@@ -57,7 +57,7 @@ class Tools:
         def hear(value: object) -> None:
             if patience is not None:
                 patience.renew()
-            heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, PROGRESS_LIMIT)))
+            heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, _PROGRESS_LIMIT)))
 
         try:
             running = tool.call(call, run, hear)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from forge.backends.slot.worker import SlotWorker, WorkerStopped
+from forge.backends.slot import SlotWorker, WorkerStopped
 from tests.test_slot_worker import settle
 
 

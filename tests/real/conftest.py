@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.servers.download import ensure_model
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings
-from forge.backends.servers.models import KNOWN
+from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model
 
 
 def served(name: str) -> Iterator[str]:

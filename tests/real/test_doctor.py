@@ -16,9 +16,7 @@ from forge.backends.doctor.examination import examine
 from forge.backends.doctor.identification import IDENTIFY
 from forge.backends.doctor.limits import DAMAGED
 from forge.backends.doctor.toolcalls import CALLS
-from forge.backends.servers.download import ensure_model
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings
-from forge.backends.servers.models import KNOWN
+from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model
 from forge.cli import demo
 from stages.state import Completed
 from stages.wire.sampling import Sampling

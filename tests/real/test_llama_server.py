@@ -9,8 +9,8 @@ import pytest
 from msgspec import Raw
 
 from forge.backends import BudgetMode, Launch, ServerManager
-from forge.backends.servers.readiness import Died
-from forge.backends.slot.worker import SlotWorker
+from forge.backends.servers import Died
+from forge.backends.slot import SlotWorker
 from stages.effect import Replied, Request, Send, Undelivered
 from tests.conftest import LEFT_OUT
 from tests.real.llama_server import Found, llama_server

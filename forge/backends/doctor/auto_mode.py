@@ -17,9 +17,9 @@ from forge.backends.doctor.profile_cache import Subject, recall, remember
 from forge.backends.doctor.toolcalls import CALLS
 from forge.backends.profile import Profile, named_profile
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
-SECONDS = 60.0
+_SECONDS = 60.0
 """How long one answer may take; the model may have to be loaded first."""
 
 
@@ -47,14 +47,14 @@ async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> C
     if kept := recall(subject):
         return Consulted(profile=kept, because="as found earlier")
     most = sum(probe.tokens for probe in SHORT)
-    log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
+    _log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
     where = address(base)
-    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=SECONDS, waits=(), patience=1)
+    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=_SECONDS, waits=(), patience=1)
     if visit.facts.kind == "openai-compatible":
-        visit = await examine(client, where, SHORT, visit.facts, seconds=SECONDS, waits=(), patience=1)
+        visit = await examine(client, where, SHORT, visit.facts, seconds=_SECONDS, waits=(), patience=1)
     profile = named_profile(visit.facts.kind)
     if visit.facts.fatal:
-        log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)
+        _log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)
         return Consulted(profile=profile, because=f"could not be asked: {visit.facts.fatal}")
     chosen = choose(visit.facts, profile)
     remember(subject, chosen)

@@ -103,7 +103,7 @@ def _read_system(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     )
 
 
-SYSTEM = Probe(
+_SYSTEM = Probe(
     topic="system prompt",
     asks="a system prompt, 1 token",
     ask=lambda facts: question(facts, system("Be brief.", *ASKED), tokens=1),
@@ -131,8 +131,8 @@ def _read_two(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     )
 
 
-TWO = Probe(
+_TWO = Probe(
     topic="two messages in a row", asks="two messages of the user, 1 token", ask=_ask_two, read=_read_two, tokens=1
 )
 
-BASICS = (REPLY, SYSTEM, TWO)
+BASICS = (REPLY, _SYSTEM, _TWO)

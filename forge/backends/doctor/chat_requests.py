@@ -34,7 +34,7 @@ SEARCH = ToolSpec(
     effect="read",
 )
 TOOLS = (WEATHER, SEARCH)
-PARAMETERS = {"get_weather": ("city", "unit"), "search_docs": ("query",)}
+_PARAMETERS = {"get_weather": ("city", "unit"), "search_docs": ("query",)}
 
 ASKED = (User(text="What is the weather in Paris, in celsius?"),)
 """What no model knows by itself, and one of the tools does."""
@@ -42,7 +42,7 @@ ASKED = (User(text="What is the weather in Paris, in celsius?"),)
 OLLAMA_CONTEXT = 4096
 """Tokens that Ollama is told to make room for: what it takes by itself, so that no model is loaded again for this."""
 
-THINKING = 8
+_THINKING = 8
 """A model that thinks first may write so many times more."""
 
 
@@ -68,7 +68,7 @@ def question(
 ) -> Question:
     """A chat request as a run would write it; `fields` are further ones, of which forge itself sends none."""
     protocol = spoken(facts, constrain, fields)
-    room = tokens * THINKING if facts.thinks else tokens
+    room = tokens * _THINKING if facts.thinks else tokens
     # OpenAI's newer models take no temperature but their own.
     sampling = Sampling(max_tokens=room) if facts.kind == "openai" else Sampling(temperature=0, max_tokens=room)
     request = Request(
@@ -92,7 +92,7 @@ def reply(facts: Facts, answer: Answer) -> Reply | None:
 
 def in_text(said: Reply) -> tuple[FoundCall, ...]:
     """The calls that a reply writes as text."""
-    return rescue(said.text, PARAMETERS).calls
+    return rescue(said.text, _PARAMETERS).calls
 
 
 class _Timings(Struct):

@@ -12,11 +12,11 @@ from stages.tool import ToolSpec
 from stages.wire import constrained
 from stages.wire.constrained import Constrain
 
-CAPITAL = (User(text="What is the capital of France?"),)
-WORDS = ("vlorp-73", "kwint-19")
+_CAPITAL = (User(text="What is the capital of France?"),)
+_WORDS = ("vlorp-73", "kwint-19")
 """Words of which the model is not told, so that it can only be led to them."""
 
-NONSENSE = tuple(
+_NONSENSE = tuple(
     ToolSpec(
         name=name,
         description="",
@@ -34,20 +34,20 @@ def _schema(constrain: Constrain) -> Raw:
     strict = constrain == "strict"
     branches = [
         constrained.branch(t, project(t.parameters, "openai-strict" if strict else "llama.cpp").schema)
-        for t in NONSENSE
+        for t in _NONSENSE
     ]
     return constrained.one_of(branches, wrapped=strict)
 
 
-def obeyed(text: str) -> bool:
+def _obeyed(text: str) -> bool:
     """Whether a reply is one of the calls that only the schema knows."""
     value = json_of(text)
     if isinstance(value, dict) and isinstance(value.get("call"), dict):
         value = value["call"]
-    if not isinstance(value, dict) or value.get("tool") not in {tool.name for tool in NONSENSE}:
+    if not isinstance(value, dict) or value.get("tool") not in {tool.name for tool in _NONSENSE}:
         return False
     arguments = value.get("args")
-    return isinstance(arguments, dict) and arguments.get("zub") in WORDS
+    return isinstance(arguments, dict) and arguments.get("zub") in _WORDS
 
 
 def _probe(constrain: Constrain, topic: str) -> Probe:
@@ -60,7 +60,7 @@ def _probe(constrain: Constrain, topic: str) -> Probe:
             return ""
         if facts.kind == "openai" and constrain != "strict":
             return ""
-        return question(facts, CAPITAL, schema=_schema(constrain), constrain=constrain, tokens=96)
+        return question(facts, _CAPITAL, schema=_schema(constrain), constrain=constrain, tokens=96)
 
     def read(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
         verdict, came, means = _verdict(facts, answer)
@@ -77,7 +77,7 @@ def _verdict(facts: Facts, answer: Answer) -> tuple[Verdict, str, str]:
     if said is None:
         return "no", told(answer), "it refuses the schema"
     came = shown(said.text, 80) or "no text"
-    if obeyed(said.text):
+    if _obeyed(said.text):
         return "yes", came, "enforced: the model could not have guessed this"
     if said.finish == "length" and not said.text.strip():
         return "unclear", "it thought until the limit", "the reply was cut before it began"
@@ -85,9 +85,9 @@ def _verdict(facts: Facts, answer: Answer) -> tuple[Verdict, str, str]:
 
 
 SCHEMA = _probe("json_schema", "JSON Schema")
-STRICT = _probe("strict", "strict JSON Schema")
-STRUCTURED = _probe("structured_outputs", "structured_outputs")
-GUIDED = _probe("guided_json", "guided_json")
+_STRICT = _probe("strict", "strict JSON Schema")
+_STRUCTURED = _probe("structured_outputs", "structured_outputs")
+_GUIDED = _probe("guided_json", "guided_json")
 
 
 def _read_object(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
@@ -108,17 +108,17 @@ def _ask_object(facts: Facts) -> Question | str:
     return question(facts, asked, tokens=48, fields={"response_format": {"type": "json_object"}})
 
 
-OBJECT = Probe(
+_OBJECT = Probe(
     topic="json_object", asks="plain words, under json_object, 48 tokens", ask=_ask_object, read=_read_object, tokens=48
 )
 
-GRAMMAR_TEXT = 'root ::= "vlorp-73"'
+_GRAMMAR_TEXT = 'root ::= "vlorp-73"'
 
 
 def _ask_grammar(facts: Facts) -> Question | str:
     if facts.kind not in {"llama-server", "openai-compatible"}:
         return ""
-    return question(facts, CAPITAL, tokens=16, fields={"grammar": GRAMMAR_TEXT})
+    return question(facts, _CAPITAL, tokens=16, fields={"grammar": _GRAMMAR_TEXT})
 
 
 def _read_grammar(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
@@ -126,14 +126,14 @@ def _read_grammar(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     if (said := reply(facts, answer)) is None:
         found = Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it", does=does)
         return replace(facts, grammar=False), found
-    kept = said.text.strip() == WORDS[0]
+    kept = said.text.strip() == _WORDS[0]
     means = "enforced" if kept else "accepted and ignored"
     came = shown(said.text, 80) or "no text"
     found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, means=means, does=does)
     return replace(facts, grammar=kept), found
 
 
-GRAMMAR = Probe(
+_GRAMMAR = Probe(
     topic="GBNF grammar",
     asks="a capital, under a grammar of nonsense, 16 tokens",
     ask=_ask_grammar,
@@ -145,21 +145,21 @@ GRAMMAR = Probe(
 def _ask_both(facts: Facts) -> Question | str:
     if not facts.grammar:
         return ""
-    return question(facts, CAPITAL, tools=TOOLS, tokens=16, fields={"grammar": GRAMMAR_TEXT})
+    return question(facts, _CAPITAL, tools=TOOLS, tokens=16, fields={"grammar": _GRAMMAR_TEXT})
 
 
 def _read_both(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     topic = "grammar with tools"
     said = reply(facts, answer)
-    kept = said is not None and said.text.strip() == WORDS[0]
+    kept = said is not None and said.text.strip() == _WORDS[0]
     came = told(answer) if said is None else shown(said.text, 80) or "no text"
     found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, does="never sends both")
     return replace(facts, grammar_with_tools=kept), found
 
 
-BOTH = Probe(topic="grammar with tools", asks="both at once, 16 tokens", ask=_ask_both, read=_read_both, tokens=16)
+_BOTH = Probe(topic="grammar with tools", asks="both at once, 16 tokens", ask=_ask_both, read=_read_both, tokens=16)
 
-WAYS = (SCHEMA, STRICT, STRUCTURED, GUIDED)
+WAYS = (SCHEMA, _STRICT, _STRUCTURED, _GUIDED)
 """The ways to ask for a JSON Schema; each is tried only where those before it failed."""
 
-CONSTRAINTS = (*WAYS, OBJECT, GRAMMAR, BOTH)
+CONSTRAINTS = (*WAYS, _OBJECT, _GRAMMAR, _BOTH)

@@ -14,13 +14,13 @@ from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Silence
 from forge.backends.profile import named_profile
 from forge.backends.questions import Answer, exchange
 
-BUSY = (429, 503)
+_BUSY = (429, 503)
 """Statuses of a server that may be ready a little later."""
 
-WAITS = (0.5, 1.0, 2.0, 4.0)
+_WAITS = (0.5, 1.0, 2.0, 4.0)
 """Seconds between the tries while it is busy or loading."""
 
-PATIENCE = 2
+_PATIENCE = 2
 """Questions in a row that may stay without an answer; then no more are asked."""
 
 
@@ -60,8 +60,8 @@ async def examine(
     watch: Watch = unwatched,
     *,
     seconds: float = 60.0,
-    waits: Sequence[float] = WAITS,
-    patience: int = PATIENCE,
+    waits: Sequence[float] = _WAITS,
+    patience: int = _PATIENCE,
 ) -> Visit:
     """Ask the probes' questions, one after the other, as far as they make sense. Never raises for what a server does.
 
@@ -107,7 +107,7 @@ async def _answer(
     if isinstance(answer, Silence) and answer.broken:
         answer = await _once(client, where, question, seconds)
     for wait in waits:
-        if isinstance(answer, Silence) or answer.status not in BUSY:
+        if isinstance(answer, Silence) or answer.status not in _BUSY:
             return answer
         await asyncio.sleep(wait)
         answer = await _once(client, where, question, seconds)

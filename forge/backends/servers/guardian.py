@@ -12,8 +12,8 @@ import subprocess
 import sys
 import threading
 
-CANNOT_START = 126
-PR_SET_PDEATHSIG = 1
+_CANNOT_START = 126
+_PR_SET_PDEATHSIG = 1
 
 
 def main(grace: float, command: list[str]) -> int:
@@ -23,7 +23,7 @@ def main(grace: float, command: list[str]) -> int:
     def bound() -> None:
         # Only Linux: should the guardian itself be killed, the server goes too. Its workers must notice by themselves.
         if libc is not None:
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     own_group = os.name == "posix"
     try:
@@ -35,7 +35,7 @@ def main(grace: float, command: list[str]) -> int:
         )
     except OSError as error:
         sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
-        return CANNOT_START
+        return _CANNOT_START
     threading.Thread(target=_watch, args=(server, grace), daemon=True).start()
     code = server.wait()
     _kill_the_rest(server)

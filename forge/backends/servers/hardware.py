@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-SECONDS = 10.0
+_SECONDS = 10.0
 MIB = 1 << 20
 GIB = 1 << 30
 
@@ -130,7 +130,7 @@ def _printed(command: tuple[str, ...]) -> str:
         return ""
     try:
         done = subprocess.run(  # noqa: S603
-            [program, *command[1:]], capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
+            [program, *command[1:]], capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
         )
     except (subprocess.TimeoutExpired, OSError):  # a driver that hangs, a program that cannot run: no GPU that can
         return ""

@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 """Servers of forge's own are for this machine only."""
 
 _LLAMA = ("context_tokens", "slots", "kv_unified", "cache_type_k", "cache_type_v", "flash_attention", "gpu_layers")
-BEARS: dict[Program, tuple[str, ...]] = {
+_BEARS: dict[Program, tuple[str, ...]] = {
     "llama-server": (*_LLAMA, "threads", "rpc", "chat_template_file", "flags", "executable"),
     "llamafile": ("context_tokens", "slots", "gpu_layers", "threads", "flags", "executable"),
     "vllm": ("context_tokens", "slots", "chat_template_file", "flags", "executable"),
@@ -24,7 +24,7 @@ BEARS: dict[Program, tuple[str, ...]] = {
 }
 """Which options each program has; of a server in a language of its own the rest goes into `flags`."""
 
-OWNED = {
+_OWNED = {
     "model": ("-m", "--model", "-hf", "-hfr", "--hf-repo", "-mu", "--model-url"),
     "port": ("--port",),
     "context_tokens": ("-c", "--ctx-size", "--max-model-len"),
@@ -40,9 +40,9 @@ OWNED = {
 }
 """Flags that forge writes itself, by the option that stands for them."""
 
-SECRET = ("--api-key", "-hft", "--hf-token")
-HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
-RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
+_SECRET = ("--api-key", "-hft", "--hf-token")
+_HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
+_RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -82,14 +82,14 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 def _unknown(launch: Launch) -> Iterator[str]:
-    if launch.program not in BEARS:
-        yield f"program={launch.program!r} is none that forge can start; there are: {', '.join(BEARS)}"
+    if launch.program not in _BEARS:
+        yield f"program={launch.program!r} is none that forge can start; there are: {', '.join(_BEARS)}"
         return
-    options = {name for names in BEARS.values() for name in names}
+    options = {name for names in _BEARS.values() for name in names}
     set_ = [name for name in sorted(options) if getattr(launch, name) not in (None, "", (), False)]
     for name in set_:
-        if name not in BEARS[launch.program]:
-            other = "; pass its own flag in flags" if "flags" in BEARS[launch.program] else ""
+        if name not in _BEARS[launch.program]:
+            other = "; pass its own flag in flags" if "flags" in _BEARS[launch.program] else ""
             yield f"{launch.program} has no {name}{other}"
 
 
@@ -107,15 +107,15 @@ def _wrong(launch: Launch) -> Iterator[str]:
     if launch.flash_attention == "off" and launch.cache_type_v not in (None, "f32", "f16", "bf16"):
         yield f"cache_type_v={launch.cache_type_v!r} needs flash attention, and flash_attention is 'off'"
     for place in launch.rpc:
-        if not RPC.fullmatch(place):
+        if not _RPC.fullmatch(place):
             yield f"rpc: {place!r} is no address; write host:port"
 
 
 def _owned(launch: Launch) -> Iterator[str]:
-    owners = {flag: option for option, flags in OWNED.items() for flag in flags}
+    owners = {flag: option for option, flags in _OWNED.items() for flag in flags}
     for word in launch.flags:
         flag = word.partition("=")[0]
-        if flag in SECRET:
+        if flag in _SECRET:
             yield f"flags: {flag} would show a secret to every user of this machine; pass api_key= or environment="
         elif flag == "--host":
             yield f"flags: --host: servers that forge starts are reached at {HOST} only"
@@ -157,4 +157,4 @@ def startable(spec: str) -> bool:
 
 
 def _on_the_hub(name: str) -> bool:
-    return HUB.fullmatch(name) is not None and not name.endswith(".gguf") and not name.startswith(".")
+    return _HUB.fullmatch(name) is not None and not name.endswith(".gguf") and not name.startswith(".")

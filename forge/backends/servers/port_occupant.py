@@ -11,7 +11,7 @@ from forge.backends.questions import ask
 from forge.backends.recognition import About, ask_about, context_of, kind_of
 from forge.errors import BackendError
 
-SECONDS = 2.0
+_SECONDS = 2.0
 """How long a server may take to say what it is."""
 
 
@@ -32,8 +32,8 @@ class Occupant(Struct, frozen=True, kw_only=True):
 async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
     """What answers at this address (without `/v1`); None if nothing does."""
     try:
-        about = await ask_about(client, f"{url}/v1", props=True, seconds=SECONDS, loading=0)
-        asked = None if about.props else await ask(client, f"{url}/api/version", seconds=SECONDS, loading=0)
+        about = await ask_about(client, f"{url}/v1", props=True, seconds=_SECONDS, loading=0)
+        asked = None if about.props else await ask(client, f"{url}/api/version", seconds=_SECONDS, loading=0)
     except BackendError as error:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None

@@ -13,16 +13,16 @@ from platformdirs import user_state_path
 from forge.backends.servers.environment import needed
 from forge.masking import Hidden
 
-GUARDIAN = Path(__file__).with_name("guardian.py")
+_GUARDIAN = Path(__file__).with_name("guardian.py")
 GRACE = 10.0
 """Seconds that a server has to end by itself once it is asked to."""
 
-KEPT = 20
+_KEPT = 20
 """Logs that are kept; the oldest go when a server starts."""
 
-TAIL_BYTES = 16_000
-TAIL_LINES = 12
-LINE = 300
+_TAIL_BYTES = 16_000
+_TAIL_LINES = 12
+_LINE = 300
 
 
 def state_folder() -> Path:
@@ -55,7 +55,7 @@ class Process:
         self.log = Path(path)
         with os.fdopen(descriptor, "wb") as output:
             self._guardian = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", str(GUARDIAN), str(grace), *command],
+                [sys.executable, "-I", str(_GUARDIAN), str(grace), *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -73,14 +73,14 @@ class Process:
         """The last lines that it printed, without the secrets and without control characters, cut to size."""
         with self.log.open("rb") as log:
             log.seek(0, os.SEEK_END)
-            begin = max(0, log.tell() - TAIL_BYTES)
+            begin = max(0, log.tell() - _TAIL_BYTES)
             log.seek(begin)
-            text = log.read(TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
+            text = log.read(_TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
         if begin:  # what is read may begin in the middle of a secret
-            text = text.partition("\n")[2] or text[LINE:]
+            text = text.partition("\n")[2] or text[_LINE:]
         lines = ["".join(char for char in line if char.isprintable()).strip() for line in text.split("\n")]
         hidden = Hidden(secrets)
-        return [hidden.without(line)[:LINE] for line in [line for line in lines if line][-TAIL_LINES:]]
+        return [hidden.without(line)[:_LINE] for line in [line for line in lines if line][-_TAIL_LINES:]]
 
     async def stop(self) -> None:
         """Ask it to end, and wait until it has, which takes little more than its grace at most.
@@ -106,5 +106,5 @@ class Process:
 
 def _prune(folder: Path) -> None:
     logs = sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)
-    for log in logs[KEPT - 1 :]:
+    for log in logs[_KEPT - 1 :]:
         log.unlink(missing_ok=True)

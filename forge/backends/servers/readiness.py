@@ -17,7 +17,7 @@ from forge.errors import BackendError
 FIRST, LONGEST = 0.02, 0.5
 """Seconds between two questions."""
 
-QUIET = 2.0
+_QUIET = 2.0
 """Seconds after which a load is worth telling of, and between two times of telling."""
 
 
@@ -45,7 +45,7 @@ async def until_ready(
     """Return when /health says 200. Died if the server ends first, BackendError when `patience` (seconds) is over."""
     began = time.monotonic()
     told, pause = began, FIRST
-    async with client(url, timeout=QUIET) as http:
+    async with client(url, timeout=_QUIET) as http:
         while not await _healthy(http, url):
             if (code := process.code) is not None:
                 said = process.tail(secrets)
@@ -57,7 +57,7 @@ async def until_ready(
                     f"{program} is not ready after {patience:.0f} seconds; it was stopped. If it only needs longer, "
                     f"say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
-            if now - told > QUIET:
+            if now - told > _QUIET:
                 told = now
                 tell(Loading(seconds=now - began, said=next(iter(process.tail(secrets)[-1:]), "")))
             await asyncio.sleep(pause)
@@ -67,7 +67,7 @@ async def until_ready(
 async def _healthy(http: httpx.AsyncClient, url: str) -> bool:
     try:
         # Only the status counts: a server that loads a model answers 503.
-        async with asyncio.timeout(QUIET), http.stream("GET", f"{url}/health") as response:
+        async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
             return response.status_code == httpx.codes.OK
     except (httpx.HTTPError, TimeoutError):
         return False

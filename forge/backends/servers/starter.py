@@ -23,8 +23,8 @@ from forge.backends.servers.process import Process
 from forge.backends.servers.readiness import Tell, free_port, is_free, until_ready
 from forge.errors import BackendError
 
-KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
-INSTALL = {
+_KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
+_INSTALL = {
     "llama-server": "Install llama.cpp (https://github.com/ggml-org/llama.cpp)",
     "llamafile": "Get it from https://github.com/mozilla-ai/llamafile",
     "vllm": "Run: pip install vllm",
@@ -143,7 +143,7 @@ class Starter:
     def _environ(self, launch: Launch) -> dict[str, str]:
         # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
         own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
-        key = {KEY_IN[launch.program]: self._api_key} if self._api_key else {}
+        key = {_KEY_IN[launch.program]: self._api_key} if self._api_key else {}
         fetched = needed(fetches=True) if isinstance(self._source, str) else {}
         return {**fetched, **own, **self._environment, **key}
 
@@ -164,7 +164,7 @@ def _executable(launch: Launch, model: Path | str) -> str:
     found = shutil.which(str(Path(wanted).expanduser()) if launch.executable else wanted)
     if found is None:
         where = f"{wanted} is no program" if launch.executable else f"there is no {wanted} on the PATH"
-        raise BackendError(f"{where}. {INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
+        raise BackendError(f"{where}. {_INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
     return found
 
 

@@ -11,7 +11,7 @@ from forge.errors import WorkerStopped
 from forge.runtime.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Send, Undelivered
 
-PREEMPTED = "a job of higher priority wanted the slot"
+_PREEMPTED = "a job of higher priority wanted the slot"
 
 Sending = Callable[[], Awaitable[Replied | Undelivered]]
 """A model call, as a job."""
@@ -48,7 +48,7 @@ def _streaming(connection: Connection, effect: Send, on_chunk: OnChunk) -> Sendi
 
     async def job() -> Replied | Undelivered:
         if (attempt := next(started)) > 1:
-            await Watcher(on_chunk).forget(Fault(kind="interrupted", detail=PREEMPTED), attempt - 1, 0.0)
+            await Watcher(on_chunk).forget(Fault(kind="interrupted", detail=_PREEMPTED), attempt - 1, 0.0)
         return await send(effect)
 
     return job

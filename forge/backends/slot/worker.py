@@ -16,7 +16,7 @@ from forge.errors import WorkerStopped
 
 __all__ = ["SlotWorker", "Statistics", "WorkerStopped"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class SlotWorker:
         waiting = sum(not ticket.turn.done() for ticket in self._queue)
         return replace(self._counts, waiting=waiting, running=int(self._current is not None))
 
-    async def submit(self, job: Callable[[], Awaitable[T]], *, priority: int = 0, preemptible: bool = False) -> T:
+    async def submit(self, job: Callable[[], Awaitable[_T]], *, priority: int = 0, preemptible: bool = False) -> _T:
         """What the job returns or raises, once it had its turn. WorkerStopped if the worker is stopped before that.
 
         A `preemptible` job that runs is cancelled when one of a lower number comes, and called again, from the
@@ -98,7 +98,7 @@ class SlotWorker:
         self._count(succeeded=1)
         return result
 
-    async def _served(self, ticket: _Ticket, job: Callable[[], Awaitable[T]]) -> T:
+    async def _served(self, ticket: _Ticket, job: Callable[[], Awaitable[_T]]) -> _T:
         while True:
             turn = ticket.turn
             await turn
@@ -179,11 +179,11 @@ class SlotWorker:
         self._counts = replace(self._counts, **{name: getattr(self._counts, name) + by for name, by in more.items()})
 
 
-async def _run(job: Callable[[], Awaitable[T]]) -> T:
+async def _run(job: Callable[[], Awaitable[_T]]) -> _T:
     return await job()
 
 
-async def _ended(task: asyncio.Task[T]) -> None:
+async def _ended(task: asyncio.Task[_T]) -> None:
     """Wait until the task has ended; who stops waiting cancels it."""
     try:
         await asyncio.wait({task})
@@ -192,7 +192,7 @@ async def _ended(task: asyncio.Task[T]) -> None:
         raise
 
 
-async def _ended_by_force(task: asyncio.Task[T]) -> None:
+async def _ended_by_force(task: asyncio.Task[_T]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
