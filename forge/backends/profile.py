@@ -2,6 +2,7 @@
 
 import functools
 import tomllib
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -52,10 +53,10 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     url: str = ""
     key_env: str = ""
     key_header: str = "authorization"
-    headers: dict[str, str] = {}
-    body: dict[str, object] = {}
-    tools_body: dict[str, object] = {}
-    option_names: dict[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: Mapping[str, object] = {}
+    tools_body: Mapping[str, object] = {}
+    option_names: Mapping[str, str] = {}
     mode: Mode = "native"
     native_calls: bool = True
     constrain: Constrain = "none"

@@ -33,7 +33,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
     state: State
     told: int = 0
-    ids: dict[str, str] = {}
+    ids: Mapping[str, str] = {}
     version: int = VERSION
 
 

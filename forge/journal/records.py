@@ -6,6 +6,7 @@ run that ended early, and an effect without outcome at its end is in doubt. A re
 as what it adds to the last one: both grow with the run, not with its square.
 """
 
+from collections.abc import Mapping
 from os import PathLike
 
 import msgspec
@@ -35,7 +36,7 @@ class Header(Struct, frozen=True, kw_only=True):
     state: State
     setup: Setup = Setup()
     redacted: tuple[str, ...] = ()
-    definition: dict[str, object] = {}
+    definition: Mapping[str, object] = {}
     forge: str = ""
     started: str = ""
 

@@ -13,7 +13,7 @@ from stages.tool import ToolSpec
 SHOWN = 100
 """Characters of a value that a sentence shows."""
 
-Definition = dict[str, object]
+Definition = Mapping[str, object]
 """What a workflow says, by its options, and by its tools' names what each of them is."""
 
 STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
@@ -22,7 +22,7 @@ STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
 
 def definition_of(workflow: Workflow) -> Definition:
     """What the workflow says: options that are not at their defaults, functions by their names."""
-    written: Definition = {"tools": {spec.name: _plain(spec) for spec in workflow.rules.tools}}
+    written: dict[str, object] = {"tools": {spec.name: _plain(spec) for spec in workflow.rules.tools}}
     for option in fields(workflow):
         value = getattr(workflow, option.name)
         if option.init and option.name not in {"name", "tools"} and value != option.default:

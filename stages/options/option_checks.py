@@ -97,7 +97,7 @@ class _Parameters(Struct, frozen=True):
     positional: tuple[str, ...]
     rest: str
     keywords: tuple[str, ...] | None
-    hints: dict[str, Hint]
+    hints: Mapping[str, Hint]
 
 
 @cache

@@ -11,13 +11,14 @@ Nothing else.
 """
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
 from stages.repair.decoding import decode
 from stages.repair.json_text import FoundJson as Found
 from stages.repair.json_text import json_at
-from stages.schema.compilation import Compiled, Place, whole_place
+from stages.schema.compilation import Compiled, Fuel, Place
 from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
 
 _EXACT = 2**53
@@ -35,41 +36,41 @@ def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, .
 
     `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit.
     """
-    coerced, repairs = _coerced(value, whole_place(schema, size))
+    coerced, repairs = _coerced(value, Place(schema, schema.root), Fuel(size))
     return coerced, tuple(repairs)
 
 
-def _coerced(value: Json, at: Place) -> _Coerced:
-    if at.exhausted:
+def _coerced(value: Json, at: Place, fuel: Fuel) -> _Coerced:
+    if not fuel.lasts(at):
         return value, []
     repairs: list[str] = []
     for place in at.conjuncts():
-        value, more = _coerced(value, place)
+        value, more = _coerced(value, place, fuel)
         repairs += more
     for branches in at.alternatives():
-        value, more = _alternative(value, branches)
+        value, more = _alternative(value, branches, fuel)
         repairs += more
-    value, more = _here(value, at)
+    value, more = _here(value, at, fuel)
     return value, repairs + more
 
 
-def _alternative(value: Json, branches: list[Place]) -> _Coerced:
+def _alternative(value: Json, branches: list[Place], fuel: Fuel) -> _Coerced:
     """The value coerced to the alternative that it fits; else to the only result that the alternatives lead to.
 
     Alternatives with different results are ambiguous: the value stays.
     """
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
-        return _coerced(value, meant)
-    tried = [coerced for branch in branches if branch.fits((coerced := _coerced(value, branch))[0])]
+        return _coerced(value, meant, fuel)
+    tried = [coerced for branch in branches if branch.fits((coerced := _coerced(value, branch, fuel))[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, at: Place) -> _Coerced:
+def _here(value: Json, at: Place, fuel: Fuel) -> _Coerced:
     """The value in the type that this part of the schema asks for, and everything in it likewise."""
     retyped, repair = _retyped(value, at.part)
-    within, repairs = _children(retyped, at)
+    within, repairs = _children(retyped, at, fuel)
     if repair == _LIST_OF_ONE and not at.fits(within):
         return value, []
     return within, [_noted(repair, at), *repairs] if repair else repairs
@@ -85,7 +86,7 @@ _XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as models write it in XML."""
 
 
-def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
+def _retyped(value: Json, part: Mapping[str, Json]) -> tuple[Json, str]:
     """The value in the type that is asked for, and the name of the coercion; empty: none."""
     if not isinstance(value, str):
         if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
@@ -112,7 +113,7 @@ def _retyped(value: Json, part: dict[str, Json]) -> tuple[Json, str]:
     return value, ""
 
 
-def _option(value: Json, part: dict[str, Json]) -> str | None:
+def _option(value: Json, part: Mapping[str, Json]) -> str | None:
     """The listed string that spells this boolean or number, unless the value itself is listed."""
     options = part.get("enum", [part.get("const")])
     if not isinstance(value, bool | int | float) or not isinstance(options, list) or _asked_for(value, part):
@@ -122,7 +123,7 @@ def _option(value: Json, part: dict[str, Json]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _types(part: dict[str, Json]) -> frozenset[str]:
+def _types(part: Mapping[str, Json]) -> frozenset[str]:
     match part.get("type"):
         case str(name):
             return frozenset({name})
@@ -132,7 +133,7 @@ def _types(part: dict[str, Json]) -> frozenset[str]:
             return frozenset()
 
 
-def _asked_for(value: Json, part: dict[str, Json]) -> bool:
+def _asked_for(value: Json, part: Mapping[str, Json]) -> bool:
     """Whether the value has a type that the part allows, and is one of the values that it lists."""
     types = _types(part)
     if types and not kinds(value) & types:
@@ -141,7 +142,7 @@ def _asked_for(value: Json, part: dict[str, Json]) -> bool:
     return not isinstance(options, list) or any(kinds(o) == kinds(value) and o == value for o in options)
 
 
-def _whole(value: Json, part: dict[str, Json]) -> Json:
+def _whole(value: Json, part: Mapping[str, Json]) -> Json:
     """The integer for a float like 2.0 where integers are allowed and other numbers are not; else the value."""
     types = _types(part)
     whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
@@ -181,17 +182,17 @@ def _kind(value: Json) -> str:
     return "integer" if "integer" in kinds(value) and isinstance(value, int) else min(kinds(value) - {"integer"})
 
 
-def _children(value: Json, at: Place) -> _Coerced:
+def _children(value: Json, at: Place, fuel: Fuel) -> _Coerced:
     match value:
         case dict():
-            return _members(value, at)
+            return _members(value, at, fuel)
         case list():
-            return _items(value, at)
+            return _items(value, at, fuel)
         case _:
             return value, []
 
 
-def _members(value: dict[str, Json], at: Place) -> _Coerced:
+def _members(value: dict[str, Json], at: Place, fuel: Fuel) -> _Coerced:
     part = at.part
     declared, required = part.get("properties"), part.get("required")
     optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
@@ -202,7 +203,7 @@ def _members(value: dict[str, Json], at: Place) -> _Coerced:
         if child is None and name in optional and not place.fits(None):
             repairs.append(_noted("null left out", place))
             continue
-        coerced[name], more = _coerced(child, place)
+        coerced[name], more = _coerced(child, place, fuel)
         repairs += more
     return coerced, repairs
 
@@ -211,11 +212,11 @@ def _names(required: Json) -> frozenset[str]:
     return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
 
 
-def _items(value: list[Json], at: Place) -> _Coerced:
+def _items(value: list[Json], at: Place, fuel: Fuel) -> _Coerced:
     coerced: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):
-        item, more = _coerced(child, at.item(i))
+        item, more = _coerced(child, at.item(i), fuel)
         coerced.append(item)
         repairs += more
     return coerced, repairs

@@ -1,6 +1,6 @@
 """A compiled schema: its validator, the validators of its parts, and the way through it along a value."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self, TypeGuard
 
 import msgspec
@@ -26,7 +26,7 @@ class SchemaError(ValueError):
 class Compiled(Struct, frozen=True, kw_only=True):
     """A schema, its validator, and the validators of its parts by JSON pointer (RFC 6901): `#/properties/qty`."""
 
-    root: dict[str, Json]
+    root: Mapping[str, Json]
     whole: "Validator"
     parts: "ValidatorMap"
 
@@ -35,16 +35,10 @@ class Place(Struct, frozen=True):
     """A part of a schema and the place in a value that it applies to."""
 
     schema: Compiled
-    fuel: Iterator[int]
-    part: dict[str, Json]
+    part: Mapping[str, Json]
     pointer: str = "#"
     path: tuple[str | int, ...] = ()
     level: int = 0
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether to go no further; asking costs a unit of fuel."""
-        return self.level > LEVELS or next(self.fuel, None) is None
 
     @property
     def known(self) -> bool:
@@ -89,14 +83,14 @@ class Place(Struct, frozen=True):
         return [self._at(branch, f"{self.pointer}/{keyword}/{i}") for i, branch in enumerate(listed)]
 
     def _at(self, part: Json, pointer: str) -> Self:
-        return type(self)(self.schema, self.fuel, _as_part(part), pointer, self.path, self.level + 1)
+        return type(self)(self.schema, _as_part(part), pointer, self.path, self.level + 1)
 
     def _child(self, part: Json, tokens: str, step: str | int) -> Self:
         pointer, path = f"{self.pointer}/{tokens}", (*self.path, step)
-        return type(self)(self.schema, self.fuel, _as_part(part), pointer, path, self.level + 1)
+        return type(self)(self.schema, _as_part(part), pointer, path, self.level + 1)
 
 
-def _as_part(part: Json) -> dict[str, Json]:
+def _as_part(part: Json) -> Mapping[str, Json]:
     return part if isinstance(part, dict) else {}
 
 
@@ -104,26 +98,36 @@ def _local(target: Json) -> TypeGuard[str]:
     return isinstance(target, str) and target.startswith("#")
 
 
-def pointed(root: Json, pointer: str) -> Json:
+def pointed(root: Json | Mapping[str, Json], pointer: str) -> Json:
     """The value at a JSON pointer; None: there is none."""
     found = root
     for token in pointer.split("/")[1:]:
         match found:
-            case dict():
+            case Mapping():
                 found = found.get(token.replace("~1", "/").replace("~0", "~"))
             case list() if token.isdecimal() and int(token) < len(found):
                 found = found[int(token)]
             case _:
                 return None
-    return found
+    return dict(found) if isinstance(found, Mapping) else found
 
 
-def whole_place(schema: Compiled, size: int) -> Place:
-    """The whole schema and the whole value; `size`, the length of the value's text, bounds the work to follow.
+class Fuel:
+    """What one walk through a schema beside a value may still cost. It is used up by the walk that it was made for.
 
-    Where a schema refers to itself in several alternatives, trying all of them would take exponential time.
+    Where a schema refers to itself in several alternatives, trying all of them would take exponential time. `size` is
+    the length of the value's text.
     """
-    return Place(schema, iter(range(1000 + 8 * size)), schema.root)
+
+    def __init__(self, size: int) -> None:
+        self._left = 1000 + 8 * size
+
+    def lasts(self, at: Place) -> bool:
+        """Whether to go on at this place, which costs a unit; no place is followed deeper than `LEVELS`."""
+        if at.level > LEVELS or not self._left:
+            return False
+        self._left -= 1
+        return True
 
 
 def compiled(parameters: bytes | Raw) -> Compiled:

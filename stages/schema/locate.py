@@ -7,7 +7,7 @@ refers to itself in alternatives. Its verdicts on parts are used, and its errors
 from collections.abc import Iterator
 from itertools import islice
 
-from stages.schema.compilation import BACKTRACKING, Compiled, Place, whole_place
+from stages.schema.compilation import BACKTRACKING, Compiled, Fuel, Place
 from stages.schema.problems import Problem, in_words, keeps_rule
 from stages.schema.value import Json, cut_text, dotted, kinds, shown_value
 
@@ -36,19 +36,19 @@ _Found = tuple[int, Problem]
 
 def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
     """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
-    found = sorted(islice(_in(value, whole_place(schema, size)), _LOOKED_AT), key=lambda each: -each[0])
+    found = sorted(islice(_in(value, Place(schema, schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0])
     named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
     return named or (
         Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),
     )
 
 
-def _in(value: Json, at: Place) -> Iterator[_Found]:
+def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
     # An undeclared member is its object's problem.
-    if (at.path and not at.part) or not at.known or at.fits(value) or at.exhausted:
+    if (at.path and not at.part) or not at.known or at.fits(value) or not fuel.lasts(at):
         return
     led = False
-    for found in _elsewhere(value, at):
+    for found in _elsewhere(value, at, fuel):
         led = True
         yield found
     for problem in _here(value, at):
@@ -62,38 +62,38 @@ def _in(value: Json, at: Place) -> Iterator[_Found]:
         )
 
 
-def _elsewhere(value: Json, at: Place) -> Iterator[_Found]:
+def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
     """The problems in the parts that this part leads to."""
     for place in at.conjuncts():
-        yield from _in(value, place)
+        yield from _in(value, place, fuel)
     for branches in at.alternatives():
-        yield from _alternative(value, branches, at)
+        yield from _alternative(value, branches, at, fuel)
     match value:
         case dict():
             for name, child in value.items():
-                yield from _in(child, at.member(name))
+                yield from _in(child, at.member(name), fuel)
         case list():
             for i, child in enumerate(value):
-                yield from _in(child, at.item(i))
+                yield from _in(child, at.item(i), fuel)
         case _:
             pass
 
 
-def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[_Found]:
+def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> Iterator[_Found]:
     """The problems in the alternative that was clearly meant; else that none fits."""
     if any(branch.fits(value) for branch in branches):
         return
-    meant = [branch for branch in branches if _plausible(value, branch)]
+    meant = [branch for branch in branches if _plausible(value, branch, fuel)]
     if len(meant) == 1:
-        yield from _in(value, meant[0])
+        yield from _in(value, meant[0], fuel)
         return
-    expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch) for branch in meant or branches)), 400)
+    expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch, fuel) for branch in meant or branches)), 400)
     yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown_value(value))
 
 
-def _plausible(value: Json, at: Place) -> bool:
+def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
     """Whether the value has the right type for the part, and the members that mark its kind."""
-    if at.exhausted or not all(_plausible(value, place) for place in at.conjuncts()):
+    if not fuel.lasts(at) or not all(_plausible(value, place, fuel) for place in at.conjuncts()):
         return False
     types = _types(at)
     if types and not kinds(value) & set(types):
@@ -118,7 +118,7 @@ def _types(at: Place) -> list[str]:
             return []
 
 
-def _wanted(at: Place) -> str:
+def _wanted(at: Place, fuel: Fuel) -> str:
     """What the part asks for, in a word or two."""
     part, types = at.part, _types(at)
     if "const" in part:
@@ -126,9 +126,9 @@ def _wanted(at: Place) -> str:
     if isinstance(options := part.get("enum"), list):
         return ", ".join(map(shown_value, options[:20]))
     if types:
-        marks = "".join(f" with {name} {_wanted(at.member(name))}" for name in sorted(_marks(at)))
+        marks = "".join(f" with {name} {_wanted(at.member(name), fuel)}" for name in sorted(_marks(at)))
         return " or ".join(types) + marks
-    return next((_wanted(place) for place in at.conjuncts() if not place.exhausted), "another value")
+    return next((_wanted(place, fuel) for place in at.conjuncts() if fuel.lasts(place)), "another value")
 
 
 def _here(value: Json, at: Place) -> Iterator[Problem]:

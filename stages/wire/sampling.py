@@ -41,7 +41,7 @@ class Sampling(Options, frozen=True, kw_only=True):
     seed: int | UnsetType = UNSET
     stop: tuple[str, ...] | UnsetType = UNSET
     max_tokens: Tokens | UnsetType = UNSET
-    extra: dict[str, object] = {}  # noqa: RUF012 - msgspec gives each its own
+    extra: Mapping[str, object] = {}
 
     def __post_init__(self) -> None:
         """Refuse what would stand twice in a request, and what is out of range."""

@@ -39,9 +39,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     wire: WireName = "openai"
     constrain: Constrain = "none"
     tool_choice: ToolChoice = "none"
-    body: dict[str, object] = {}
-    tools_body: dict[str, object] = {}
-    option_names: dict[str, str] = {}
+    body: Mapping[str, object] = {}
+    tools_body: Mapping[str, object] = {}
+    option_names: Mapping[str, str] = {}
     context_tokens: int | None = None
     cache: bool = False
 

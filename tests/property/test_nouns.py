@@ -1,5 +1,9 @@
 """Every noun is a value: it survives JSON, and it cannot be changed."""
 
+import ast
+from ast import unparse
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -15,6 +19,8 @@ from stages.policy.retry import Backoff
 from stages.policy.rules import Rules
 from stages.state import SCHEMA_VERSION, Budget, Ledger, Phase, State
 from stages.tool import ToolSpec
+
+ROOT = Path(__file__).parents[2]
 
 # Its ranges are written in msgspec's way, which Hypothesis does not read.
 st.register_type_strategy(
@@ -47,6 +53,19 @@ def test_it_is_frozen(value: msgspec.Struct) -> None:
     name = value.__struct_fields__[0]
     with pytest.raises(AttributeError, match="immutable"):
         setattr(value, name, None)
+
+
+def test_what_is_frozen_holds_nothing_that_can_be_changed() -> None:
+    """A type checker refuses to write to a tuple or a Mapping; it would let a dict behind a frozen field be changed."""
+    open_fields = [
+        f"{path.relative_to(ROOT)}: {value.name}.{unparse(field.target)}: {kind}"
+        for path in (*ROOT.glob("stages/**/*.py"), *ROOT.glob("forge/**/*.py"))
+        for value in ast.walk(ast.parse(path.read_text()))
+        if isinstance(value, ast.ClassDef) and any(unparse(option) == "frozen=True" for option in value.keywords)
+        for field in value.body
+        if isinstance(field, ast.AnnAssign) and (kind := unparse(field.annotation)).startswith(("dict", "list", "set"))
+    ]
+    assert open_fields == []
 
 
 def test_a_state_of_another_version_is_refused_not_misread() -> None:

@@ -5,7 +5,7 @@ output is added, grows and is done, and `response.completed` repeats the whole o
 a number. A custom tool's text is known when its arguments are whole, so it comes at once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Self, TypeVar, assert_never
 
 import msgspec
@@ -26,7 +26,7 @@ from stages.wire.openai.responses_reply import (
 )
 from stages.wire.served import OfferedTool, RequestError
 
-Fields = dict[str, object]
+Fields = Mapping[str, object]
 _Event = tuple[str, Fields]
 """The type of an event, and its fields beside its number."""
 
@@ -38,7 +38,7 @@ class ResponseEvents(Struct, frozen=True, kw_only=True):
     ids: CallIds
     response: Fields
     """The response as it has begun."""
-    tools: dict[str, OfferedTool]
+    tools: Mapping[str, OfferedTool]
     number: int = 0
     """The number of the next event."""
     blocks: Blocks = Blocks()

@@ -73,7 +73,7 @@ def response_object(envelope: Envelope) -> dict[str, object]:
 
 
 def ended_response(
-    begun: dict[str, object], finish: str, items: Sequence[object], usage: Usage | None
+    begun: Mapping[str, object], finish: str, items: Sequence[object], usage: Usage | None
 ) -> dict[str, object]:
     """The response with its output. One that was cut off is incomplete, and says why."""
     reason = _INCOMPLETE.get(finish)
