@@ -13,7 +13,7 @@ from forge import run_sync
 from forge.interpreters.tool_results import succeeded
 from forge.testing import Scripted
 from stages.effect import Fault, RawCall, Reply
-from stages.repair.decoding import NESTING, decode, nested, sound
+from stages.repair.decoding import NESTING, decode, nested, objects, sound
 from stages.repair.json_text import FoundJson, json_at
 from stages.schema import Misfit, checker
 from stages.wire.anthropic import messages as anthropic
@@ -44,6 +44,29 @@ def test_the_limit_of_nesting_is_forge_s_own(opened: str, closed: str) -> None:
             for given_ in (text, text.encode()):
                 with pytest.raises(msgspec.DecodeError, match="nested deeper than 128 levels"):
                     decode(_any, given_)
+
+
+_bracketed = st.recursive(
+    st.sampled_from(["", "[", "]", '"', '"[', "\\", '\\"{', "\n{", "é["]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["{", '"', "\\"]), inner, max_size=3),
+)
+
+
+@given(value=_bracketed, ascii_only=st.booleans())
+def test_brackets_in_strings_nest_nothing(value: object, ascii_only: bool) -> None:
+    def depth(part: object) -> int:
+        inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
+        return 0 if inside is None else 1 + max(map(depth, inside), default=0)
+
+    def count(part: object) -> int:
+        inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
+        return 0 if inside is None else 1 + sum(map(count, inside))
+
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    assert objects(text.encode()) == count(value)
+    for given_ in (text, text.encode()):
+        assert not nested(given_, depth(value))
+        assert not depth(value) or nested(given_, depth(value) - 1)
 
 
 def test_what_is_not_nested_is_decoded_however_much_it_is() -> None:

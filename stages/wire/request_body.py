@@ -1,7 +1,8 @@
 """The body of a client's request: read within bounds, and every fault told by the path of its field."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -42,7 +43,7 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
     if len(body) > BODY_LIMIT:
         raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
-    if body.count(b"{") + body.count(b"[") > OBJECTS_LIMIT and objects(body) > OBJECTS_LIMIT:
+    if len(body) > OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > OBJECTS_LIMIT:
         raise Refused(f"the request has more than {OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
         return decode(decoder, body)
@@ -52,7 +53,7 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(f"the request's body is no JSON: {error}") from None
 
 
-def read_part(decoder: msgspec.json.Decoder[T], part: Raw, at: str) -> T:
+def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
     """The value of a field that was left unread; its faults are told under its path."""
     try:
         return decode(decoder, bytes(part))
@@ -80,17 +81,35 @@ def _located(error: str) -> tuple[str, str]:
     return said.replace("Expected", "expected", 1), path
 
 
-def sampling(called: Mapping[str, str], **given: object) -> Sampling:
+def sampling(called: Mapping[str, str], **given: float | tuple[str, ...] | None) -> Sampling:
     """The options that are set, held to their ranges; `called` has the client's names of those with another."""
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = tuple((name, value) for name, value in given.items() if value is not None)
     try:
-        return msgspec.convert(chosen, Sampling) if chosen else _UNSET
+        return _sampling(chosen)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
         raise Refused(said, called.get(path, path)) from None
 
 
-_UNSET = Sampling()
+@lru_cache(maxsize=256)
+def _sampling(chosen: tuple[tuple[str, float | tuple[str, ...]], ...]) -> Sampling:
+    """Kept, as clients send the same options with every request, and to check them takes longer than to read a body."""
+    return msgspec.convert(dict(chosen), Sampling)
+
+
+KEPT_LIMIT = 256 * 1024
+"""Bytes of a part that is kept: 16 MiB in all."""
+
+
+def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
+    """The function, which keeps what it last made of 64 parts: clients send the same tools with every request."""
+    remembering = lru_cache(maxsize=64)(decode_part)
+
+    def decoded(part: Raw) -> T:
+        given = bytes(part)
+        return remembering(given) if len(given) <= KEPT_LIMIT else decode_part(given)
+
+    return decoded
 
 
 def above_zero(limit: int | None) -> int | None:

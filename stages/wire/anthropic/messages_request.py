@@ -20,7 +20,7 @@ from stages.wire.anthropic.messages_history import (
     blocks_text,
     decode_history,
 )
-from stages.wire.anthropic.messages_tools import SentChoice, SentTool, decode_choice, decode_tools
+from stages.wire.anthropic.messages_tools import SentChoice, decode_choice, decode_tools
 from stages.wire.request_body import Refused, above_zero, chosen, read, sampling, schema_of, share
 from stages.wire.served import Foreign, Format, RequestError, ServerRequest, Thinking
 
@@ -45,7 +45,7 @@ class _Request(Struct):
     messages: list[SentMessage]
     max_tokens: int | None = None
     system: str | list[SentBlock] | None = None
-    tools: list[SentTool] | None = None
+    tools: Raw = Raw(b"null")
     tool_choice: SentChoice | None = None
     stream: bool | None = None
     temperature: float | None = None
@@ -88,7 +88,7 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
     if not asked.messages:
         raise Refused("it must hold at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
-    tools, other = decode_tools(asked.tools or (), {each.tool for each in found if isinstance(each, Reference)})
+    tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
     thinking = asked.thinking or _Thinking(type="")
     config = asked.output_config or _OutputConfig()

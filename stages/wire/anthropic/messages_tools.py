@@ -4,11 +4,12 @@ A deferred tool is offered once a result refers to it. Tools of other types are 
 but in the model that was trained on them: they have no noun.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
+import msgspec
 from msgspec import Raw, Struct
 
-from stages.wire.request_body import Refused, distinct, offered, spec
+from stages.wire.request_body import Refused, distinct, kept, offered, read_part, spec
 from stages.wire.served import Choice, Foreign, OfferedTool
 
 
@@ -31,22 +32,32 @@ class SentChoice(Struct):
     disable_parallel_tool_use: bool | None = None
 
 
-def decode_tools(
-    tools: Sequence[SentTool], referenced: Container[str]
-) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
+_tools = msgspec.json.Decoder(list[SentTool] | None)
+
+
+def decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
     """The tools that the client will run, and those of other types."""
+    known, deferred, foreign = _decoded(tools)
+    if not deferred:
+        return known, foreign
+    return tuple(t for t in known if t.spec.name not in deferred or t.spec.name in referenced), foreign
+
+
+@kept
+def _decoded(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str], tuple[Foreign, ...]]:
+    """All tools, the names of those that are deferred, and those of other types."""
     known: list[OfferedTool] = []
     foreign: list[Foreign] = []
-    for number, tool in enumerate(tools):
+    listed = read_part(_tools, tools, "tools") or ()
+    for number, tool in enumerate(listed):
         at = f"tools[{number}]"
         if tool.type not in (None, "custom"):
             foreign.append(Foreign(at=at, kind=(tool.type or "")[:50], fate="dropped"))
             continue
         made = OfferedTool(spec=spec(tool.name, tool.description, tool.input_schema), strict=bool(tool.strict))
-        checked = offered(made, at, parameters="input_schema")
-        if not tool.defer_loading or tool.name in referenced:
-            known.append(checked)
-    return distinct(known), tuple(foreign)
+        known.append(offered(made, at, parameters="input_schema"))
+    deferred = frozenset(tool.name for tool in listed if tool.defer_loading)
+    return distinct(known), deferred, tuple(foreign)
 
 
 def decode_choice(choice: SentChoice | None) -> Choice:

@@ -1,12 +1,13 @@
 """Messages of chat completions as a history: what a client sends back, read as a server."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from msgspec import Raw, Struct
+import msgspec
+from msgspec import Struct
 
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.wire.custom_tools import as_arguments
-from stages.wire.openai.chat import arguments_text
 from stages.wire.request_body import Refused
 from stages.wire.served import Foreign
 
@@ -19,7 +20,8 @@ class _Part(Struct):
 
 class _Function(Struct):
     name: str = ""
-    arguments: Raw = Raw(b"null")
+    arguments: str | dict[str, Any] | None = None
+    """JSON text; some clients send the object itself."""
 
 
 class _Custom(Struct):
@@ -80,7 +82,8 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             return User(text=text, turn=turn)
         case "assistant":
             calls = tuple(_calls(message, at))
-            names.update((call.id, call.name) for call in calls)
+            for call in calls:
+                names[call.id] = call.name
             thought = message.reasoning_content or message.reasoning or ""
             return Assistant(text=text or message.refusal or "", reasoning=thought, calls=calls, turn=turn)
         case "tool" | "function":
@@ -94,16 +97,19 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
 def _calls(message: SentMessage, at: str) -> Iterator[ToolCall]:
     for number, call in enumerate(message.tool_calls or ()):
         if call.function is not None:
-            yield ToolCall(
-                id=call.id or "", name=call.function.name, arguments=arguments_text(call.function.arguments) or "{}"
-            )
+            yield ToolCall(id=call.id or "", name=call.function.name, arguments=_arguments(call.function))
         elif call.custom is not None:
             yield ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input))
         else:
             raise Refused("it must have a function", f"{at}.tool_calls[{number}]")
     if message.function_call is not None and not message.tool_calls:
         said = message.function_call
-        yield ToolCall(id="", name=said.name, arguments=arguments_text(said.arguments) or "{}")
+        yield ToolCall(id="", name=said.name, arguments=_arguments(said))
+
+
+def _arguments(said: _Function) -> str:
+    given = said.arguments
+    return given or "{}" if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
 
 
 def _text(content: str | list[_Part] | None, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:

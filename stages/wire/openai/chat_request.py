@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.wire.openai.chat_history import SentMessage, decode_history
-from stages.wire.openai.chat_tools import SentChoice, SentTool, decode_choice, decode_tools
+from stages.wire.openai.chat_tools import SentChoice, decode_choice, decode_tools
 from stages.wire.request_body import Refused, above_zero, chosen, read, sampling, schema_of, share
 from stages.wire.sampling import Sampling
 from stages.wire.served import Foreign, Format, RequestError, ServerRequest, Thinking
@@ -35,7 +35,7 @@ class _StreamOptions(Struct):
 class _Request(Struct):
     messages: list[SentMessage]
     model: str
-    tools: list[SentTool] | None = None
+    tools: Raw = Raw(b"null")
     tool_choice: str | SentChoice | None = None
     parallel_tool_calls: bool | None = None
     functions: list[Raw] | None = None
@@ -75,7 +75,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     if asked.n is not None and asked.n < 1:
         raise Refused("it must be at least 1", "n")
     history, foreign = decode_history(asked.messages)
-    tools, other = decode_tools(asked.tools or ())
+    tools, other = decode_tools(asked.tools)
     return ServerRequest(
         protocol="chat",
         body=body,

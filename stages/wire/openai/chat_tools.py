@@ -1,11 +1,10 @@
 """Tools of chat completions and the choice among them, read as a server."""
 
-from collections.abc import Sequence
-
+import msgspec
 from msgspec import Raw, Struct
 
 from stages.wire import custom_tools
-from stages.wire.request_body import Refused, distinct, offered, spec
+from stages.wire.request_body import Refused, distinct, kept, offered, read_part, spec
 from stages.wire.served import Choice, Foreign, OfferedTool
 
 
@@ -50,11 +49,15 @@ class SentChoice(_SentName):
     allowed_tools: _Allowed | None = None
 
 
-def decode_tools(tools: Sequence[SentTool]) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
+_tools = msgspec.json.Decoder(list[SentTool] | None)
+
+
+@kept
+def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
     """The tools that the client will run, and those of other kinds, which another server would."""
     known: list[OfferedTool] = []
     foreign: list[Foreign] = []
-    for number, tool in enumerate(tools):
+    for number, tool in enumerate(read_part(_tools, tools, "tools") or ()):
         at = f"tools[{number}]"
         if (function := tool.function) is not None:
             made = OfferedTool(
