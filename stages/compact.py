@@ -8,7 +8,7 @@ from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.state import Compaction, Ready, State
 from stages.tokens import tokens_of
-from stages.view.recall import clear
+from stages.view.recall import with_cut_results
 
 
 @checked
@@ -55,6 +55,10 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_bef
         messages_before=len(state.history),
         messages_after=len(compacted.history),
     )
-    record = clear(state.cleared, state.history, compacted.history) if budget.recall or budget.record else state.cleared
+    record = (
+        with_cut_results(state.cleared, state.history, compacted.history)
+        if budget.recall or budget.record
+        else state.cleared
+    )
     shorter = replace(state.reshape(compacted.history), cleared=record, phase=Ready())
     return shorter.note(compactions=(*state.ledger.compactions, event), seen=b"")

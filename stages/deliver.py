@@ -101,8 +101,8 @@ def _executed(state: State, batch: Batch, outcome: Results) -> State:
     return replace(state, ledger=spent, phase=Executed(batch=came))
 
 
-NOT_READ = "the run was cancelled before its result came"
-NOT_STARTED = "the run was cancelled before it was started"
+_NOT_READ = "the run was cancelled before its result came"
+_NOT_STARTED = "the run was cancelled before it was started"
 
 
 def interrupt(state: State, *, begun: bool = True) -> State:
@@ -146,10 +146,10 @@ def reopened(state: State) -> State:
 def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     """The answer to a call whose result nobody waits for any more."""
     if not isinstance(awaited, Execute) or call not in awaited.calls:
-        return NotRun(call_id=call.id, reason=f"{call.name}: {NOT_STARTED}")
+        return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_STARTED}")
     if awaited.retriable:
-        return NotRun(call_id=call.id, reason=f"{call.name}: {NOT_READ}")
-    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, NOT_READ))
+        return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
+    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, _NOT_READ))
 
 
 def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:

@@ -21,13 +21,13 @@ from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
 from stages.verdict import Guard, Stop, Verdict, not_a_guard, not_a_verdict
 
-Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
+_Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
 """Which calls of a reply go on, and what the model is told of the others."""
 
 
 @checked
 def enforce(
-    *guards: Guard, on_violation: OnViolation = "block_all", keep: Keep | None = None, say: Say = in_forges_words
+    *guards: Guard, on_violation: OnViolation = "block_all", keep: _Keep | None = None, say: Say = in_forges_words
 ) -> Stage:
     """Hand on a Vetted state with the calls that no guard objects to; without any, a Ready one with corrections.
 

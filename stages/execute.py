@@ -23,7 +23,7 @@ from stages.policy.progress import with_calls
 from stages.policy.rules import Rules, blocking_unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import ToolSpec
-from stages.view.recall import RECALL, recalled
+from stages.view.recall import RECALL, answer_recalls
 
 
 @checked
@@ -50,7 +50,7 @@ def execute(rules: Rules) -> Stage:
         )
 
     def go_on(state: State, batch: Batch) -> State | Halt:
-        batch = _without_rejected(recalled(state, batch) if recalls else batch, state, specs)
+        batch = _without_rejected(answer_recalls(state, batch) if recalls else batch, state, specs)
         batch = without_terminal(batch, specs)
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))

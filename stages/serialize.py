@@ -101,10 +101,10 @@ def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
     return tuple(tool.name for tool in offered_tools(rules, state))
 
 
-REQUEST = 20
+_REQUEST = 20
 """What a chat template adds to a prompt, by `tokens.length`: the beginning of the reply."""
 
-TOOLS = 500
+_TOOLS = 500
 """What it says of the tools beside listing them: some hundred tokens."""
 
 
@@ -118,8 +118,8 @@ def overhead(
     """Characters of every prompt that are not history: the tools. A schema constraint is not shown to a model."""
     if mode == "native":
         tools = _tools(rules, wire, schemas)
-        return REQUEST + (0 if tools is None else TOOLS + length(bytes(tools).decode()))
-    return REQUEST + length(form.instructions(rules.tools))
+        return _REQUEST + (0 if tools is None else _TOOLS + length(bytes(tools).decode()))
+    return _REQUEST + length(form.instructions(rules.tools))
 
 
 def _tools(rules: Rules, wire: Wire, schemas: ToolSchemas | None) -> Raw | None:

@@ -67,7 +67,7 @@ def length(text: str) -> int:
     return sum(adler32(weighed[start : start + SUM_CHUNK], 0) & 0xFFFF for start in range(0, len(weighed), SUM_CHUNK))
 
 
-def fitting(text: str, most: int) -> int:
+def fitting_length(text: str, most: int) -> int:
     """How many of the text's first characters take no more than `most`. Linear, as the halves shrink."""
     low, high = 0, len(text)
     while low < high:

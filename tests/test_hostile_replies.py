@@ -13,7 +13,7 @@ from forge.testing import assert_answered
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.halt import BudgetSpent
 from stages.state import Price
-from stages.wire.openai.chat_stream import NAME_LIMIT, OpenAIStream
+from stages.wire.openai.chat_stream import CALL_NAME_LIMIT, OpenAIStream
 from stages.wire.streaming import LINE_LIMIT, StreamRead
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 
@@ -67,7 +67,7 @@ def test_a_server_that_counts_backwards_does_not_lengthen_the_run(limits: dict[s
 def test_a_name_that_never_ends_is_too_large() -> None:
     """It is told anew whenever it grows: without a bound that is the square of a stream of megabytes."""
     stream, found = OpenAIStream(), []
-    for number in range(2 * NAME_LIMIT):
+    for number in range(2 * CALL_NAME_LIMIT):
         name = "ab"[number % 2] * (1 + number % 2)
         delta = {"tool_calls": [{"index": 0, "function": {"name": name}}]}
         chunk = msgspec.json.encode({"choices": [{"delta": delta}]})

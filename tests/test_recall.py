@@ -17,7 +17,7 @@ from stages.effect import Execute, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.policy.rules import Rules
 from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
-from stages.view.recall import RECALL, clear, recalled
+from stages.view.recall import RECALL, answer_recalls, with_cut_results
 from tests.property.strategies import histories
 
 
@@ -54,7 +54,7 @@ def asked(call_id: str, offset: int = 0, number: int = 1) -> ToolCall:
 
 
 def answered(state: State, *made: ToolCall) -> tuple[Succeeded | Unresolved, ...]:
-    results = recalled(state, Batch(said=Assistant(calls=made))).results
+    results = answer_recalls(state, Batch(said=Assistant(calls=made))).results
     return tuple(r for r in results if isinstance(r, Succeeded | Unresolved))
 
 
@@ -179,7 +179,7 @@ def test_every_result_that_a_compaction_cut_is_in_the_record(history: History, t
         cut = TieredCompact(keep_recent=1)(before, ContextBudget(tokens=room, threshold=0.1, recall=True))
         if not isinstance(cut, Compacted):
             return
-        record, before = clear(record, before, cut.history), cut.history
+        record, before = with_cut_results(record, before, cut.history), cut.history
     original = {m.call_id: m for m in history if isinstance(m, Tool)}
     shown = {m.call_id: m.text for m in before if isinstance(m, Tool)}
     kept = {entry.call_id: entry.text for entry in record}

@@ -27,7 +27,7 @@ from stages.tokens import (
     Report,
     calibrated,
     characters_of,
-    fitting,
+    fitting_length,
     length,
     rate_of,
     tokens_of,
@@ -84,7 +84,7 @@ def test_the_heaviest_bytes_of_a_chunk_do_not_overflow_its_sum() -> None:
 
 @given(texts, st.integers(-5, 3000))
 def test_as_much_of_a_text_fits_as_can(text: str, most: int) -> None:
-    count = fitting(text, most)
+    count = fitting_length(text, most)
     assert length(text[:count]) <= max(most, 0)
     assert count == len(text) or length(text[: count + 1]) > most
 

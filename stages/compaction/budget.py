@@ -36,7 +36,7 @@ class Meter(Struct, frozen=True, kw_only=True):
         return characters_of(tokens, self.tokens_per_character, self.report) - self.overhead
 
 
-UNMETERED = Meter()
+_UNMETERED = Meter()
 """Nothing is known but the history."""
 
 
@@ -57,11 +57,11 @@ class ContextBudget(Options, frozen=True, kw_only=True):
     reasoning: bool = False
     recall: bool = False
     record: bool = False
-    meter: Meter = UNMETERED
+    meter: Meter = _UNMETERED
 
     def __post_init__(self) -> None:
         """Refuse wrong settings; a budget that is metered anew has those of one that was checked."""
-        if self.meter is UNMETERED:
+        if self.meter is _UNMETERED:
             super().__post_init__()
 
     def metered(self, rate: float, report: Report, sizes: tuple[int, ...] | None = None) -> Self:

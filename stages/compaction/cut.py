@@ -12,7 +12,7 @@ from stages.compaction.exchange import Span, exchange_around, exchanges, is_fail
 from stages.compaction.measured_history import Measured
 from stages.message import AROUND_MESSAGE, AROUND_RESULT, Assistant, History, Kind, Tool, size
 from stages.nudges.context import recall_hint
-from stages.tokens import fitting, length
+from stages.tokens import fitting_length, length
 
 _TRUNCATE_AT = 200
 """Characters of a tool result that truncation leaves."""
@@ -153,7 +153,7 @@ def cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
             break
         # The mark takes room too: a result of nothing but the mark says how much.
         most = sizes[index] - excess - size(_beginning(result, 0, recall=recall))
-        shorter = _beginning(result, max(_TRUNCATE_AT, fitting(result.text, most)), recall=recall)
+        shorter = _beginning(result, max(_TRUNCATE_AT, fitting_length(result.text, most)), recall=recall)
         taken = size(shorter)
         if taken < sizes[index]:
             excess -= sizes[index] - taken

@@ -23,10 +23,10 @@ def exchanges(history: History) -> list[Span]:
 
 def without(messages: History, spans: list[Span]) -> History:
     """The messages that are in none of the spans."""
-    return tuple(compress(messages, outside(len(messages), spans))) if spans else messages
+    return tuple(compress(messages, kept_indexes(len(messages), spans))) if spans else messages
 
 
-def outside(length: int, spans: list[Span]) -> bytearray:
+def kept_indexes(length: int, spans: list[Span]) -> bytearray:
     """For each index below `length`, whether it is in none of the spans."""
     kept = bytearray(b"\x01") * length
     for start, end in spans:

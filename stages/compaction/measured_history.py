@@ -4,7 +4,7 @@ from itertools import compress
 
 from msgspec import Struct
 
-from stages.compaction.exchange import Span, outside
+from stages.compaction.exchange import Span, kept_indexes
 from stages.message import History, Message
 
 
@@ -31,7 +31,7 @@ class Measured(Struct, frozen=True, kw_only=True):
         """Without the messages in these spans."""
         if not spans:
             return self
-        kept = outside(len(self.messages), spans)
+        kept = kept_indexes(len(self.messages), spans)
         sizes = tuple(compress(self.sizes, kept))
         return Measured(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))
 

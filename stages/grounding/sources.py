@@ -36,11 +36,13 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
     """The values (scalars) that do not occur where the argument's values must come from."""
-    left = _read_through(values, state, lambda given: relevant(bound, given))
+    left = _read_through(values, state, lambda given: possible_sources(bound, given))
     if not left or not bound.sources:
         return left
     # A source may repeat a value of its own call if another text has given it.
-    repeated = _read_through(left, state, lambda given: tuple(replace(g, echo=()) for g in relevant(bound, given)))
+    repeated = _read_through(
+        left, state, lambda given: tuple(replace(g, echo=()) for g in possible_sources(bound, given))
+    )
     made_up = _read_through([leaf for leaf in left if leaf not in repeated], state, lambda given: given)
     return [leaf for leaf in left if leaf in repeated or leaf in made_up]
 
@@ -74,7 +76,7 @@ def numbers_given(state: State, most: int) -> frozenset[Decimal]:
     return found
 
 
-def relevant(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
+def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
     """The texts that the argument's value may come from."""
     return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
 
@@ -95,7 +97,7 @@ def _echoed(given: Given) -> Evidence:
     return evidence((*map(_encoded, given.echo), f"· {together}"))
 
 
-def found_in(given: Given) -> Iterator[tuple[str, Json]]:
+def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
     """The values in it that its own call did not contain, each with the name of its member."""
     echo = _echoed(given)
     return (
@@ -108,7 +110,7 @@ def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
     return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
 
 
-def given_in(state: State) -> tuple[Given, ...]:
+def everything_given(state: State) -> tuple[Given, ...]:
     """All texts that the model was given: those that compaction cut, and those in the history."""
     return (*_cleared(state), *_given(state.history))
 

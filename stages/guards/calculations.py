@@ -9,7 +9,7 @@ import msgspec
 from stages.grounding.calculated_arguments import calculations_in
 from stages.grounding.calculation import Calculation, Incalculable, as_json_number, calculate
 from stages.grounding.miscalculations import Miscalculation, NoCalculation, WrongResult, calculation_problems
-from stages.grounding.sources import found_in, given_in
+from stages.grounding.sources import everything_given, values_given_by
 from stages.message import ToolCall
 from stages.objection import Miscalculated, Objection, Seen
 from stages.policy.escalation import offered_tools
@@ -75,7 +75,9 @@ def _wrong(rules: Rules, state: State, call: ToolCall, problems: tuple[Miscalcul
 
 def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
     """The latest numbers that tools gave, with their names and the tools, in the order in which they were given."""
-    known = [(n, leaf, one.tool) for one in given_in(state) if one.tool for n, leaf in found_in(one) if n]
+    known = [
+        (n, leaf, one.tool) for one in everything_given(state) if one.tool for n, leaf in values_given_by(one) if n
+    ]
     numbers = [entry for entry in known if isinstance(entry[1], int | float) and not isinstance(entry[1], bool)]
     return tuple(dict.fromkeys(numbers))[-_SHOWN:]
 

@@ -6,7 +6,7 @@ repeats of its own call. What a value shows is in `stages.grounding.matching`.
 
 import msgspec
 
-from stages.grounding.sources import Given, found_in, given_in, relevant, ungrounded_values
+from stages.grounding.sources import Given, everything_given, possible_sources, ungrounded_values, values_given_by
 from stages.message import ToolCall
 from stages.objection import Objection, Seen, Ungrounded, Unseen
 from stages.policy.escalation import offered_tools
@@ -29,7 +29,7 @@ def grounding(rules: Rules) -> Guard:
             for call in calls
             if call.name in bound and (made_up := ungrounded_values(bound[call.name], call.arguments, state))
         ]
-        given = given_in(state) if found else ()
+        given = everything_given(state) if found else ()
         return [Objection(call=call, wrong=_wrong(rules, state, call, made_up, given)) for call, made_up in found]
 
     return guard
@@ -48,7 +48,13 @@ def _wrong(rules: Rules, state: State, call: ToolCall, made_up: _MadeUp, given: 
 
 def _instead(bound: Grounded, value: Json, given: tuple[Given, ...]) -> tuple[tuple[Json, str], ...]:
     """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most."""
-    known = [(n, leaf, one.tool) for one in relevant(bound, given) if one.tool for n, leaf in found_in(one) if n]
+    known = [
+        (n, leaf, one.tool)
+        for one in possible_sources(bound, given)
+        if one.tool
+        for n, leaf in values_given_by(one)
+        if n
+    ]
     named = [(leaf, source) for name, leaf, source in known if name == bound.argument]
     alike = [(leaf, source) for _, leaf, source in known if isinstance(leaf, str) is isinstance(value, str)]
     return tuple(dict.fromkeys(reversed(named or alike)))[:3]

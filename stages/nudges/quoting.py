@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-QUOTED = 240
+_QUOTED = 240
 """Characters of the model's own words that a text quotes."""
 
 
-def quote(text: str, limit: int = QUOTED) -> str:
+def quote(text: str, limit: int = _QUOTED) -> str:
     """The text, cut to `limit` characters with a marker."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters more)"
 

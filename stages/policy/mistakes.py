@@ -54,7 +54,7 @@ the user's own check refuses. `provenance`: a reply whose calls only repeat what
 """
 
 
-class Mistake(Struct, frozen=True):
+class _Mistake(Struct, frozen=True):
     """A kind of mistake: the count that it adds to, the kind of its message, what its text begins with in brackets.
 
     `name` is None where no words but its own can be said of it.
@@ -66,39 +66,39 @@ class Mistake(Struct, frozen=True):
     prefix: str = ""
 
 
-def mistake_of(wrong: Wrong) -> Mistake:
+def mistake_of(wrong: Wrong) -> _Mistake:
     """Which mistake that is."""
     match wrong:
         case BareText() | CutOff() | Empty():
-            return Mistake("retry", "retries")
+            return _Mistake("retry", "retries")
         case OnlyRepeats():
-            return Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")
+            return _Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")
         case UnknownTool():
-            return Mistake("unknown_tool", "retries", prefix="UnknownTool")
+            return _Mistake("unknown_tool", "retries", prefix="UnknownTool")
         case BadArguments():
-            return Mistake("arguments", "tool_errors", prefix="ToolArgValidationError")
+            return _Mistake("arguments", "tool_errors", prefix="ToolArgValidationError")
         case Guessed():
-            return Mistake("arguments", "retries", prefix="ToolArgValidationError")
+            return _Mistake("arguments", "retries", prefix="ToolArgValidationError")
         case BesideDamage():
-            return Mistake(None, "retries", prefix="NotRun")
+            return _Mistake(None, "retries", prefix="NotRun")
         case StepsPending():
-            return Mistake("step", "premature", Kind.STEP_NUDGE, "StepEnforcementError")
+            return _Mistake("step", "premature", Kind.STEP_NUDGE, "StepEnforcementError")
         case PrerequisiteMissing() | NeedsDecision():
-            return Mistake("prerequisite", "prerequisite_violations", Kind.PREREQUISITE_NUDGE, "PrereqError")
+            return _Mistake("prerequisite", "prerequisite_violations", Kind.PREREQUISITE_NUDGE, "PrereqError")
         case OutOfOrder():
-            return Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
+            return _Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
         case Placeholder():
-            return Mistake("placeholder", "refusals", prefix="Placeholder")
+            return _Mistake("placeholder", "refusals", prefix="Placeholder")
         case Ungrounded():
-            return Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
+            return _Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
         case Miscalculated():
-            return Mistake("miscalculated", "refusals", prefix="Miscalculated")
+            return _Mistake("miscalculated", "refusals", prefix="Miscalculated")
         case Repeated():
-            return Mistake("repeated", "repetitions", prefix="Repeated")
+            return _Mistake("repeated", "repetitions", prefix="Repeated")
         case Incomplete():
-            return Mistake("incomplete", "refusals", prefix="Incomplete")
+            return _Mistake("incomplete", "refusals", prefix="Incomplete")
         case Custom(kind=kind, counter=counter):
-            return Mistake(None, counter, kind)
+            return _Mistake(None, counter, kind)
         case _:
             assert_never(wrong)
 

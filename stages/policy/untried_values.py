@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.grounding.matching import leaves
-from stages.grounding.sources import given_in
+from stages.grounding.sources import everything_given
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -43,7 +43,7 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
     good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
     looks = {_look(value) for value in good if isinstance(value, str)}
-    seen = (value for given in reversed(given_in(state)) for value in _values(given.text))
+    seen = (value for given in reversed(everything_given(state)) for value in _values(given.text))
     return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or _look(v) in looks)))[:_MOST]
 
 

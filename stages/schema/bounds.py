@@ -13,7 +13,7 @@ _EXACT = 2**53
 """Beyond this the converter's arithmetic on bounds is not reliable."""
 
 
-def of_string(schema: SchemaPart, *, typed: bool) -> Supported:
+def string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
     """The rules of a string: one of pattern, format and length, as the converter only looks at the first it finds."""
     pattern, name = schema.get("pattern"), schema.get("format")
     asked: SchemaPart = {}
@@ -22,12 +22,12 @@ def of_string(schema: SchemaPart, *, typed: bool) -> Supported:
     elif isinstance(name, str) and name in _FORMATS:
         asked = {"format": name}
     elif typed:
-        asked, _ = of_length(schema, "minLength", "maxLength")
+        asked, _ = length_rules(schema, "minLength", "maxLength")
     given = {"pattern", "format", "minLength", "maxLength"} & schema.keys()
     return asked, sorted(given - asked.keys())
 
 
-def of_length(schema: SchemaPart, low: str, high: str) -> Supported:
+def length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
     """Two limits of a length, unless they make the grammar too large or leave no value."""
     given = [limit for limit in (low, high) if limit in schema]
     whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= MOST_REPEATS}
@@ -35,7 +35,7 @@ def of_length(schema: SchemaPart, low: str, high: str) -> Supported:
     return asked, [limit for limit in given if limit not in asked]
 
 
-def of_number(schema: SchemaPart, *, integers: bool) -> Supported:
+def number_rules(schema: SchemaPart, *, integers: bool) -> Supported:
     """The bounds of a number. Only those of an integer become grammar; they must be integers and leave a value."""
     given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:

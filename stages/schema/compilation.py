@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 BACKTRACKING = 10_000
 """Maximum steps of a pattern with look-around or back-references; other patterns take linear time."""
 
-LEVELS = 120
+_LEVELS = 120
 """Maximum depth to which parts of a schema are followed, references included."""
 
 
@@ -53,7 +53,7 @@ class Place(Struct, frozen=True):
     def conjuncts(self) -> list[Self]:
         """Further parts that apply to the same value: the target of `$ref`, and `allOf`."""
         target = self.part.get("$ref")
-        referred = [self._at(pointed(self.schema.root, target), target)] if _local(target) else []
+        referred = [self._at(at_pointer(self.schema.root, target), target)] if _local(target) else []
         return referred + self._branches("allOf") if "allOf" in self.part else referred
 
     def alternatives(self) -> list[list[Self]]:
@@ -98,7 +98,7 @@ def _local(target: Json) -> TypeGuard[str]:
     return isinstance(target, str) and target.startswith("#")
 
 
-def pointed(root: Json | Mapping[str, Json], pointer: str) -> Json:
+def at_pointer(root: Json | Mapping[str, Json], pointer: str) -> Json:
     """The value at a JSON pointer; None: there is none."""
     found = root
     for token in pointer.split("/")[1:]:
@@ -124,7 +124,7 @@ class Fuel:
 
     def lasts(self, at: Place) -> bool:
         """Whether to go on at this place, which costs a unit; no place is followed deeper than `LEVELS`."""
-        if at.level > LEVELS or not self._left:
+        if at.level > _LEVELS or not self._left:
             return False
         self._left -= 1
         return True

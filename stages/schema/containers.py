@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from stages.schema.bounds import SchemaPart, Supported, of_length
+from stages.schema.bounds import SchemaPart, Supported, length_rules
 from stages.schema.value import Json
 
 Inner = Callable[[Json, str], SchemaPart]
@@ -13,7 +13,7 @@ _CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dep
 """Rules that can mention further members of an object."""
 
 
-def anything() -> SchemaPart:
+def any_value() -> SchemaPart:
     """A part that accepts every value; an empty schema would be an object to the converter."""
     return {"type": ["object", "array", "string", "number", "boolean", "null"]}
 
@@ -22,7 +22,7 @@ _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
 """Names that the converter can exclude from further members: it copies their bytes into character classes."""
 
 
-def of_object(schema: SchemaPart, inner: Inner) -> Supported:
+def object_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The declared or required members, and the rule for others."""
     declared, required = schema.get("properties", {}), _names(schema.get("required"))
     rest = _rest(schema, inner)
@@ -31,7 +31,7 @@ def of_object(schema: SchemaPart, inner: Inner) -> Supported:
     members: SchemaPart = declared if isinstance(declared, dict) else {}
     known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
     # The converter ignores a required member that is not declared, and then no call could fit.
-    known |= {name: anything() for name in required if name not in members}
+    known |= {name: any_value() for name in required if name not in members}
     asked: SchemaPart = {"properties": known, **({"required": [*required]} if required else {})}
     if rest is None and "properties" not in schema:
         rest = True
@@ -67,17 +67,17 @@ def _names(names: Json) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def of_array(schema: SchemaPart, inner: Inner) -> Supported:
+def array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The items, and how many of them."""
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
     if isinstance(leading, list):
         return _of_tuple(schema, leading, inner)
-    asked, dropped = of_length(schema, "minItems", "maxItems")
+    asked, dropped = length_rules(schema, "minItems", "maxItems")
     if isinstance(items, dict):
         asked["items"] = inner(items, "[]")
     elif asked:
-        asked["items"] = anything()
+        asked["items"] = any_value()
     return asked, [*dropped, "items"] if items is False else dropped
 
 

@@ -3,7 +3,7 @@
 from stages.schema.value import Json
 
 
-def endless(definitions: dict[str, Json]) -> list[str]:
+def self_referring(definitions: dict[str, Json]) -> list[str]:
     """The names of those definitions."""
     leads = {name: _leads(part) for name, part in definitions.items()}
     return [name for name in definitions if name in _reached(name, leads)]

@@ -1,6 +1,6 @@
 """Merge `allOf` into one part, for grammars without conjunctions. The result demands the same or less."""
 
-from stages.schema.compilation import pointed
+from stages.schema.compilation import at_pointer
 from stages.schema.value import Json
 
 _Part = dict[str, Json]
@@ -12,7 +12,7 @@ NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$
 """Keywords that demand nothing."""
 
 
-def merged(part: _Part, root: Json, nested: int = 0) -> tuple[_Part, list[str]]:
+def merge_all_of(part: _Part, root: Json, nested: int = 0) -> tuple[_Part, list[str]]:
     """The part with its `allOf` merged in, and the keywords left out because the part already had them.
 
     Leaving one out only makes the part accept more. References are to parts of `root`.
@@ -34,8 +34,8 @@ def _resolved(part: Json, root: Json, nested: int) -> tuple[_Part, list[str]]:
         return {}, ["allOf"]
     target = part.get("$ref")
     if isinstance(target, str):
-        return _resolved(pointed(root, target) if target.startswith("#") else None, root, nested + 1)
-    return merged(part, root, nested + 1) if "allOf" in part else (part, [])
+        return _resolved(at_pointer(root, target) if target.startswith("#") else None, root, nested + 1)
+    return merge_all_of(part, root, nested + 1) if "allOf" in part else (part, [])
 
 
 def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:

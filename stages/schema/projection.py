@@ -14,11 +14,11 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.schema.bounds import SchemaPart, Supported, of_number, of_string
-from stages.schema.compilation import pointed
-from stages.schema.containers import Inner, anything, of_array, of_object
-from stages.schema.cycles import endless
-from stages.schema.merge import NOTES, merged
+from stages.schema.bounds import SchemaPart, Supported, number_rules, string_rules
+from stages.schema.compilation import at_pointer
+from stages.schema.containers import Inner, any_value, array_rules, object_rules
+from stages.schema.cycles import self_referring
+from stages.schema.merge import NOTES, merge_all_of
 from stages.schema.strict_mode import NotStrict, strict
 from stages.schema.value import Json
 
@@ -88,8 +88,8 @@ class _Work(Struct):
 def _for_llama(root: Json) -> tuple[SchemaPart, tuple[str, ...]]:
     work = _Work(root, {}, {}, [])
     projected = _part(root, "", work)
-    for name in endless(work.definitions):
-        work.definitions[name] = anything()
+    for name in self_referring(work.definitions):
+        work.definitions[name] = any_value()
         work.drop("a reference that leads only to itself", name)
     whole = {**projected, "$defs": work.definitions} if work.definitions else projected
     return whole, tuple(dict.fromkeys(work.dropped))
@@ -99,7 +99,7 @@ def _part(schema: Json, path: str, work: _Work) -> SchemaPart:
     if not isinstance(schema, dict):
         if schema is False:
             work.drop("false", path)
-        return anything()
+        return any_value()
     for rule in sorted(schema.keys() & _UNKNOWN):
         work.drop(rule, path)
     notes: SchemaPart = {note: schema[note] for note in _KEPT if note in schema}
@@ -129,13 +129,13 @@ def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     pointer = schema["$ref"]
     if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
         work.drop("$ref", path)
-        return anything()
+        return any_value()
     for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"$ref"}):
         work.drop(rule, path)
     if pointer not in work.names:
         # Characters that a converter may not read in a reference are left out of the name.
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", pointer.rsplit("/", 1)[-1]).strip("-") or "root"
-        _define(pointer, name, pointed(work.root, pointer), work)
+        _define(pointer, name, at_pointer(work.root, pointer), work)
     return {"$ref": f"#/$defs/{work.names[pointer]}"}
 
 
@@ -147,8 +147,8 @@ def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     if text not in work.names:
         if len(work.names) >= _MOST_NAMES:
             work.drop("allOf", path)
-            return anything()
-        one, left_out = merged(schema, work.root)
+            return any_value()
+        one, left_out = merge_all_of(schema, work.root)
         for rule in left_out:
             work.drop(rule, path)
         if '"$ref"' not in text:
@@ -178,7 +178,7 @@ def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
         for branch in (branches if isinstance(branches, list) else [])
         if branch is not False
     ]
-    return {"anyOf": [_part(branch, path, work) for branch in told]} if told else anything()
+    return {"anyOf": [_part(branch, path, work) for branch in told]} if told else any_value()
 
 
 def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
@@ -191,16 +191,16 @@ def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
         asked |= rules
         for rule in dropped:
             work.drop(rule, path)
-    return asked or anything()
+    return asked or any_value()
 
 
 def _of_types(schema: SchemaPart, types: set[str], inner: Inner) -> Iterator[Supported]:
     """The rules for each type that the value may have; if no type is named, for those that a rule implies."""
     if not types or "object" in types:
-        yield of_object(schema, inner)
+        yield object_rules(schema, inner)
     if not types or "array" in types:
-        yield of_array(schema, inner)
+        yield array_rules(schema, inner)
     if not types or "string" in types:
-        yield of_string(schema, typed=bool(types))
+        yield string_rules(schema, typed=bool(types))
     if types & {"integer", "number"}:
-        yield of_number(schema, integers="integer" in types)
+        yield number_rules(schema, integers="integer" in types)

@@ -10,7 +10,7 @@ from stages.message import Assistant, History, Kind, Tool, ToolCall, size
 from stages.nudges import context
 from stages.nudges.quoting import quote
 from stages.state import Batch, Cleared, State
-from stages.tokens import characters_of, fitting, length
+from stages.tokens import characters_of, fitting_length, length
 from stages.tool import ToolSpec
 
 RECALL = ToolSpec(
@@ -37,7 +37,7 @@ class _Arguments(Struct, frozen=True):
     offset: int = 0
 
 
-def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple[Cleared, ...]:
+def with_cut_results(record: tuple[Cleared, ...], before: History, after: History) -> tuple[Cleared, ...]:
     """The record, with the results that a compaction removed or shortened.
 
     Results already in the record stay as they first were.
@@ -67,7 +67,7 @@ def clear(record: tuple[Cleared, ...], before: History, after: History) -> tuple
     )
 
 
-def recalled(state: State, batch: Batch) -> Batch:
+def answer_recalls(state: State, batch: Batch) -> Batch:
     """The batch with its recalls answered; together they take at most half of the context's remaining room."""
     calls = [call for call in unanswered_calls(batch) if call.name == RECALL.name]
     if not calls:
@@ -105,5 +105,5 @@ def _part(entry: Cleared, start: int, limit: int) -> str:
         return text or context.recall_ended(entry.call_id, len(entry.text))
     # The marker is part of what takes room; its own length hardly changes with the numbers in it.
     marker = context.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
-    end = start + fitting(text, limit - length(marker))
+    end = start + fitting_length(text, limit - length(marker))
     return entry.text[start:end] + context.recall_more(entry.call_id, start, end, len(entry.text))

@@ -16,7 +16,7 @@ from stages.nudges import context
 from stages.pipeline import Stage, on
 from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
-from stages.view.recall import clear
+from stages.view.recall import with_cut_results
 from stages.wire import constrained
 
 SUMMARY_PHASE = 5
@@ -141,7 +141,9 @@ def unsummarized(state: State, problem: str) -> State:
 
 
 def _shortened(state: State, history: History, budget: ContextBudget) -> State:
-    record = clear(state.cleared, state.history, history) if budget.recall or budget.record else state.cleared
+    record = (
+        with_cut_results(state.cleared, state.history, history) if budget.recall or budget.record else state.cleared
+    )
     event = Compaction(
         turn=state.ledger.turn,
         phase=SUMMARY_PHASE,

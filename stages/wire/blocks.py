@@ -79,10 +79,10 @@ class Blocks(Struct, frozen=True, kw_only=True):
     calls: int = 0
 
 
-Written = tuple[Blocks, tuple[BlockEvent, ...]]
+_Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 
-def advance_blocks(blocks: Blocks, piece: Piece) -> Written:
+def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
     """The next piece, and what it writes; `Ended` closes all that is open, and writes what was held."""
     match piece:
         case TextDelta(text=text):
@@ -108,7 +108,7 @@ def _is_written(blocks: Blocks) -> bool:
     return blocks.open is not None and blocks.open.kind == "call"
 
 
-def _grown(blocks: Blocks, kind: BlockKind, text: str) -> Written:
+def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
     """With more of a block of that kind, opened where another is."""
     if not text:
         return blocks, ()
@@ -121,7 +121,7 @@ def _grown(blocks: Blocks, kind: BlockKind, text: str) -> Written:
     return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
 
 
-def _opened(blocks: Blocks, kind: BlockKind) -> Written:
+def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
     blocks, before = _closed(blocks)
     block = Block(kind=kind, number=blocks.count)
     if kind == "call" and blocks.calling is not None:
@@ -130,17 +130,17 @@ def _opened(blocks: Blocks, kind: BlockKind) -> Written:
     return after, (*before, BlockOpened(block=block))
 
 
-def _closed(blocks: Blocks) -> Written:
+def _closed(blocks: Blocks) -> _Written:
     if blocks.open is None:
         return blocks, ()
     closed = BlockClosed(block=blocks.open, text=_joined(blocks.said))
     return replace(blocks, open=None, said=()), (closed,)
 
 
-def _ended(blocks: Blocks) -> Written:
+def _ended(blocks: Blocks) -> _Written:
     events: list[BlockEvent] = []
 
-    def add(written: Written) -> None:
+    def add(written: _Written) -> None:
         nonlocal blocks
         blocks, more = written
         events.extend(more)

@@ -85,7 +85,7 @@ class Wire(Struct, frozen=True, kw_only=True):
         return replace(request, head=Raw(msgspec.json.encode(fields))).body
 
 
-STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
+_STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
 
 
 def wire(dialect: Dialect) -> Wire:
@@ -131,7 +131,7 @@ def _ollama(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=OllamaStream(),
-        stream_fields=STREAM,
+        stream_fields=_STREAM,
         dialect=dialect,
         at_root=True,
         sets_context=True,
@@ -151,7 +151,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=AnthropicStream(),
-        stream_fields=STREAM,
+        stream_fields=_STREAM,
         dialect=dialect,
         demand=choice.anthropic_choice,
         excludes_demand=("thinking",),

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker, project
-from stages.schema.compilation import pointed
+from stages.schema.compilation import at_pointer
 from stages.schema.value import Json
 from tests.property.schemas import Specimen, mistaken, specimens
 
@@ -125,7 +125,7 @@ def as_strict(value: Json, schema: Json, root: dict[str, Json]) -> Json:
     """The value as a strict decoder writes it: null for each member that it leaves out."""
     assert isinstance(schema, dict)
     if isinstance(reference := schema.get("$ref"), str):
-        return as_strict(value, pointed(root, reference), root)
+        return as_strict(value, at_pointer(root, reference), root)
     if isinstance(branches := schema.get("anyOf"), list):
         tried = [as_strict(value, branch, root) for branch in branches]
         kept = ({**branch, "$defs": root.get("$defs", {})} for branch in branches if isinstance(branch, dict))

@@ -20,36 +20,36 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 _UNCLOSED = "its markup is not closed."
 
 
-class Broken(Struct, frozen=True):
+class BrokenElements(Struct, frozen=True):
     """What is wrong with the arguments, and where reading them stopped."""
 
     why: str
     end: int
 
 
-def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | Broken:
+def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | BrokenElements:
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
-    begin = past_blank(text, position)
+    begin = skip_blank(text, position)
     if text.startswith("{", begin):
         found = json_at(text, begin)
         if not isinstance(found, FoundJson):
-            return Broken(CUT_OFF if found.cut else UNREADABLE, len(text) if found.cut else found.end)
+            return BrokenElements(CUT_OFF if found.cut else UNREADABLE, len(text) if found.cut else found.end)
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
         return _closed(text, found.end, closing, claim)
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     while (element := ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
         closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
-        end = text.find(closing_tag, past_cdata(text, element.end()))
+        end = text.find(closing_tag, skip_cdata(text, element.end()))
         if end < 0:
-            return Broken(CUT_OFF, len(text))
-        given.setdefault(key, []).append(as_json(text[element.end() : end], repairs))
+            return BrokenElements(CUT_OFF, len(text))
+        given.setdefault(key, []).append(element_as_json(text[element.end() : end], repairs))
         position = end + len(closing_tag)
-    return _closed(text, position, closing, Claim(name=name, arguments=joined(given), repairs=tuple(repairs)))
+    return _closed(text, position, closing, Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs)))
 
 
-def joined(given: dict[str, list[str]]) -> str:
+def joined_arguments(given: dict[str, list[str]]) -> str:
     """The object of these values, each as JSON.
 
     A name that was given more than once is an array: whether the tool takes one is its schema's business.
@@ -58,7 +58,7 @@ def joined(given: dict[str, list[str]]) -> str:
     return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
 
 
-def past_cdata(text: str, begin: int) -> int:
+def skip_cdata(text: str, begin: int) -> int:
     """Where the search for the closing tag starts: after a CDATA section at the beginning, in which tags are text."""
     while opening := _CDATA.match(text, begin):
         end = text.find("]]>", opening.end())
@@ -68,7 +68,7 @@ def past_cdata(text: str, begin: int) -> int:
     return begin
 
 
-def as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
+def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
     """The text between two tags as a JSON string, with CDATA and entities decoded.
 
     A newline after the opening tag and one before the closing tag belong to the markup, unless `strip` is off. Entities
@@ -86,16 +86,16 @@ def as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
     return json_quoted(html.unescape(value))
 
 
-def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | Broken:
+def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
     """The claim, if its closing tag follows or, after complete arguments, the end of the reply."""
-    if end := after(text, position, closing):
+    if end := after_closing(text, position, closing):
         return claim, end
-    if claim.arguments == "{}" or past_blank(text, position) < len(text):
-        return Broken(_UNCLOSED, position)
-    return unclosed(claim), len(text)
+    if claim.arguments == "{}" or skip_blank(text, position) < len(text):
+        return BrokenElements(_UNCLOSED, position)
+    return without_closing(claim), len(text)
 
 
-def unclosed(claim: Claim) -> Claim:
+def without_closing(claim: Claim) -> Claim:
     """The claim, whose closing tag is missing at the very end of the reply."""
     if "missing_closer" in claim.repairs:
         return claim
@@ -103,13 +103,13 @@ def unclosed(claim: Claim) -> Claim:
     return Claim(name=claim.name, arguments=claim.arguments, repairs=repairs, cost=claim.cost + 1)
 
 
-def after(text: str, position: int, closing: str) -> int | None:
+def after_closing(text: str, position: int, closing: str) -> int | None:
     """Where the closing tag ends, if it comes next."""
-    begin = past_blank(text, position)
+    begin = skip_blank(text, position)
     return begin + len(closing) if text.startswith(closing, begin) else None
 
 
-def past_blank(text: str, position: int) -> int:
+def skip_blank(text: str, position: int) -> int:
     """The next position that is not blank."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position

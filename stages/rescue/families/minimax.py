@@ -12,7 +12,7 @@ import re
 from msgspec import Struct
 
 from stages.repair.json_text import json_quoted
-from stages.rescue.families.elements import joined
+from stages.rescue.families.elements import joined_arguments
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -43,7 +43,7 @@ class _Element(Struct):
         given: dict[str, list[str]] = {}
         for name, value in self.children:
             given.setdefault(name, []).append(value)
-        return joined(given)
+        return joined_arguments(given)
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:

@@ -4,7 +4,15 @@ import html
 import re
 
 from stages.repair.json_text import json_quoted
-from stages.rescue.families.elements import ELEMENT, Broken, after, body_at, past_blank, plain_body, unclosed
+from stages.rescue.families.elements import (
+    ELEMENT,
+    BrokenElements,
+    after_closing,
+    body_at,
+    plain_body,
+    skip_blank,
+    without_closing,
+)
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
@@ -42,7 +50,7 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
         return _closed(text, start, position, head["outer"], claim)
     body = body_at(text, opening.end(), opening["tag"], name)
-    if isinstance(body, Broken):
+    if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
     return _closed(text, start, end, head["outer"], claim)
@@ -55,7 +63,7 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
         return None
     name = head["name"] or head["bare"]
     body = body_at(text, head.end(), head["outer"], name)
-    if isinstance(body, Broken):
+    if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
@@ -69,9 +77,9 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
     if head[2]:
         return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
     body = body_at(text, head.end(), head[1], head[1])
-    if isinstance(body, Broken):
+    if isinstance(body, BrokenElements):
         # A tag that happens to bear a tool's name is a call only if arguments follow.
-        follows = text.startswith("{", past_blank(text, head.end())) or ELEMENT.match(text, head.end())
+        follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
         return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
@@ -99,18 +107,18 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     if opening is None:
         return None
     body = body_at(text, opening.end(), opening["tag"], name)
-    if isinstance(body, Broken) or body[0].arguments == "{}":
+    if isinstance(body, BrokenElements) or body[0].arguments == "{}":
         body = plain_body(text, opening.end(), opening["tag"], name, names) or body
-    if isinstance(body, Broken):
+    if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
 def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> Read:
-    end = after(text, position, f"</{outer}>")
-    if end is None and claim.arguments != "{}" and past_blank(text, position) == len(text):
-        claim, end = unclosed(claim), len(text)
+    end = after_closing(text, position, f"</{outer}>")
+    if end is None and claim.arguments != "{}" and skip_blank(text, position) == len(text):
+        claim, end = without_closing(claim), len(text)
     if end is None:
         return Read(
             start=start, end=position, damage=f"the markup of the call of {claim.name[:60]} is not closed.", keep=""

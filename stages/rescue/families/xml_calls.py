@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
-from stages.rescue.families.elements import as_json, joined, past_cdata
+from stages.rescue.families.elements import element_as_json, joined_arguments, skip_cdata
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
@@ -128,7 +128,7 @@ def _parameters(
     repairs: dict[str, None] = {}
     position = called.body
     while key := key_tag.match(text, position):
-        ended = value_end.search(text, past_cdata(text, key.end()))
+        ended = value_end.search(text, skip_cdata(text, key.end()))
         if ended is None:
             return _damaged(called, len(text), names)
         if not ended[0]:
@@ -143,7 +143,7 @@ def _parameters(
     if end is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(called, cut.end() if cut else position, names)
-    claim = Claim(name=called.name, arguments=joined(given), repairs=tuple(repairs), cost=len(repairs))
+    claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end.end(), claims=(claim,), keep="")
 
 
@@ -151,7 +151,7 @@ def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> 
     """One value as JSON. If the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
         return value.strip() if "false" in typed and is_json(value.strip()) else json_quoted(value)
-    return as_json(value, repairs, strip=strip)
+    return element_as_json(value, repairs, strip=strip)
 
 
 def _damaged(called: _Called, end: int, names: Names) -> Read:

@@ -14,7 +14,7 @@ from stages.wire.lines import Lines, payloads
 from stages.wire.openai.chat import OpenAIUsage, arguments_text, usage_of
 from stages.wire.streaming import StreamRead, read_all
 
-NAME_LIMIT = 1024
+CALL_NAME_LIMIT = 1024
 """Maximum characters of a name: it is reported again whenever it grows."""
 
 
@@ -128,8 +128,10 @@ def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
         return stream, (too_many_calls_fault(),)
     known = stream.calls[at] if at < len(stream.calls) else None
     opened = _opened(known, call, function.name or "")
-    if len(opened.name) > NAME_LIMIT:
-        return stream, (Fault(kind="too_large", detail=f"a tool call's name has more than {NAME_LIMIT} characters"),)
+    if len(opened.name) > CALL_NAME_LIMIT:
+        return stream, (
+            Fault(kind="too_large", detail=f"a tool call's name has more than {CALL_NAME_LIMIT} characters"),
+        )
     arguments = arguments_text(function.arguments)
     more = (CallDelta(index=at, arguments=arguments),) if arguments else ()
     if opened == known:

@@ -26,8 +26,8 @@ from stages.wire.openai.responses_reply import (
 )
 from stages.wire.served import OfferedTool, RequestError
 
-Fields = Mapping[str, object]
-_Event = tuple[str, Fields]
+_Fields = Mapping[str, object]
+_Event = tuple[str, _Fields]
 """The type of an event, and its fields beside its number."""
 
 
@@ -36,7 +36,7 @@ class ResponseEvents(Struct, frozen=True, kw_only=True):
 
     envelope: Envelope
     ids: CallIds
-    response: Fields
+    response: _Fields
     """The response as it has begun."""
     tools: Mapping[str, OfferedTool]
     number: int = 0
@@ -44,7 +44,7 @@ class ResponseEvents(Struct, frozen=True, kw_only=True):
     blocks: Blocks = Blocks()
     call_id: str = ""
     """That of the call whose block is open."""
-    place: Fields = {}
+    place: _Fields = {}
     """Where the open item stands: its id and its index."""
     output: tuple[Raw, ...] = ()
     """The items that are done."""
@@ -53,7 +53,7 @@ class ResponseEvents(Struct, frozen=True, kw_only=True):
         """The events that open the response; nothing where they were sent."""
         if self.number:
             return self, b""
-        begun: Fields = {"response": self.response}
+        begun: _Fields = {"response": self.response}
         return _numbered(self, [("response.created", begun), ("response.in_progress", begun)])
 
     def ping(self) -> tuple[Self, bytes]:
@@ -127,7 +127,7 @@ def _written(events: _E, written: BlockEvent) -> tuple[_E, bytes]:
             assert_never(written)
 
 
-def _opening(block: Block, item: Fields, place: Fields) -> Iterator[_Event]:
+def _opening(block: Block, item: _Fields, place: _Fields) -> Iterator[_Event]:
     yield "response.output_item.added", {"output_index": block.number, "item": item}
     match block.kind:
         case "reasoning":
@@ -139,7 +139,7 @@ def _opening(block: Block, item: Fields, place: Fields) -> Iterator[_Event]:
             pass
 
 
-def _growing(block: Block, place: Fields, text: str) -> Iterator[_Event]:
+def _growing(block: Block, place: _Fields, text: str) -> Iterator[_Event]:
     match block.kind:
         case "reasoning":
             yield "response.reasoning_summary_text.delta", {**place, "summary_index": 0, "delta": text}
@@ -149,7 +149,7 @@ def _growing(block: Block, place: Fields, text: str) -> Iterator[_Event]:
             yield "response.function_call_arguments.delta", {**place, "delta": text}
 
 
-def _closing(item: Fields, place: Fields, text: str) -> Iterator[_Event]:
+def _closing(item: _Fields, place: _Fields, text: str) -> Iterator[_Event]:
     match item["type"]:
         case "reasoning":
             yield "response.reasoning_summary_text.done", {**place, "summary_index": 0, "text": text}

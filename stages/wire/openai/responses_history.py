@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from stages.message import Assistant, System, Tool, ToolCall, User
 from stages.wire.custom_tools import as_arguments
 from stages.wire.openai.chat import arguments_text
-from stages.wire.openai.responses_tools import Names
+from stages.wire.openai.responses_tools import NamespacedTools
 from stages.wire.request_body import Refused, read_part
 from stages.wire.served import Foreign
 
@@ -46,10 +46,10 @@ _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reason
 _KEPT_ELSEWHERE = frozenset({"item_reference"})
 """Items that stand for others, which this server does not have."""
 
-Read = System | User | Assistant | Tool | Foreign
+ReadItem = System | User | Assistant | Tool | Foreign
 
 
-def decode_history(items: Sequence[SentItem], names: Names) -> Iterator[Read]:
+def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
     """The messages, and what of the items has no noun. `names` are those that the model has for the tools.
 
     Refused for a role that is none, and for items without what makes them. A picture in what the user has said last is
@@ -82,7 +82,7 @@ def _is_said(item: SentItem) -> bool:
     )
 
 
-def _assistant(item: SentItem, at: str, names: Names, turn: int) -> Assistant:
+def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> Assistant:
     match item.type:
         case "function_call":
             return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),), turn=turn)
@@ -98,7 +98,7 @@ def _assistant(item: SentItem, at: str, names: Names, turn: int) -> Assistant:
             return Assistant(text=text, turn=turn)
 
 
-def _call(item: SentItem, at: str, names: Names, arguments: str) -> ToolCall:
+def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
     if not item.name:
         raise Refused("it is missing", f"{at}.name")
     name = names.get((item.namespace or "", item.name), item.name)
@@ -115,7 +115,7 @@ def _joined(said: Sequence[Assistant]) -> Assistant:
     )
 
 
-def _answered(item: SentItem, at: str, turn: int, called: dict[str, str], *, fresh: bool) -> Iterator[Read]:
+def _answered(item: SentItem, at: str, turn: int, called: dict[str, str], *, fresh: bool) -> Iterator[ReadItem]:
     """What is not the model's own."""
     match item.type or "message":
         case "message":

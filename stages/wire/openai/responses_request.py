@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.message import Assistant, History, System, Tool, User
-from stages.wire.openai.responses_history import Read, SentItem, decode_history
+from stages.wire.openai.responses_history import ReadItem, SentItem, decode_history
 from stages.wire.openai.responses_tools import SentChoice, decode_choice, decode_tools, is_mine, named_tools, names_of
 from stages.wire.request_body import Refused, above_zero, chosen, read, sampling, schema_of, share
 from stages.wire.served import Foreign, Format, OfferedTool, RequestError, ServerRequest, Thinking
@@ -106,7 +106,7 @@ def _instructions(given: str | None) -> Iterator[System]:
         yield System(text=given)
 
 
-def _history(found: Sequence[Read]) -> History:
+def _history(found: Sequence[ReadItem]) -> History:
     return tuple(each for each in found if isinstance(each, System | User | Assistant | Tool))
 
 

@@ -40,7 +40,7 @@ class SentChoice(_SentName):
     tools: list[_SentName] = []
 
 
-Names = Mapping[tuple[str, str], str]
+NamespacedTools = Mapping[tuple[str, str], str]
 """What the model calls a tool, by its namespace and its own name."""
 
 _tools = msgspec.json.Decoder(list[SentTool])
@@ -81,12 +81,12 @@ def _name(tool: OfferedTool, bearers: int) -> str:
     return tool.own_name if bearers == 1 or not tool.namespace else f"{tool.namespace.rstrip('_')}__{tool.own_name}"
 
 
-def names_of(tools: Iterable[OfferedTool]) -> Names:
+def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
     """What the model calls each tool."""
     return {(tool.namespace, tool.own_name): tool.spec.name for tool in tools}
 
 
-def decode_choice(choice: str | SentChoice | None, names: Names) -> Choice:
+def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
     """Which calls are allowed or demanded. Refused for a word that is none, and for a tool without a name."""
     match choice:
         case None | "auto":
@@ -111,7 +111,7 @@ def is_mine(choice: _SentName) -> bool:
     return choice.type in ("function", "custom")
 
 
-def _chosen(choice: _SentName, names: Names) -> str:
+def _chosen(choice: _SentName, names: NamespacedTools) -> str:
     if not choice.name:
         raise Refused("it must have a name", "tool_choice")
     given = (choice.namespace or "", choice.name)
