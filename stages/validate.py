@@ -47,9 +47,9 @@ def validate(
     Ends in Vetted; in Done with `Said` where text is welcome; in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
     is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
-    grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. They,
-    and the `tools`, may be given compiled; `form` is the one in which calls as text were asked for. `say` puts
-    objections in words.
+    grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. They
+    may be given compiled (`openers`), and so may the tools (`toolset`). `form` is the one in which calls as text were
+    asked for. `say` puts objections in words.
     """
     known = rescue.FAMILIES if families is None else families
     compiled = tools or toolset(rules.tools)

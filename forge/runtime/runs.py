@@ -86,7 +86,7 @@ async def resume(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
         )
     if redact := watching.get("redact"):
-        redact.refuse_wrong(_parameters(workflow))  # before a model is loaded, which may take minutes
+        redact.refuse_wrong(workflow.compiled.tools.parameters)  # before a model is loaded, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own, and its
     # journal begins with what decides.
     state = replace(state, sent=Sent(), naming=Naming())
@@ -127,12 +127,11 @@ def _recorded(
         redacted=hidden,
         definition=definition,
     )
-    redactor = Redactor(redact, reading(workflow.compiled, connection.setup), _parameters(workflow)) if redact else None
+    if redact is None:
+        return recording(interpret, journal, header)
+    compiled = workflow.compiled
+    redactor = Redactor(redact, reading(compiled, connection.setup), compiled.tools.parameters)
     return recording(interpret, journal, header, redactor)
-
-
-def _parameters(workflow: Workflow) -> dict[str, tuple[str, ...]]:
-    return dict(workflow.compiled.tools.parameters)
 
 
 @checked

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from functools import cached_property
 from itertools import chain
-from types import MappingProxyType, NoneType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
 from msgspec.structs import replace
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
-from forge.runtime.callbacks import placed, placed_guard
 from forge.runtime.start import following, opening
 from forge.tools.calculated_arguments import Calculations, calculated_mistakes, calculated_specs
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
@@ -20,13 +19,13 @@ from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mi
 from forge.workflow.compiled import CompiledWorkflow, GuardList
 from forge.workflow.guard_checks import grounded_specs, guard_mistakes
 from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
+from forge.workflow.own_functions import own_compactor, own_families, own_guards, own_warning
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
 from stages import Stage, rescue
-from stages.compaction import Compacted, Compactor, ContextBudget, TieredCompact
+from stages.compaction import Compactor, ContextBudget
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import CompletionCheck, completion
-from stages.halt import CannotFit
+from stages.guards import CompletionCheck
 from stages.message import History
 from stages.options.types import wrong_options
 from stages.policy.levels import Escalation
@@ -34,7 +33,6 @@ from stages.policy.order import Use
 from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules, required_tools
 from stages.reading.toolset import toolset
 from stages.rescue import Family
-from stages.rescue.found import Read
 from stages.rescue.markers import openers
 from stages.state import Budget, Completed, Price, State
 from stages.tool import ToolSpec
@@ -228,9 +226,9 @@ class Workflow(Generic[R_co]):
         )
 
     @cached_property
-    def functions(self) -> dict[str, Callable[..., object]]:
+    def functions(self) -> Mapping[str, Callable[..., object]]:
         """What a call runs, by the tool's name."""
-        return {made.name: made.function for made in self._tools}
+        return MappingProxyType({made.name: made.function for made in self._tools})
 
     @cached_property
     def execute(self) -> Tools:
@@ -241,23 +239,23 @@ class Workflow(Generic[R_co]):
     def compiled(self) -> CompiledWorkflow:
         """What its runs share: made when the first of them begins, and the same for all."""
         rules, policy = self.rules, Summarize() if self.summarize is True else self.summarize
-        own, said = self.compactor, self.on_context_threshold
-        guards = GuardList(limited=self.budget.tool_calls is not None, own=self._own_guards)
+        own = own_guards(self.completion_checks or {}, self.guards, rules.tools)
+        guards = GuardList(limited=self.budget.tool_calls is not None, own=own)
         return CompiledWorkflow(
             rules=rules,
             tools=toolset(rules.tools),
             schemas=tool_schemas(rules.tools),
-            openers=openers((*self._own_families, *rescue.FAMILIES)),
+            openers=openers((*own_families(self.families), *rescue.FAMILIES)),
             own_families=len(self.families),
             guard_list=guards,
             guards=guards.named(rules),
             limits=self._limits,
-            compactor=placed(own, "compactor", Compacted, CannotFit) if own else TieredCompact(),
+            compactor=own_compactor(self.compactor),
             summary=policy or None,
             reasoning=self.reasoning_replay,
             failed_attempts=self.failed_attempts,
             thresholds=tuple(self.context_thresholds),
-            context_warning=placed(said, "on_context_threshold", str, NoneType) if callable(said) else said,
+            context_warning=own_warning(self.on_context_threshold),
             iteration_warning=self.iteration_warning,
             progress_notes=self.progress_notes and bool(required_tools(rules)),
             rewords=MappingProxyType(rewords(self.nudges or {})),
@@ -273,22 +271,6 @@ class Workflow(Generic[R_co]):
             reasoning=self.reasoning_replay != "none",
             recall=self.recall,
             record=any(spec.grounded or spec.calculated for spec in self.rules.tools),
-        )
-
-    @property
-    def _own_guards(self) -> tuple[Guard, ...]:
-        """What only this workflow has to say of calls: its completion checks, and the user's guards."""
-        checks = self.completion_checks or {}
-        checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
-        ends = (completion(checked, self.rules.tools),) if checked else ()
-        own = (placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
-        return (*ends, *own)
-
-    @property
-    def _own_families(self) -> tuple[Family, ...]:
-        return tuple(
-            replace(family, read=placed(family.read, f"families[{i}].read", Read, NoneType))
-            for i, family in enumerate(self.families)
         )
 
     @cached_property
