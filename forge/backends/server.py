@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 import httpx
+from msgspec.structs import replace
 
 from forge.backends.address import base_url
 from forge.backends.credentials import headers_for, keys, secrets
@@ -22,7 +23,7 @@ from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection, Setup
 from forge.errors import ForgeError
-from forge.interpreters.http import TOTAL
+from forge.interpreters.http import TOTAL, Http
 from forge.runtime.options import checked
 from stages.options.types import Seconds, Tokens
 from stages.policy.retry import RetryPolicy
@@ -55,17 +56,17 @@ class Options(TypedDict, total=False):
 class Server:
     """A server at `url`; what is not given is asked of it.
 
-    `profile` is what it is: a name (`forge.backends.profile.names`), a TOML file, or a Profile; without one it is
-    recognised by its own endpoints, as llama.cpp, vLLM, or any other of the chat completions protocol.
+    `profile` says what it is: a name (`forge.backends.profile.names`), a TOML file, or a Profile; without one it is
+    recognised by its own endpoints, as llama.cpp, vLLM, or any other server of the chat completions protocol.
     `mode` auto is the profile's; a server that is not recognised is asked a few short questions first, once a week,
-    unless `probe` is False (docs/doctor.md). `model`: the first that it lists. `context_tokens`: as the server says,
-    else as the profile does, else 4,096. `sampling` are options of every reply; with `model_sampling` those that are
-    unset are as its makers recommend (`forge.backends.sampling`). `form` is how calls are written in modes that write
-    text.
+    unless `probe` is False (docs/doctor.md). `form` is how calls are written in the modes that write them as text.
+    `model`: by default the first that the server lists. `context_tokens`: by default what the server says, else what
+    the profile says, else 4,096. `sampling` are options of every reply; with `model_sampling` those left unset are
+    as the model's makers recommend (`forge.backends.sampling`).
     `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
-    read, for the profile's own address alone. `timeout`: seconds without a byte from it; `total_timeout`: seconds
-    that one request may take in all, None: as long as bytes come. `proxy` and `verify` are
-    httpx's (a client certificate goes into an ssl.SSLContext). ForgeError for what makes no sense.
+    read, for the profile's own address alone. `timeout`: maximum seconds without a byte from the server;
+    `total_timeout`: maximum seconds of one request in all, None for no limit. `proxy` and `verify` are httpx's (a
+    client certificate goes into an ssl.SSLContext). ForgeError for options that contradict each other.
     """
 
     @checked
@@ -129,50 +130,53 @@ class Server:
         ) as http:
             about = await self._about(http)
             profile, because = await self._recognised(http, about)
-            check_mode(self._mode, profile)
-            mode = chosen_mode(self._mode, profile, about)
-            model = self._first(about)
-            context = await self._context(http, profile, about, model)
-            spoken = wire(profile.dialect(context))
-            refusals = profile.refusals(mode) if self._mode == "auto" else ()
+            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
+            rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
+            setup = replace(await self._setup(http, profile, about), because=because, tokens_per_character=rate)
             _log.info(
                 "%s is taken for %s: mode %s, %d tokens of context (%s)",
                 self._base,
                 profile.name,
-                mode,
-                context,
+                setup.mode,
+                setup.context_tokens,
                 because,
             )
-            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
-            rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
-            shown = about.props.chat_template if about.props else None
-            template = await asyncio.to_thread(examined, shown) if shown else Template()
-            root = self._root(profile)
-            send = sender(
-                http,
-                root,
-                self._retry,
-                spoken,
-                hidden=self._hidden,
-                keys=self._keys,
-                refusals=refusals,
-                total=self._total,
-                transport=straight,
-            )
-            known = Setup(
-                mode=mode,
-                because=because,
-                falls_back=bool(refusals),
-                model=model,
-                context_tokens=context,
-                sampling=self._options_for(model, profile),
-                markers=template.markers,
-                tokens_per_character=rate,
-                alternating=template.alternating if profile.alternating is None else profile.alternating,
-                dialect=spoken.dialect,
-                form=self._form,
-            )
-            yield Connection(known, send, stream=send, count=None if rate is None else tokenizer.count)
+            send = self._sender(http, profile, setup, straight)
+            yield Connection(setup, send, stream=send, count=None if rate is None else tokenizer.count)
+
+    async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About) -> Setup:
+        """What the profile, the server and the user say together. ForgeError where they contradict each other."""
+        check_mode(self._mode, profile)
+        mode, model = chosen_mode(self._mode, profile, about), self._first(about)
+        context = await self._context(http, profile, about, model)
+        shown = about.props.chat_template if about.props else None
+        template = await asyncio.to_thread(examined, shown) if shown else Template()
+        return Setup(
+            mode=mode,
+            falls_back=self._mode == "auto" and bool(profile.refusals(mode)),
+            model=model,
+            context_tokens=context,
+            sampling=self._options_for(model, profile),
+            markers=template.markers,
+            alternating=template.alternating if profile.alternating is None else profile.alternating,
+            dialect=wire(profile.dialect(context)).dialect,
+            form=self._form,
+        )
+
+    def _sender(
+        self, http: httpx.AsyncClient, profile: Profile, setup: Setup, transport: httpx.AsyncHTTPTransport | None
+    ) -> Http:
+        return sender(
+            http,
+            self._root(profile),
+            self._retry,
+            wire(setup.dialect),
+            hidden=self._hidden,
+            keys=self._keys,
+            refusals=profile.refusals(setup.mode) if setup.falls_back else (),
+            total=self._total,
+            transport=transport,
+        )
 
     async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:
         """What the server is, and how that is known; one that is not recognised is asked what it can do."""
