@@ -178,10 +178,10 @@ def test_a_server_that_died_meanwhile_is_started_anew(make: Make) -> None:
         async with make("deaf", grace=0.1) as server:
             before = server.url
             with socket.create_connection(("127.0.0.1", urlsplit(before).port or 0)) as connection:
-                guardian = server._now().owner._guardian  # type: ignore[union-attr]  # what no user can reach
-                guardian.kill()
-                assert closed(connection), "the server outlives its guardian"
-                guardian.wait()
+                supervisor = server._now().owner._supervisor  # type: ignore[union-attr]  # what no user can reach
+                supervisor.kill()
+                assert closed(connection), "the server outlives its supervisor"
+                supervisor.wait()
             await server.start()
             assert server.url != before
             assert alive(server.url)

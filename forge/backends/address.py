@@ -1,4 +1,4 @@
-"""Addresses of servers as people write them: with their scheme; on this machine, without one too."""
+"""Addresses of servers as people write them; the scheme may be left out for this machine."""
 
 import re
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Anthropic's API through the official SDK, which brings its own ways of signing in."""
+"""Anthropic's API through the official SDK, which has its own ways to authenticate."""
 
 import asyncio
 import logging
@@ -66,7 +66,7 @@ class Anthropic:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Sign in, and ask for the size of the context. BackendError if nobody answers, or lets nobody in."""
+        """Authenticate and ask for the context size. BackendError if nothing answers, or it rejects the key."""
         sdk = self._client
         if sdk is None:
             sdk = await asyncio.to_thread(client, self._api_key, self._base_url)

@@ -1,4 +1,4 @@
-"""Credentials: at most one, sent to the address that it is meant for, and shown nowhere."""
+"""Credentials: at most one, sent only to the address that it is for, never shown."""
 
 import os
 import re

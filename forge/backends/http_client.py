@@ -1,4 +1,4 @@
-"""HTTP clients: how a server is reached, with certificates that are loaded once, and only where https is spoken."""
+"""HTTP clients and transports for a server; certificates are loaded once, and only for https."""
 
 import functools
 import os
@@ -37,12 +37,12 @@ def client(
 
 
 def direct(url: str, *, proxy: str | None = None, verify: Verify = True) -> httpx.AsyncHTTPTransport | None:
-    """What requests to this machine go through; None for another's, to which the environment may name a way."""
+    """The transport for a server on this machine; None for any other, whose proxy the environment may name."""
     return httpx.AsyncHTTPTransport(verify=_checked(url, proxy, verify), proxy=proxy) if is_here(url) else None
 
 
 def _checked(url: str, proxy: str | None, verify: Verify) -> Verify:
-    """What httpx is to check certificates with: it would load all of them for each client, for plain http too."""
+    """What httpx checks certificates with: by itself it would load all of them for each client, for http too."""
     if verify is not True:
         return verify
     ways = [url, proxy or "", *([] if is_here(url) else getproxies().values())]

@@ -1,4 +1,4 @@
-"""Sending over HTTP for a backend: credentials that come back are hidden, refused tools are told of."""
+"""The sender of a backend over HTTP: masks credentials that come back, recognises a refusal of tools."""
 
 import logging
 from functools import partial
@@ -27,9 +27,9 @@ def sender(
     total: float | None = TOTAL,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> Http:
-    """The interpreter of `Send`: hides credentials that a server repeats, tells when it refuses tools.
+    """The interpreter of `Send`. A server's refusal of tools becomes a fault of the kind `no_tools`.
 
-    `hidden` is looked for in errors, `keys` in replies.
+    `hidden` is masked in errors, `keys` in replies.
     """
 
     def translate(fault: Fault) -> Fault:

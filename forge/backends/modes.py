@@ -12,7 +12,7 @@ _log = logging.getLogger("forge")
 
 
 def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
-    """ForgeError for a mode that the backend has not; while it is not known, for one that none has."""
+    """ForgeError for a mode that the backend does not support; of no backend at all, while it is not known."""
     if mode not in (*get_args(Mode), "auto"):
         raise ForgeError(f"mode is {mode!r}; it must be one of auto, {', '.join(get_args(Mode))}")
     if profile is None:

@@ -1,4 +1,4 @@
-"""Questions to a server about itself, over HTTP: bounded in size and in time; one that is loading is waited for."""
+"""Questions to a server about itself over HTTP, bounded in size and time; a server that is loading is waited for."""
 
 import asyncio
 import logging
@@ -19,26 +19,26 @@ from stages.effect import Fault
 from stages.repair.decoding import decode
 
 KNOCK = 10.0
-"""Seconds in which a server must answer a question about itself."""
+"""Maximum seconds for the answer to a question about a server itself."""
 
 LOADING = 300.0
-"""Seconds that a server may take to load its model."""
+"""Maximum seconds to wait for a server to load its model."""
 
 _POLL = 0.5
 """Seconds between two questions to a server that is loading."""
 
 MOST = 4 * 1024 * 1024
-"""Bytes of an answer that are read; a chat template may have some 100,000."""
+"""Maximum bytes to read of an answer; a chat template may have some 100,000."""
 
 _AT_ONCE = 64
-"""Questions that a server is asked at the same time; a thousand at once would outlast the time of each."""
+"""Maximum number of concurrent questions to one server; a thousand at once would all time out."""
 
 _T = TypeVar("_T")
 
 _log = logging.getLogger("forge")
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = WeakKeyDictionary()
-"""What questions to a server wait for, by its host and port."""
+"""The semaphore of each server, by its host and port."""
 
 
 def _turn(url: str) -> asyncio.Semaphore:
@@ -137,7 +137,7 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
 
 
 def _nobody(error: httpx.HTTPError | TimeoutError, url: str, seconds: float) -> BackendError:
-    """The error of a question that nobody answered: in no time, or not at all."""
+    """The error for a question without an answer: a time-out, or no connection."""
     why = f"{error}. Is the server running there?"
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         why = f"no answer within {seconds:.0f} seconds. Is it stuck, or no model server?"

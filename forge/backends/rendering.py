@@ -1,4 +1,4 @@
-"""Conversations as a chat template writes them: a program of its own, for the template is a stranger's program.
+"""Render conversations by a chat template, in a process of its own: the template is untrusted code.
 
 Run as a script: a JSON object on standard input, a JSON array on standard output, in it null for each conversation
 that the template refuses. The operating system bounds its memory and its time (on Windows its parent's deadline
@@ -17,7 +17,7 @@ _PROCESSOR = 3
 """Seconds of processor time; a real template takes a tenth of one, most of it to import jinja2."""
 
 _LONGEST = 100_000
-"""Characters of one conversation; one that comes out longer is as good as refused."""
+"""Maximum characters of one conversation; a longer one counts as refused."""
 
 
 class _Question(TypedDict):
@@ -29,7 +29,7 @@ class _Question(TypedDict):
 
 
 def bound() -> None:
-    """Take only so much of the machine, from now on."""
+    """Limit this process's processor time and memory."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - Windows has none

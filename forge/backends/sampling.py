@@ -1,4 +1,4 @@
-"""Sampling that the makers of a model recommend: a table, looked up by the model's name, never guessed."""
+"""Sampling options that a model's makers recommend: a table, looked up by the model's name, never guessed."""
 
 import difflib
 import functools
@@ -80,7 +80,7 @@ def low_temperature(profile: Profile, url: str) -> float | None:
 
 
 def check_sampling(sampling: Sampling, profile: Profile) -> None:
-    """ForgeError for an option that the backend has not."""
+    """ForgeError for a sampling option that the backend does not have."""
     try:
         wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())
     except ValueError as error:

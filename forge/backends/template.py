@@ -1,4 +1,4 @@
-"""A model's chat template: what its calls look like, and which order of roles it refuses, without knowing the model.
+"""What a chat template shows of its model: how calls are written, and which order of roles it refuses.
 
 A process of its own writes synthetic conversations by it (`forge.backends.rendering`); what they show is read here.
 """
@@ -19,10 +19,10 @@ from forge.backends.servers.environment import needed
 from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, Markers, derive
 
 _SIZE = 200_000
-"""Characters of a template that are looked at; a longer one is left alone."""
+"""Maximum characters of a template that is examined; a longer one is left alone."""
 
 SECONDS = 20.0
-"""How long the process may take on a machine that is busy with other things."""
+"""Time-out of the process, in seconds; generous, as the machine may be busy."""
 
 _RENDERING = Path(__file__).with_name("rendering.py")
 

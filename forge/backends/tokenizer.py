@@ -15,7 +15,7 @@ from forge.errors import BackendError
 from stages.tokens import length, rate_of
 
 _SECONDS = 10.0
-"""How long the server may take; it does not have to run the model for this."""
+"""Time-out of one question; the server does not run the model for it."""
 
 SAMPLE = """\
 You can ask for a report on any order. It says what was bought, when it was sent, and whether it has been paid. \
@@ -35,7 +35,7 @@ def total(items: list[Item], discount: float = 0.0) -> float:
 请把报告发给客户。レポートを確認してください。보고서를 보내 주세요. أرسل التقرير إلى العميل.
 Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dans la pièce jointe.
 """
-"""Prose, JSON, code, a log, and some other languages: what prompts have in them, if not in this proportion."""
+"""Prose, JSON, code, a log and other languages: what prompts consist of."""
 
 
 _Form = TypeVar("_Form", TokenList, RenderedPrompt)
@@ -60,7 +60,7 @@ class Tokenizer:
         return await self._count({"content": rendered.prompt, "add_special": True, "parse_special": True})
 
     async def tokens_per_character(self) -> float | None:
-        """What a run can begin to estimate with, before a reply has reported anything; by one request."""
+        """The rate of a sample text, to estimate with until the first reply reports its usage; takes one request."""
         tokens = await self.count_text(SAMPLE)
         return None if tokens is None else rate_of(tokens, length(SAMPLE))
 

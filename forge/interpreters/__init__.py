@@ -1,4 +1,4 @@
-"""Interpreters: they perform effects. One is a coroutine function from an effect to its outcome."""
+"""Interpreters perform effects: each is a coroutine function from an effect to its outcome."""
 
 from collections.abc import Awaitable, Callable
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""Send requests to a server over HTTP; every fault of the transport becomes a value."""
+"""Send requests to a server over HTTP, with retries; every fault of the transport becomes a value."""
 
 import asyncio
 import random
@@ -20,10 +20,10 @@ from stages.wire.deltas import reply_pieces
 from stages.wire.wires import OPENAI, Wire
 
 _BODY_LIMIT = 16 * 1024 * 1024
-"""Bytes of an answer that are read."""
+"""Maximum bytes to read of a reply."""
 
 TOTAL = 3600.0
-"""Seconds that one request may take, with its answer; a server that drips is not read for ever."""
+"""Maximum seconds for one request and its reply, however slowly the bytes arrive."""
 
 
 class Http:

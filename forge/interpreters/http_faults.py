@@ -1,4 +1,4 @@
-"""Transport: what httpx raises, and answers that are refusals, as values; nothing of them is retried here."""
+"""Faults: what httpx raises, and answers with an error status, as values; nothing is retried here."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""Streaming: the body of a streamed reply, read piece by piece."""
+"""A streamed reply: read chunk by chunk, told to the watcher meanwhile, gathered into a Reply."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,13 +13,13 @@ from stages.wire.deltas import Ended, Piece, gather_reply
 from stages.wire.streaming import Decoder
 
 STREAM_LIMIT = 64 * 1024 * 1024
-"""Bytes of a stream that are read: some 250,000 tokens, for each comes with a JSON of its own."""
+"""Maximum bytes of a stream: some 250,000 tokens, as each arrives in JSON of its own."""
 
 PIECES_LIMIT = 250_000
-"""Pieces of a reply that are kept until it is whole: as many tokens, for a server sends no smaller ones."""
+"""Maximum pieces of a reply: as many tokens, as a server sends no smaller ones."""
 
 _LINGER = 0.5
-"""Seconds that the end of the body is waited for after the end of the reply, so that the connection can be kept."""
+"""Seconds to wait for the end of the body after the end of the reply, so that the connection can be reused."""
 
 
 async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:

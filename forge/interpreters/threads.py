@@ -1,4 +1,4 @@
-"""Threads for sync tools: daemons, so one that never returns holds up neither the loop nor the end of the program."""
+"""Threads for sync tools: daemons, so that a tool that never returns blocks neither the loop nor the exit."""
 
 import asyncio
 import contextvars

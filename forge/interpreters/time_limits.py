@@ -1,4 +1,4 @@
-"""Patience: how long a tool may take, and that the run goes on then, whatever the tool does."""
+"""Time limits of tool calls: in all and without progress; the run goes on even if a tool cannot be cancelled."""
 
 import asyncio
 import logging
@@ -9,14 +9,14 @@ from typing import TypeVar
 from stages.tool import ToolSpec
 
 GRACE = 1.0
-"""Seconds that a call has to end once it was cancelled for taking too long."""
+"""Seconds that a call has to end once it was cancelled after a time-out."""
 
 T = TypeVar("T")
 
 _log = logging.getLogger("forge")
 
 _left_behind: set[object] = set()
-"""Calls that did not end when they were told to: a task that nobody holds may vanish in the middle."""
+"""Calls that did not end when cancelled; without a reference a task may be garbage-collected while it runs."""
 
 
 class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
@@ -27,8 +27,8 @@ class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
         self.stopped = stopped
 
 
-class Patience:
-    """How long one call of a tool may take: in all, and between two signs of life. It begins when it is made."""
+class TimeLimit:
+    """The time limits of one call: in all, and between two signs of life. They start when this is made."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec

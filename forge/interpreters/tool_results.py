@@ -1,4 +1,4 @@
-"""What a tool returned or raised, as the value that the run goes on with: rendered safely, cut to size."""
+"""What a tool returned or raised, as a value: rendered safely and truncated."""
 
 import msgspec
 from msgspec import Raw

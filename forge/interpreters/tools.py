@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from forge.errors import ForgeError
 from forge.interpreters.threads import Hear, in_thread, unheard
-from forge.interpreters.time_limits import Overdue, Patience
+from forge.interpreters.time_limits import Overdue, TimeLimit
 from forge.interpreters.tool_results import failed, shown, succeeded
 from forge.tools.parameters import IdempotencyKey, key_parameters
 from forge.tools.signature import Convert, converter
@@ -52,16 +52,16 @@ class Tools:
 
     async def _run(self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None]) -> CallResult:
         tool = self._tools[call.name]
-        patience = Patience(tool.spec) if tool.limited else None
+        limit = TimeLimit(tool.spec) if tool.limited else None
 
         def hear(value: object) -> None:
-            if patience is not None:
-                patience.renew()
+            if limit is not None:
+                limit.renew()
             heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, _PROGRESS_LIMIT)))
 
         try:
             running = tool.call(call, run, hear)
-            value = await (running if patience is None else patience.bound(running))
+            value = await (running if limit is None else limit.bound(running))
             return succeeded(call.id, value, tool.spec.result_limit)
         except Overdue as overdue:
             return _overdue(call, tool, overdue)

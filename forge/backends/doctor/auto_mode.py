@@ -20,7 +20,7 @@ from forge.backends.profile import Profile, named_profile
 _log = logging.getLogger("forge")
 
 _SECONDS = 60.0
-"""How long one answer may take; the model may have to be loaded first."""
+"""Time-out of one answer; the model may have to be loaded first."""
 
 
 def _ask_calls(facts: Facts) -> Question | str:
@@ -28,7 +28,7 @@ def _ask_calls(facts: Facts) -> Question | str:
 
 
 SHORT = (REPLY, *WAYS, replace(CALLS, ask=_ask_calls))
-"""What decides the mode. A server that obeys a schema is asked two questions, one that obeys nothing six."""
+"""The probes that decide the mode: a server that obeys a schema gets two questions, one that obeys nothing six."""
 
 
 class Consulted(Struct, frozen=True, kw_only=True):
@@ -49,9 +49,9 @@ async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> C
     most = sum(probe.tokens for probe in SHORT)
     _log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
     where = address(base)
-    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=_SECONDS, waits=(), patience=1)
+    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=_SECONDS, waits=(), max_silent=1)
     if visit.facts.kind == "openai-compatible":
-        visit = await examine(client, where, SHORT, visit.facts, seconds=_SECONDS, waits=(), patience=1)
+        visit = await examine(client, where, SHORT, visit.facts, seconds=_SECONDS, waits=(), max_silent=1)
     profile = named_profile(visit.facts.kind)
     if visit.facts.fatal:
         _log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)

@@ -1,4 +1,4 @@
-"""Probes of what every run needs: a reply, its usage, an honest end, and the roles that the template takes."""
+"""Probes of what every run needs: a reply, its usage, its finish reason, and the roles that the template accepts."""
 
 from msgspec import Struct
 from msgspec.structs import replace

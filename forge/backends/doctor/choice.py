@@ -1,4 +1,4 @@
-"""The choice: from what was found to the profile that a run goes by; the strongest mode that is really enforced."""
+"""The profile that follows from what was found: the strongest mode that the server really enforces."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""The doctor's visit: ask each probe's question over HTTP, have the answer read, tell what was found."""
+"""Ask each probe's question over HTTP, and collect what was found."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ from forge.backends.profile import named_profile
 from forge.backends.questions import Answer, exchange
 
 _BUSY = (429, 503)
-"""Statuses of a server that may be ready a little later."""
+"""Statuses after which to retry."""
 
 _WAITS = (0.5, 1.0, 2.0, 4.0)
-"""Seconds between the tries while it is busy or loading."""
+"""Seconds between retries while the server is busy or loading."""
 
-_PATIENCE = 2
-"""Questions in a row that may stay without an answer; then no more are asked."""
+_MAX_SILENT = 2
+"""Maximum number of consecutive questions without an answer; then no more are asked."""
 
 
 class Address(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ Watch = Callable[[Probe | Finding], None]
 
 
 def unwatched(_: Probe | Finding) -> None:
-    """Nobody watches."""
+    """Watch nothing."""
 
 
 async def examine(
@@ -61,12 +61,12 @@ async def examine(
     *,
     seconds: float = 60.0,
     waits: Sequence[float] = _WAITS,
-    patience: int = _PATIENCE,
+    max_silent: int = _MAX_SILENT,
 ) -> Visit:
     """Ask the probes' questions, one after the other, as far as they make sense. Never raises for what a server does.
 
     `seconds` bound each answer; `waits` are the seconds between the tries while the server is busy or loading. After
-    `patience` questions in a row without an answer no more are asked.
+    `max_silent` questions in a row without an answer no more are asked.
     """
     known, findings, silent = facts or Facts(), [], 0
     for probe in probes:
@@ -80,7 +80,7 @@ async def examine(
             answer = await _answer(client, where, question, seconds, waits)
             known, found = _judged(probe, known, answer)
             silent = silent + 1 if isinstance(answer, Silence) else 0
-        if silent == patience:
+        if silent == max_silent:
             known = replace(known, fatal="it stopped answering: look into its log, or give it more time with --timeout")
         if found is not None:
             findings.append(replace(found, asked=probe.asks))

@@ -1,4 +1,4 @@
-"""What the facts say without a question: which server it is, its context, its template."""
+"""Findings that need no further question: which server it is, its context, its template."""
 
 from collections.abc import Iterator
 

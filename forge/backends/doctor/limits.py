@@ -1,4 +1,4 @@
-"""Probes of what happens at the edges: a cut reply, a damaged history, a prompt that is too long, a kept prompt."""
+"""Probes of limits: a truncated reply, a damaged history, a prompt that is too long, the prompt cache."""
 
 import msgspec
 from msgspec.structs import replace

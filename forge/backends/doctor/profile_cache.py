@@ -1,4 +1,4 @@
-"""Profiles that a probe has found, kept in the user's cache folder: a server is asked once a week, not at each run."""
+"""Profiles that probes found, cached in the user's folder for a week, so that a server is not asked at each run."""
 
 import hashlib
 import logging

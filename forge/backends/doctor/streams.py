@@ -1,4 +1,4 @@
-"""The probe of streaming: do pieces come, does a call come in pieces, is its usage said."""
+"""The probe of streaming: does it stream, do calls arrive in pieces, is the usage reported."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Probes of native tool calls: are they made, with right arguments, when they must be, several at once."""
+"""Probes of native tool calls: made at all, with valid arguments, when required, several at once."""
 
 import msgspec
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""setup_backend: a server by name, ready for runs, with the context that they may count on."""
+"""`setup_backend`: a server by name, ready for runs, and the context that they may count on."""
 
 import asyncio
 from collections.abc import AsyncIterator

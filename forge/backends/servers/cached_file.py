@@ -1,4 +1,4 @@
-"""A file of the cache, trusted by its hash: computed once, and again when its size or time changed; never a link."""
+"""Files of the cache, verified by hash: computed once, and again when size or time changed; links are refused."""
 
 import errno
 import hashlib

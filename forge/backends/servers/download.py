@@ -1,4 +1,4 @@
-"""Fetch a known model into the user's cache folder: by its hashes, resumed where it was cut off, never half there.
+"""Download a known model into the user's cache folder: verified by hash, resumable, atomic.
 
 Each part is kept once it is there; the whole file appears in one rename.
 """

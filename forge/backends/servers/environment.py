@@ -1,4 +1,4 @@
-"""The environment of a child process: what it needs to run, and none of the keys that this process knows."""
+"""The environment of a child process: what it needs to run, without the secrets of this process."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Hardware: how much memory a model may take here, read off what the system's own tools print."""
+"""How much memory this machine has for models, parsed from what the system's own tools print."""
 
 import os
 import platform

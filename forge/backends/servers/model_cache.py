@@ -1,4 +1,4 @@
-"""The models of the cache: which are there, wholly or in part, and taken out of it again."""
+"""The models in the cache: listed with how much of each is there, and removed."""
 
 import shutil
 from pathlib import Path
@@ -30,7 +30,7 @@ def kept(folder: Path | None = None) -> tuple[Kept, ...]:
 
 
 def remove(model: KnownModel, folder: Path | None = None) -> int:
-    """Take the model out of the cache, with all that was fetched of it; how many bytes that frees.
+    """Remove the model and all that was downloaded of it from the cache; returns the bytes freed.
 
     Waits for whoever is fetching it. ForgeError where it cannot be removed.
     """

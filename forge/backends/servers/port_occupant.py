@@ -1,4 +1,4 @@
-"""Occupant: what answers at an address, whatever it is: a model server and its models, or something else."""
+"""What already answers at an address: a model server with its models, or something else."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from forge.backends.recognition import About, ask_about, context_of, kind_of
 from forge.errors import BackendError
 
 _SECONDS = 2.0
-"""How long a server may take to say what it is."""
+"""Time-out of each question, in seconds."""
 
 
 class Occupant(Struct, frozen=True, kw_only=True):

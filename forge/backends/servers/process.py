@@ -1,4 +1,4 @@
-"""A server program as a process of forge's own: its log kept, its end certain."""
+"""A server program as a child process: its output goes to a log, and it is always stopped."""
 
 import asyncio
 import os
@@ -13,12 +13,12 @@ from platformdirs import user_state_path
 from forge.backends.servers.environment import needed
 from forge.masking import Hidden
 
-_GUARDIAN = Path(__file__).with_name("guardian.py")
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 GRACE = 10.0
-"""Seconds that a server has to end by itself once it is asked to."""
+"""Seconds that a server has to exit once it is asked to."""
 
 _KEPT = 20
-"""Logs that are kept; the oldest go when a server starts."""
+"""Maximum number of logs; the oldest are removed when a server starts."""
 
 _TAIL_BYTES = 16_000
 _TAIL_LINES = 12
@@ -54,8 +54,8 @@ class Process:
         descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
         self.log = Path(path)
         with os.fdopen(descriptor, "wb") as output:
-            self._guardian = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", str(_GUARDIAN), str(grace), *command],
+            self._supervisor = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-I", str(_SUPERVISOR), str(grace), *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -66,7 +66,7 @@ class Process:
     @property
     def code(self) -> int | None:
         """The exit code, None while it runs; 128 and the signal's number if a signal ended it."""
-        code = self._guardian.poll()
+        code = self._supervisor.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def tail(self, secrets: Iterable[str] = ()) -> list[str]:
@@ -85,23 +85,23 @@ class Process:
     async def stop(self) -> None:
         """Ask it to end, and wait until it has, which takes little more than its grace at most.
 
-        Who is cancelled while waiting leaves the guardian to it.
+        Who is cancelled while waiting leaves the supervisor to it.
         """
         await asyncio.shield(asyncio.to_thread(self._stop))
 
     def _stop(self) -> None:
-        assert self._guardian.stdin is not None  # noqa: S101 - it was opened as a pipe
+        assert self._supervisor.stdin is not None  # noqa: S101 - it was opened as a pipe
         try:
             # A byte, for a forked child of this process may hold the pipe open.
-            self._guardian.stdin.write(b"\n")
-            self._guardian.stdin.close()
+            self._supervisor.stdin.write(b"\n")
+            self._supervisor.stdin.close()
         except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
             pass
         try:
-            self._guardian.wait(self._grace + 5.0)
+            self._supervisor.wait(self._grace + 5.0)
         except subprocess.TimeoutExpired:
-            self._guardian.kill()
-            self._guardian.wait()
+            self._supervisor.kill()
+            self._supervisor.wait()
 
 
 def _prune(folder: Path) -> None:

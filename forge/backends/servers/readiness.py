@@ -1,4 +1,4 @@
-"""Waiting until a server that was started is ready: asked often at first, then less; told about, and never for ever."""
+"""Wait until a server is ready: polled with back-off, with progress reports and a time-out."""
 
 import asyncio
 import socket
@@ -15,10 +15,10 @@ from forge.backends.servers.process import Process
 from forge.errors import BackendError
 
 FIRST, LONGEST = 0.02, 0.5
-"""Seconds between two questions."""
+"""Seconds between two polls: the first, and the maximum."""
 
 _QUIET = 2.0
-"""Seconds after which a load is worth telling of, and between two times of telling."""
+"""Seconds between two progress reports, and before the first."""
 
 
 class Loading(Struct, frozen=True, kw_only=True):
@@ -40,9 +40,9 @@ Tell = Callable[[Loading], None]
 
 
 async def until_ready(
-    process: Process, program: str, url: str, *, patience: float, tell: Tell, secrets: tuple[str, ...] = ()
+    process: Process, program: str, url: str, *, timeout: float, tell: Tell, secrets: tuple[str, ...] = ()
 ) -> None:
-    """Return when /health says 200. Died if the server ends first, BackendError when `patience` (seconds) is over."""
+    """Return when /health says 200. Died if the server ends first, BackendError when `timeout` (seconds) is over."""
     began = time.monotonic()
     told, pause = began, FIRST
     async with client(url, timeout=_QUIET) as http:
@@ -51,10 +51,10 @@ async def until_ready(
                 said = process.tail(secrets)
                 raise Died(explain(program, code, said, process.log), code)
             now = time.monotonic()
-            if now - began > patience:
+            if now - began > timeout:
                 printed = "\n".join(f"  | {line}" for line in process.tail(secrets))
                 raise BackendError(
-                    f"{program} is not ready after {patience:.0f} seconds; it was stopped. If it only needs longer, "
+                    f"{program} is not ready after {timeout:.0f} seconds; it was stopped. If it only needs longer, "
                     f"say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
             if now - told > _QUIET:

@@ -1,4 +1,4 @@
-"""ServerManager: a model server that is started when it is needed, found ready, and stopped whatever happens."""
+"""ServerManager: a model server that is started on demand and always stopped."""
 
 import asyncio
 import logging

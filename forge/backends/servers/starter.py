@@ -1,4 +1,4 @@
-"""Starting a server: the model fetched, a port found, the program begun and waited for; or one found running."""
+"""Start a server: download the model, find a port, start the program, wait; or reuse a running one."""
 
 import asyncio
 import logging
@@ -113,7 +113,7 @@ class Starter:
                 process,
                 launch.program,
                 url,
-                patience=self._load_timeout,
+                timeout=self._load_timeout,
                 tell=self._progress,
                 secrets=self._secrets(),
             )

@@ -1,4 +1,4 @@
-"""Shared: a backend whose model calls take their turns in a slot, beside those of others."""
+"""A backend whose model calls wait for the shared slot."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""SlotWorker: one model slot shared by many jobs: by priority, first come first served within one."""
+"""SlotWorker: one model slot shared by many jobs, by priority, then in order of arrival."""
 
 import asyncio
 import heapq

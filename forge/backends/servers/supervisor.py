@@ -1,6 +1,6 @@
-"""The guardian of a server: a small process between forge and the server, so that no server outlives its forge.
+"""A supervisor process between forge and a server, so that no server outlives its forge.
 
-Run as a script: guardian.py GRACE COMMAND…. When a byte comes on its standard input (forge says stop) or it ends
+Run as a script: supervisor.py GRACE COMMAND…. When a byte comes on its standard input (forge says stop) or it ends
 (forge has died, however), it asks the server to end, waits GRACE seconds, and kills it with all that it started.
 It needs nothing but the standard library, so that it starts at once.
 """
@@ -21,7 +21,7 @@ def main(grace: float, command: list[str]) -> int:
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def bound() -> None:
-        # Only Linux: should the guardian itself be killed, the server goes too. Its workers must notice by themselves.
+        # Only Linux: should the supervisor itself be killed, the server goes too. Its workers must notice by themselves.
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
