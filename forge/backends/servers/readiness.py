@@ -40,9 +40,9 @@ Tell = Callable[[Loading], None]
 
 
 async def until_ready(
-    process: Process, program: str, url: str, *, timeout: float, tell: Tell, secrets: tuple[str, ...] = ()
+    process: Process, program: str, url: str, *, load_timeout: float, tell: Tell, secrets: tuple[str, ...] = ()
 ) -> None:
-    """Return when /health says 200. Died if the server ends first, BackendError when `timeout` (seconds) is over."""
+    """Return when /health says 200. Died if the server ends first, BackendError when `load_timeout` (seconds) is over."""
     began = time.monotonic()
     told, pause = began, FIRST
     async with client(url, timeout=_QUIET) as http:
@@ -51,10 +51,10 @@ async def until_ready(
                 said = process.tail(secrets)
                 raise Died(explain(program, code, said, process.log), code)
             now = time.monotonic()
-            if now - began > timeout:
+            if now - began > load_timeout:
                 printed = "\n".join(f"  | {line}" for line in process.tail(secrets))
                 raise BackendError(
-                    f"{program} is not ready after {timeout:.0f} seconds; it was stopped. If it only needs longer, "
+                    f"{program} is not ready after {load_timeout:.0f} seconds; it was stopped. If it only needs longer, "
                     f"say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
             if now - told > _QUIET:

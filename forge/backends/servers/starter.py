@@ -113,7 +113,7 @@ class Starter:
                 process,
                 launch.program,
                 url,
-                timeout=self._load_timeout,
+                load_timeout=self._load_timeout,
                 tell=self._progress,
                 secrets=self._secrets(),
             )

@@ -21,7 +21,7 @@ def main(grace: float, command: list[str]) -> int:
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def bound() -> None:
-        # Only Linux: should the supervisor itself be killed, the server goes too. Its workers must notice by themselves.
+        # Linux only: if the supervisor is killed, the server is too. Its workers must notice by themselves.
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
