@@ -42,7 +42,7 @@ Tell = Callable[[Loading], None]
 async def until_ready(
     process: Process, program: str, url: str, *, load_timeout: float, tell: Tell, secrets: tuple[str, ...] = ()
 ) -> None:
-    """Return when /health says 200. Died if the server ends first, BackendError when `load_timeout` (seconds) is over."""
+    """Return when /health says 200. Died if the server ends first, BackendError after `load_timeout` seconds."""
     began = time.monotonic()
     told, pause = began, FIRST
     async with client(url, timeout=_QUIET) as http:
@@ -54,8 +54,8 @@ async def until_ready(
             if now - began > load_timeout:
                 printed = "\n".join(f"  | {line}" for line in process.tail(secrets))
                 raise BackendError(
-                    f"{program} is not ready after {load_timeout:.0f} seconds; it was stopped. If it only needs longer, "
-                    f"say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
+                    f"{program} is not ready after {load_timeout:.0f} seconds; it was stopped. If it only needs "
+                    f"longer, say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
             if now - told > _QUIET:
                 told = now
