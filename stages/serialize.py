@@ -19,8 +19,8 @@ from stages.schema import Target
 from stages.state import Folded, Prepared, Sent, State
 from stages.tokens import length
 from stages.wire import constrained, valid
-from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
+from stages.wire.sampling import Sampling
 from stages.wire.tool_schemas import ToolSchemas, call_schema, tool_schemas
 from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
@@ -33,7 +33,7 @@ def serialize(
     rules: Rules,
     mode: Mode = "native",
     model: str = "",
-    sampling: openai.Sampling | None = None,
+    sampling: Sampling | None = None,
     *,
     wire: Wire = OPENAI,
     form: prompted.Form = prompted.JSON,
@@ -45,7 +45,7 @@ def serialize(
     `form` is how calls are written as text, where they are. `alternating`: the model's template wants roles to take
     turns, so neighbours are joined; as text they always are. `schemas` are the tools', where they are compiled already.
     """
-    options = sampling or openai.Sampling()
+    options = sampling or Sampling()
     tail, tail_of_summary = _tail(rules, mode, wire, schemas), _tail_of_summary(rules, mode, wire, schemas)
     show = _shown(rules, mode, form, alternating=alternating)
     fixed = overhead(rules, mode, wire, form, schemas)

@@ -19,6 +19,7 @@ from stages.state import Folded, Ledger, Prepared, State, Success
 from stages.tool import Prerequisite, ToolSpec
 from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
+from stages.wire.sampling import Sampling
 from tests.property.machine import RULES
 from tests.property.strategies import arguments, histories
 
@@ -44,7 +45,7 @@ def body(mode: str, ledger: Ledger | None = None, rules: Rules = RULES, **sampli
 
 
 def raw(mode: str, ledger: Ledger | None = None, rules: Rules = RULES, **sampling: object) -> bytes:
-    options = openai.Sampling(**sampling)  # type: ignore[arg-type]  # a test's options
+    options = Sampling(**sampling)  # type: ignore[arg-type]  # a test's options
     stage = serialize(rules, mode, "qwen", options)  # type: ignore[arg-type]  # a test's mode
     phase = stage(State(history=HISTORY, ledger=ledger or Ledger(), phase=Folded(view=HISTORY))).unwrap().phase
     assert isinstance(phase, Prepared)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, Tool, turn_of
 from stages.wire.answers import Envelope
-from stages.wire.anthropic.messages import decode_reply
+from stages.wire.anthropic.messages_answer import decode_reply
 from stages.wire.anthropic.messages_events import message_events
 from stages.wire.anthropic.messages_reply import encode_reply
 from stages.wire.anthropic.messages_request import decode_count_request, decode_request

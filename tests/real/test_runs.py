@@ -21,7 +21,8 @@ from forge.testing import assert_answered
 from stages.message import History
 from stages.serialize import Mode
 from stages.state import Completed
-from stages.wire.openai.chat import Sampling, encode_history
+from stages.wire.openai.chat import encode_history
+from stages.wire.sampling import Sampling
 
 SHORT = dataclasses.replace(demo.workflow, max_iterations=3)
 """What holds of ten turns holds of three."""

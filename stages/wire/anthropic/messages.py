@@ -7,18 +7,17 @@ thinking is missing or was touched. https://platform.claude.com/docs/en/build-wi
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
-from stages.repair.decoding import decode
 from stages.tool import ToolSpec
-from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
-from stages.wire.openai.chat import arguments_text, encode_messages
+from stages.wire.anthropic.messages_answer import decode_reply
+from stages.wire.anthropic.thinking import unsealed_blocks
+from stages.wire.openai.chat import encode_messages
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
 
@@ -144,128 +143,3 @@ def _blocks(message: Message) -> tuple[_Block, ...]:
 
 def _text(text: str) -> tuple[_TextBlock, ...]:
     return (_TextBlock(text=text),) if text.strip() else ()
-
-
-_thinking = msgspec.json.Decoder(tuple[Raw, ...])
-
-
-def unsealed_blocks(sealed: str) -> tuple[Raw, ...]:
-    """Thinking as the API gave it; none where it came over another wire."""
-    try:
-        return decode(_thinking, sealed) if sealed else ()
-    except msgspec.DecodeError:
-        return ()
-
-
-def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
-    """Blocks of thinking as a reply carries them through a history; the empty text for none."""
-    joined = b",".join(map(bytes, blocks))
-    return f"[{joined.decode(errors='replace')}]" if joined else ""
-
-
-class _Kind(Struct):
-    type: str = ""
-
-
-class _Whole(Struct):
-    """An answer's blocks as they stand."""
-
-    content: list[Raw]
-
-
-_kind = msgspec.json.Decoder(_Kind)
-_whole = msgspec.json.Decoder(_Whole)
-
-
-def _sealed(body: bytes) -> str:
-    blocks = decode(_whole, body).content
-    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in _THINKING)
-
-
-_THINKING = frozenset({"thinking", "redacted_thinking"})
-
-
-class AnswerBlock(Struct):
-    """A block of an answer."""
-
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw(b"null")
-
-
-class AnthropicUsage(Struct):
-    """Tokens, as the API has them; in a stream some come first and some last."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-
-
-class _Answer(Struct):
-    content: list[AnswerBlock] | None = None
-    stop_reason: str | None = None
-    usage: AnthropicUsage | None = None
-    error: Raw = Raw(b"null")
-
-
-_answer = msgspec.json.Decoder(_Answer)
-
-_FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-}
-"""The API's words in those of chat completions, which the stages read; any other stays as it is."""
-
-
-def decode_reply(body: bytes) -> Reply | Fault:
-    """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
-    if (fault := too_many_objects(body)) is not None:
-        return fault
-    try:
-        return _reply(decode(_answer, body), body)
-    except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut_body(body))
-
-
-def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
-    if bytes(answer.error) != b"null":
-        return reported_fault(answer.error)
-    if answer.content is None:
-        return Fault(kind="malformed", detail="the server's answer has no content", body=cut_body(body))
-    calls = [block for block in answer.content if block.type == "tool_use"]
-    if len(calls) > CALLS_LIMIT:
-        return too_many_calls_fault()
-    return Reply(
-        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
-        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-        sealed=_sealed(body) if any(block.type in _THINKING for block in answer.content) else "",
-        calls=tuple(map(_raw_call, calls)),
-        finish=finish_of(answer.stop_reason),
-        usage=usage_of(answer.usage),
-    )
-
-
-def finish_of(reason: str | None) -> str:
-    """Why the reply ended, in the words of chat completions."""
-    return _FINISH.get(reason or "end_turn", reason or "")
-
-
-def _raw_call(block: AnswerBlock) -> RawCall:
-    return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
-
-
-def usage_of(usage: AnthropicUsage | None) -> Usage | None:
-    """Tokens; what was read from the cache or written to it is part of the prompt, and the API counts it apart."""
-    if usage is None:
-        return None
-    cached = usage.cache_read_input_tokens or 0
-    prompt = (usage.input_tokens or 0) + (usage.cache_creation_input_tokens or 0) + cached
-    return Usage(prompt=prompt, completion=usage.output_tokens or 0, cached=cached)

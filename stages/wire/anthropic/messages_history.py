@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.message import Assistant, Message, Status, System, Tool, ToolCall, User
-from stages.wire.anthropic.messages import sealed_blocks
-from stages.wire.openai.chat import arguments_text
+from stages.wire.anthropic.thinking import sealed_blocks
+from stages.wire.openai.chat_answer import arguments_text
 from stages.wire.request_body import Refused, read_part
 from stages.wire.served import Foreign
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from stages.effect import Reply, Usage
 from stages.wire.answers import CallIds, Envelope
-from stages.wire.anthropic.messages import unsealed_blocks
+from stages.wire.anthropic.thinking import unsealed_blocks
 from stages.wire.valid import call_as_text, is_object
 
 _STOPS = {"length": "max_tokens", "content_filter": "refusal", "pause_turn": "pause_turn"}

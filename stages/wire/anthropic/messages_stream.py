@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from stages.effect import Fault
 from stages.repair.decoding import decode
-from stages.wire.anthropic.messages import AnswerBlock, AnthropicUsage, finish_of, sealed_blocks, usage_of
+from stages.wire.anthropic.messages_answer import AnswerBlock, AnthropicUsage, finish_of, usage_of
+from stages.wire.anthropic.thinking import sealed_blocks
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
 from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault
 from stages.wire.lines import Lines, appended, payloads
-from stages.wire.openai.chat import arguments_text
+from stages.wire.openai.chat_answer import arguments_text
 from stages.wire.streaming import StreamRead, read_all
 
 _BLOCKS_LIMIT = 256

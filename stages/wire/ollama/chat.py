@@ -14,7 +14,8 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
 from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
-from stages.wire.openai.chat import arguments_text, encode_messages, encode_tools
+from stages.wire.openai.chat import encode_messages, encode_tools
+from stages.wire.openai.chat_answer import arguments_text
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
 

@@ -11,7 +11,7 @@ from stages.repair.decoding import decode
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault
 from stages.wire.lines import Lines, payloads
-from stages.wire.openai.chat import OpenAIUsage, arguments_text, usage_of
+from stages.wire.openai.chat_answer import OpenAIUsage, arguments_text, usage_of
 from stages.wire.streaming import StreamRead, read_all
 
 CALL_NAME_LIMIT = 1024

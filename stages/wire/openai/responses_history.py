@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from stages.message import Assistant, System, Tool, ToolCall, User
 from stages.wire.custom_tools import as_arguments
-from stages.wire.openai.chat import arguments_text
+from stages.wire.openai.chat_answer import arguments_text
 from stages.wire.openai.responses_tools import NamespacedTools
 from stages.wire.request_body import Refused, read_part
 from stages.wire.served import Foreign
