@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from itertools import chain
 from typing import Generic, TypeVar, get_args
 
 from msgspec import Struct
@@ -72,12 +73,18 @@ def pipeline(*stages: Stage) -> Stage:
     """
     if wrong := [f"stage {i}: {sentence}" for i, one in enumerate(stages, 1) if (sentence := not_a_stage(one))]:
         raise StageError("\n".join(wrong))
-    return Composed(stages, compose_left(Success, *map(bind, map(_checked, stages))))
+    parts = tuple(chain.from_iterable(map(_parts, stages)))
+    return Composed(parts, compose_left(Success, *map(bind, map(_checked, parts))))
+
+
+def _parts(stage: Stage) -> tuple[Stage, ...]:
+    """The stage; of a pipeline, its stages: composing is associative, and each layer less is a call less."""
+    return stage.stages if isinstance(stage, Composed) else (stage,)
 
 
 def _checked(stage: Stage) -> Stage:
-    """The stage; one that was not made with `on` or `pipeline` raises StageError where it returns no Result."""
-    return stage if isinstance(stage, Acting | Composed) else lambda state: as_result(stage(state), stage)
+    """The stage; one that was not made with `on` raises StageError where it returns no Result."""
+    return stage if isinstance(stage, Acting) else lambda state: as_result(stage(state), stage)
 
 
 def advance(turn: Stage, state: State) -> Result[State, Halt]:
