@@ -13,7 +13,7 @@ from stages.nudges.refused_calls import refusals
 from stages.nudges.wording import Say, in_forges_words
 from stages.objection import Objection
 from stages.options.option_checks import OptionError, checked
-from stages.pipeline import Stage, name_of, on, pipeline
+from stages.pipeline import Stage, name_of, on
 from stages.policy.mistakes import with_mistakes
 from stages.policy.progress import attempts_since_progress
 from stages.policy.rules import OnViolation
@@ -40,8 +40,7 @@ def enforce(
     if wrong := tuple(f"guards[{i}]: {said}" for i, one in enumerate(guards) if (said := not_a_guard(one))):
         raise OptionError(wrong)
 
-    @on(Vetted)
-    def stage(state: State, phase: Vetted) -> State | Halt:
+    def vetted(state: State, phase: Vetted) -> State | Halt:
         if keep is not None and len(phase.calls) > 1:
             phase = _kept(phase, *keep(state, phase.calls))
         calls, refused = phase.calls, phase.refused
@@ -58,10 +57,9 @@ def enforce(
             calls, refused = tuple(call for call in calls if call.id not in gone), refused + more
             if not calls:
                 break
-        vetted = replace(phase, refused=refused, allowed=True)
-        return state.to(vetted) if calls else _refused(state, vetted)
+        judged = replace(phase, refused=refused, allowed=True)
+        return state.to(judged) if calls else _refused(state, judged)
 
-    @on(Edited)
     def edited(state: State, phase: Edited) -> State | Halt:
         if not phase.fit:
             return state
@@ -74,7 +72,11 @@ def enforce(
                 return state.to(edit_refused(phase, problem))
         return state.to(edit_accepted(phase))
 
-    return pipeline(stage, edited)
+    @on(Vetted, Edited)
+    def stage(state: State, phase: Vetted | Edited) -> State | Halt:
+        return vetted(state, phase) if isinstance(phase, Vetted) else edited(state, phase)
+
+    return stage
 
 
 def _kept(phase: Vetted, calls: tuple[ToolCall, ...], notice: str) -> Vetted:

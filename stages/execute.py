@@ -1,5 +1,7 @@
 """The stage `execute`: have the calls run, group by group, then write down what came of them."""
 
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from stages.effect import Ask, Execute, Failed, NotRun
@@ -18,7 +20,7 @@ from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.nudges import outcomes
 from stages.options.option_checks import checked
-from stages.pipeline import Stage, on, pipeline
+from stages.pipeline import Stage, on
 from stages.policy.progress import with_calls
 from stages.policy.rules import Rules, blocking_unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
@@ -37,19 +39,17 @@ def execute(rules: Rules) -> Stage:
     recalls = RECALL in rules.tools
     repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
 
-    @on(Vetted)
-    def begin(state: State, phase: Vetted) -> State | Halt:
-        if not phase.allowed:
-            return state
-        return go_on(state, capped(phase.batch, rules.max_calls))
-
-    @on(Executed)
-    def resume(state: State, phase: Executed) -> State | Halt:
-        return go_on(
-            state, without_unknown_results(phase.batch, _open(rules, state)) if state.ledger.in_doubt else phase.batch
-        )
-
-    def go_on(state: State, batch: Batch) -> State | Halt:
+    @on(Vetted, Executed)
+    def stage(state: State, phase: Vetted | Executed) -> State | Halt:
+        match phase:
+            case Vetted(allowed=False):
+                return state
+            case Vetted():
+                batch = capped(phase.batch, rules.max_calls)
+            case Executed(batch=batch):
+                batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
+            case _:
+                assert_never(phase)
         batch = _without_rejected(answer_recalls(state, batch) if recalls else batch, state, specs)
         batch = without_terminal(batch, specs)
         if left := unanswered_calls(batch):
@@ -59,7 +59,7 @@ def execute(rules: Rules) -> Stage:
         said = replace(state, history=state.history + new.messages, ledger=ledger)
         return _settled(said, batch, specs, rules.max_tool_errors)
 
-    return pipeline(begin, resume)
+    return stage
 
 
 def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Specs) -> Awaiting:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from itertools import chain
-from typing import Generic, TypeVar, get_args
+from typing import Generic, TypeVar, get_args, overload
 
 from msgspec import Struct
 from returns.pointfree import bind
@@ -17,6 +17,7 @@ Stage = Callable[[State], Result[State, Halt]]
 """A pure function from state to state, or to the typed reason for which the run ends."""
 
 P = TypeVar("P", bound=Phase)
+Q = TypeVar("Q", bound=Phase)
 
 _PHASES: tuple[type[Phase], ...] = get_args(Phase)
 _HALTS: tuple[type[Halt], ...] = get_args(Halt)
@@ -35,19 +36,19 @@ class StuckError(StageError):
 
 
 class Acting(Struct, Generic[P], frozen=True):
-    """A stage that acts in one phase, given with the state, and hands on every other state untouched."""
+    """A stage that acts in some phases, given with the state, and hands on every other state untouched."""
 
-    phase: type[P]
+    phases: tuple[type[P], ...]
     act: Callable[[State, P], State | Halt]
 
     def __call__(self, state: State) -> Result[State, Halt]:
         """The stage."""
         phase = state.phase
-        return as_result(self.act(state, phase), self.act) if isinstance(phase, self.phase) else Success(state)
+        return as_result(self.act(state, phase), self.act) if isinstance(phase, self.phases) else Success(state)
 
     def __repr__(self) -> str:
-        """Its name and its phase."""
-        return f"<stage {name_of(self)} on {self.phase.__name__}>"
+        """Its name and its phases."""
+        return f"<stage {name_of(self)} on {', '.join(phase.__name__ for phase in self.phases)}>"
 
 
 class Composed(Struct, frozen=True):
@@ -102,20 +103,28 @@ def advance(turn: Stage, state: State) -> Result[State, Halt]:
             raise StuckError(moved.unwrap())
 
 
-def on(phase: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage]:
-    """Make a stage that acts in one phase out of a function of the state and that phase.
+@overload
+def on(phase: type[P], /) -> Callable[[Callable[[State, P], State | Halt]], Stage]: ...
+
+
+@overload
+def on(phase: type[P], other: type[Q], /) -> Callable[[Callable[[State, P | Q], State | Halt]], Stage]: ...
+
+
+def on(*phases: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage]:
+    """Make a stage that acts in one phase, or in either of two, out of a function of the state and that phase.
 
     The function returns the next State, or the Halt that ends the run. The stage raises StageError for anything else.
     An async function is a StageError at once.
     """
-    if phase not in _PHASES:
+    if not phases or not set(_PHASES).issuperset(phases):
         known = ", ".join(kind.__name__ for kind in _PHASES)
         raise StageError(f"@on takes the phase in which the stage acts, as in @on(Answered); the phases are {known}")
 
     def made(act: Callable[[State, P], State | Halt]) -> Stage:
         if inspect.iscoroutinefunction(act):
             raise StageError(_is_async(name_of(act)))
-        return Acting(phase, act)
+        return Acting(phases, act)
 
     return made
 

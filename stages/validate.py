@@ -18,7 +18,7 @@ from stages.nudges.unfit import in_a_sentence
 from stages.nudges.wording import Say, in_forges_words
 from stages.objection import BadArguments, BareText, CutOff, Empty, NoCall, Objection, OnlyRepeats
 from stages.options.option_checks import checked
-from stages.pipeline import Stage, on, pipeline
+from stages.pipeline import Stage, on
 from stages.policy.mistakes import mistake_of, with_mistakes
 from stages.policy.rules import Rules, legal_tools, pending
 from stages.reading.corrections import corrected_calls
@@ -56,8 +56,7 @@ def validate(
     read = reader(rules, in_text=in_text, families=known, tools=compiled, form=form)
     sift = sieve(compiled, known.families if isinstance(known, Openers) else known)
 
-    @on(Answered)
-    def stage(state: State, phase: Answered) -> State | Halt:
+    def answered(state: State, phase: Answered) -> State | Halt:
         sifted = sift(state, read(phase.reply))
         reading = sifted.reading
         if not reading.calls:
@@ -72,7 +71,6 @@ def validate(
         vetted = Vetted(said=said, notice=_notice(sifted))
         return replace(sifted.state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
-    @on(Edited)
     def edited(state: State, phase: Edited) -> State | Halt:
         if phase.fit:
             return state
@@ -84,7 +82,11 @@ def validate(
             case other:
                 assert_never(other)
 
-    return pipeline(stage, edited)
+    @on(Answered, Edited)
+    def stage(state: State, phase: Answered | Edited) -> State | Halt:
+        return answered(state, phase) if isinstance(phase, Answered) else edited(state, phase)
+
+    return stage
 
 
 def _notice(sifted: Sifted) -> str:

@@ -37,6 +37,8 @@ def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
         return None
     if not isinstance(given, list | tuple):
         return f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
+    if not given:
+        return None
     ids = {call.id for call in calls}
     for one in given:
         if not isinstance(one, Objection):

@@ -230,7 +230,7 @@ def test_what_is_no_stage_is_not_composed(given: object, says: str) -> None:
 @pytest.mark.parametrize("phase", ["answered", None, State, lambda state, phase: state])
 def test_on_takes_a_phase(phase: object) -> None:
     with pytest.raises(StageError, match=r"as in @on\(Answered\); the phases are Ready, "):
-        on(phase)  # type: ignore[arg-type]
+        on(phase)  # type: ignore[call-overload]
 
 
 def test_an_async_function_is_no_stage_under_on_either() -> None:

@@ -53,7 +53,7 @@ def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:
         return False
     if isinstance(stage, Composed):
         return any(_acts_in(part, phase) for part in stage.stages)
-    return not isinstance(stage, Acting) or stage.phase is phase
+    return not isinstance(stage, Acting) or phase in stage.phases
 
 
 def arranged(stages: Sequence[StageName | Stage], made: Mapping[StageName, Mapping[str, Stage]]) -> dict[str, Stage]:
