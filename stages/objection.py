@@ -108,9 +108,13 @@ class OutOfOrder(Struct, frozen=True, kw_only=True, tag="out_of_order"):
 
 
 class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
-    """A call with arguments that only stand for a value: names and texts."""
+    """A call with arguments that only stand for a value: names and texts.
+
+    `again`: the tool may be called with the value then; not while a call of it has an unknown outcome.
+    """
 
     arguments: tuple[tuple[str, str], ...]
+    again: bool = True
 
 
 class Unseen(Struct, frozen=True, kw_only=True):

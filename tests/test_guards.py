@@ -1,16 +1,21 @@
 """Guards by themselves: a state and calls in, a verdict out."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.guards import prerequisites, required_steps
+from stages.guards import guards_of, prerequisites, required_steps
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.message import ToolCall
+from stages.ledger import Attempt
+from stages.message import Assistant, Tool, ToolCall
 from stages.nudges.rendering import render
 from stages.objection import NeedsDecision, Objection, PrerequisiteMissing, StepsPending
+from stages.policy.rules import Rules
 from stages.state import Ledger, State, Success
+from stages.tool import Calculated, Grounded, ToolSpec
 from stages.verdict import Stop, Verdict
 from tests.flows import Desk
 
@@ -83,3 +88,44 @@ def test_the_third_violation_stops() -> None:
 def refused(verdict: Verdict) -> Sequence[Objection]:
     assert not isinstance(verdict, Stop)
     return verdict
+
+
+TEXT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}}}')
+LOOK = ToolSpec(name="look", description="", parameters=TEXT, effect="read")
+MADE_UP = '{"what":"<what>"}'
+OBJECTING = (
+    (ToolSpec(name="write", description="", parameters=TEXT), MADE_UP, "stands for a value"),
+    (
+        ToolSpec(name="write", description="", parameters=TEXT, grounded=(Grounded(argument="what"),)),
+        '{"what":"b"}',
+        '"b"',
+    ),
+    (
+        ToolSpec(name="write", description="", parameters=TEXT, calculated=(Calculated(argument="what"),)),
+        '{"what":"9 + 9"}',
+        "neither a result nor the user gave 9",
+    ),
+    (ToolSpec(name="write", description="", parameters=TEXT), '{"what":"a"}', "this very call 2 times"),
+)
+
+
+@pytest.mark.parametrize("unsure", [False, True])
+@pytest.mark.parametrize(("tool", "arguments", "said"), OBJECTING)
+def test_a_tool_with_a_call_of_unknown_outcome_is_refused_without_being_proposed(
+    tool: ToolSpec, arguments: str, said: str, *, unsure: bool
+) -> None:
+    rules = Rules(tools=(LOOK, tool))
+    found = Tool(call_id="call_1", name="look", text='{"what":"C-311","number":7}')
+    answered = Attempt(name="write", arguments='{"what":"a"}', answer="1", turn=1)
+    state = State(
+        history=(Assistant(calls=(made("look"),)), found),
+        ledger=Ledger(in_doubt=(made("write", '{"what":"a"}'),) if unsure else (), attempts=(answered, answered)),
+    )
+    (text,) = [
+        render(one)
+        for guard in guards_of(rules)
+        if not isinstance(verdict := guard(state, (made("write", arguments, 2),)), Stop)
+        for one in verdict
+    ]
+    assert said in text
+    assert (re.search(r"[Cc]all write( again)?\b", text) is None) == unsure, text

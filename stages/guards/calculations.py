@@ -6,6 +6,7 @@ The model writes the calculation, forge does it (`stages.grounding.calculation`)
 
 import msgspec
 
+from stages.execution.unknown_outcomes import unknown_outcome
 from stages.grounding.calculated_arguments import calculations_in
 from stages.grounding.calculation import Calculation, Incalculable, as_json_number, calculate
 from stages.grounding.miscalculations import Miscalculation, NoCalculation, WrongResult, calculation_problems
@@ -33,7 +34,7 @@ def calculated(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         return [
-            Objection(call=call, wrong=_wrong(rules, state, call, problems))
+            Objection(call=call, wrong=_wrong(rules, state, bound[call.name], problems))
             for call in calls
             if call.name in bound and (problems := _problems(bound[call.name], call.arguments, state, checks))
         ]
@@ -67,9 +68,11 @@ def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[Miscalcul
     return tuple(found)
 
 
-def _wrong(rules: Rules, state: State, call: ToolCall, problems: tuple[Miscalculation, ...]) -> Miscalculated:
-    seen = tuple(Seen(name=name, value=_json(value), tool=tool) for name, value, tool in _numbers(state))
-    others = () if seen else tuple(tool.name for tool in offered_tools(rules, state) if tool.name != call.name)
+def _wrong(rules: Rules, state: State, tool: ToolSpec, problems: tuple[Miscalculation, ...]) -> Miscalculated:
+    # What it could be called with instead is not said while a person has to decide about a call of it.
+    numbers = () if unknown_outcome(tool, state.ledger) else _numbers(state)
+    seen = tuple(Seen(name=name, value=_json(value), tool=source) for name, value, source in numbers)
+    others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Miscalculated(problems=problems, seen=seen, others=others)
 
 

@@ -6,6 +6,7 @@ repeats of its own call. What a value shows is in `stages.grounding.matching`.
 
 import msgspec
 
+from stages.execution.unknown_outcomes import unknown_outcome
 from stages.grounding.sources import Given, everything_given, possible_sources, ungrounded_values, values_given_by
 from stages.message import ToolCall
 from stages.objection import Objection, Seen, Ungrounded, Unseen
@@ -13,7 +14,7 @@ from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
 from stages.schema.value import Json
 from stages.state import State
-from stages.tool import Grounded
+from stages.tool import Grounded, ToolSpec
 from stages.verdict import Guard, Verdict
 
 _MadeUp = tuple[tuple[Grounded, Json], ...]
@@ -30,19 +31,24 @@ def grounding(rules: Rules) -> Guard:
             if call.name in bound and (made_up := ungrounded_values(bound[call.name], call.arguments, state))
         ]
         given = everything_given(state) if found else ()
-        return [Objection(call=call, wrong=_wrong(rules, state, call, made_up, given)) for call, made_up in found]
+        return [
+            Objection(call=call, wrong=_wrong(rules, state, bound[call.name], made_up, given))
+            for call, made_up in found
+        ]
 
     return guard
 
 
-def _wrong(rules: Rules, state: State, call: ToolCall, made_up: _MadeUp, given: tuple[Given, ...]) -> Ungrounded:
+def _wrong(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp, given: tuple[Given, ...]) -> Ungrounded:
+    # What it could be called with instead is not said while a person has to decide about a call of it.
+    known = () if unknown_outcome(tool, state.ledger) else given
     values = tuple(Unseen(argument=b.argument, value=_json(value), sources=b.sources) for b, value in made_up)
     seen = tuple(
         Seen(name=b.argument, value=_json(value), tool=source)
         for b, v in made_up
-        for value, source in _instead(b, v, given)
+        for value, source in _instead(b, v, known)
     )
-    others = () if seen else tuple(tool.name for tool in offered_tools(rules, state) if tool.name != call.name)
+    others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Ungrounded(values=values, seen=seen, others=others)
 
 

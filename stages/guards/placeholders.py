@@ -1,5 +1,6 @@
 """Placeholders: no call with an argument that only stands for a value: `<customer_id>`, `{{result}}`."""
 
+from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.objection import Objection, Placeholder
 from stages.policy.placeholder_values import placeholder_arguments
@@ -14,9 +15,9 @@ def no_placeholders(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         return [
-            Objection(call=call, wrong=Placeholder(arguments=found))
+            Objection(call=call, wrong=Placeholder(arguments=found, again=not unknown_outcome(tool, state.ledger)))
             for call in calls
-            if call.name in tools and (found := placeholder_arguments(call, tools, state))
+            if (tool := tools.get(call.name)) and (found := placeholder_arguments(call, tools, state))
         ]
 
     return guard

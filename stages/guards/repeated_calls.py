@@ -1,5 +1,6 @@
 """Repetition: no call a third time that was answered the same twice, with nothing new in between."""
 
+from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.objection import Objection, Repeated
 from stages.policy.escalation import offered_tools
@@ -7,6 +8,7 @@ from stages.policy.progress import times_answered
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import State
+from stages.tool import ToolSpec
 from stages.verdict import Guard, Verdict
 
 _PROPOSED = 5
@@ -32,11 +34,13 @@ def repetition(rules: Rules) -> Guard:
         ]
         others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
         return [
-            Objection(
-                call=call,
-                wrong=Repeated(times=count, others=others, values=values_to_try(bound[call.name], state)[:_PROPOSED]),
-            )
+            Objection(call=call, wrong=Repeated(times=count, others=others, values=_values(bound[call.name], state)))
             for call, count in again
         ]
 
     return guard
+
+
+def _values(tool: ToolSpec, state: State) -> tuple[str, ...]:
+    """What it could be called with instead; nothing while a person has to decide about a call of it."""
+    return () if unknown_outcome(tool, state.ledger) else values_to_try(tool, state)[:_PROPOSED]

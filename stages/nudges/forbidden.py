@@ -31,8 +31,8 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             return _needs_a_decision(tool, needed, allowed)
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}. You may call: {listed(allowed)}."
-        case Placeholder(arguments=arguments):
-            return _placeholder(tool, arguments)
+        case Placeholder(arguments=arguments, again=again):
+            return _placeholder(tool, arguments, again=again)
         case Ungrounded():
             return values.ungrounded(tool, wrong)
         case Miscalculated():
@@ -73,11 +73,12 @@ def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) 
     )
 
 
-def _placeholder(tool: str, found: Sequence[tuple[str, str]]) -> str:
+def _placeholder(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
     what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
+    then = f"; then call {tool} with it" if again else ""
     return (
         f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
-        f"finds the value and wait for its result; then call {tool} with it."
+        f"finds the value and wait for its result{then}."
     )
 
 

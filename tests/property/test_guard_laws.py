@@ -26,8 +26,9 @@ from stages.tool import Grounded, Prerequisite, ToolSpec
 
 TOOLS = ("look", "write", "finish")
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}}}')
-PROPOSED = re.compile(r"(?:(?<!cannot )(?<!NOT )call|one of:|First complete:) (\w+)")
-"""The tool that a correction sends the model to."""
+NAMES = rf"(?:{'|'.join(TOOLS)})"
+PROPOSED = re.compile(rf"(?:(?<!cannot )(?<!NOT )\b[Cc]all|of:|now:|complete:|call:) ({NAMES}(?:, {NAMES})*)\b")
+"""The tools that a correction sends the model to, by their names: not in `call the tool`."""
 
 LEVELS: tuple[EscalationLevel, ...] = get_args(EscalationLevel)
 ARGUMENTS = st.sampled_from(('{"what":"a"}', '{"what":"7"}', '{"what":"<what>"}', "{}"))
@@ -105,7 +106,7 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_neither_offered_nor_proposed(c
         return  # the model is not asked before somebody has decided
     moved = enforce(*guards_of(rules))(state).value_or(None)
     said = [] if moved is None else [m.text for m in moved.history[len(state.history) :] if isinstance(m, Tool)]
-    proposed = [name for text in said for name in PROPOSED.findall(text)]
+    proposed = [name for text in said for names in PROPOSED.findall(text) for name in names.split(", ")]
     assert barred.isdisjoint(proposed), said
 
 
