@@ -178,7 +178,7 @@ def test_tokens_are_counted_without_a_limit() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"model": 3}, "model", "expected `str`, got `int`"),
+    ({"model": 3}, "model", "expected string, got integer"),
     ({"max_tokens": 0}, "max_tokens", ">= 1"),
     ({"messages": []}, "messages", "at least one"),
     ({"messages": [{"role": "user"}]}, "messages[0].content", "it is missing"),
@@ -202,8 +202,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": {"type": "any"}}, "tool_choice", "the request has no tools"),
     ({"tools": [LOOK], "tool_choice": {"type": "tool"}}, "tool_choice.name", "it is missing"),
     ({"tools": [LOOK], "tool_choice": {"type": "some"}}, "tool_choice.type", "it must be auto, any, tool or none"),
-    ({"stop_sequences": "END"}, "stop_sequences", "expected `array | null`"),
-    ({"temperature": 1000}, "temperature", "expected `float` <= 100"),
+    ({"stop_sequences": "END"}, "stop_sequences", "expected array | null"),
+    ({"temperature": 1000}, "temperature", "expected number <= 100"),
     ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "it must be json_schema"),
 ]
 

@@ -30,6 +30,10 @@ _AT = re.compile(r"(?s)(?P<said>.*) - at `\$\.?(?P<path>.*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 
 
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_TYPE = re.compile(rf"\b(?:{'|'.join(_JSON_TYPES)})\b")
+
+
 class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
     """Raised within a decoder; `error` is what it returns."""
 
@@ -48,7 +52,8 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         return decode(decoder, body)
     except msgspec.ValidationError as error:
-        raise _told(str(error)) from None
+        said, path = _located(str(error))
+        raise Refused(said if path else f"the request's body: {said}", path) from None
     except msgspec.DecodeError as error:
         raise Refused(f"the request's body is no JSON: {error}") from None
 
@@ -58,27 +63,19 @@ def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T
     try:
         return decode(decoder, bytes(part))
     except msgspec.ValidationError as error:
-        told = _told(str(error)).error
-        raise Refused(told.message.removeprefix(f"{told.param}: "), (at + _joint(told.param)).rstrip(".")) from None
-
-
-def _joint(path: str) -> str:
-    return path if path.startswith("[") or not path else f".{path}"
-
-
-def _told(error: str) -> Refused:
-    """The fault by the path of its field, as clients write paths: `messages[0].role`."""
-    said, path = _located(error)
-    if missing := _MISSING.fullmatch(said):
-        return Refused("it is missing", f"{path}.{missing['field']}".lstrip("."))
-    return Refused(said, path)
+        said, path = _located(str(error))
+        raise Refused(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
 
 
 def _located(error: str) -> tuple[str, str]:
-    """What msgspec says, and where."""
+    """What msgspec says, in JSON's words, and the path of the field, as clients write paths: `messages[0].role`."""
     found = _AT.fullmatch(error)
     said, path = (found["said"], found["path"]) if found else (error, "")
-    return said.replace("Expected", "expected", 1), path
+    if missing := _MISSING.fullmatch(said):
+        return "it is missing", f"{path}.{missing['field']}".lstrip(".")
+    if said.startswith("Expected"):
+        said = _TYPE.sub(lambda word: _JSON_TYPES[word[0]], said).replace("`", "")
+    return said[:1].lower() + said[1:], path
 
 
 def sampling(called: Mapping[str, str], **given: float | tuple[str, ...] | None) -> Sampling:

@@ -68,7 +68,7 @@ class _WireTool(Struct, frozen=True, kw_only=True):
     cache_control: _Cache | UnsetType = UNSET
 
 
-_NAMES = {
+OPTION_NAMES = {
     "stop": "stop_sequences",
     **dict.fromkeys(("min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "seed"), ""),
 }
@@ -86,7 +86,7 @@ def request_head(
     mark = {"cache_control": _Cache()} if cache else {}
     text = _TextBlock(text=system, cache_control=_Cache() if cache else UNSET)
     said = {"system": [text]} if system.strip() else {}
-    fields = {**(body or {}), **options(sampling, _NAMES), **sampling.extra, "model": model, **mark, **said}
+    fields = {**(body or {}), **options(sampling, OPTION_NAMES), **sampling.extra, "model": model, **mark, **said}
     return Raw(msgspec.json.encode(fields))
 
 

@@ -1,0 +1,50 @@
+"""What a client's options become for a backend of another protocol."""
+
+import json
+
+import msgspec
+import pytest
+
+from stages.wire.openai.chat_request import decode_request
+from stages.wire.sampling import Sampling
+from stages.wire.served import ServerRequest
+from stages.wire.translation import translated_sampling
+from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
+
+LOOK = {"type": "function", "function": {"name": "look"}}
+
+
+def asked(**body: object) -> ServerRequest:
+    messages = [{"role": "user", "content": "Look."}]
+    request = decode_request(msgspec.json.encode({"model": "m", "messages": messages, **body}))
+    assert isinstance(request, ServerRequest)
+    return request
+
+
+CASES: list[tuple[dict[str, object], Wire, Sampling]] = [
+    ({"temperature": 0.5, "min_p": 0.1, "seed": 3, "stop": "x"}, ANTHROPIC, Sampling(temperature=0.5, stop=("x",))),
+    ({"min_p": 0.1, "seed": 3}, OLLAMA, Sampling(min_p=0.1, seed=3)),
+    ({"min_p": 0.1}, wire(Dialect(option_names={"min_p": ""})), Sampling()),
+    ({"reasoning_effort": "low"}, OPENAI, Sampling(extra={"reasoning_effort": "low"})),
+    ({"reasoning_effort": "low"}, ANTHROPIC, Sampling(extra={"output_config": {"effort": "low"}})),
+    ({"reasoning_effort": "minimal"}, ANTHROPIC, Sampling()),
+    ({"reasoning_effort": "low"}, OLLAMA, Sampling()),
+    ({"reasoning_effort": "none"}, OLLAMA, Sampling(extra={"think": False})),
+    ({"parallel_tool_calls": False}, OPENAI, Sampling()),
+    ({"parallel_tool_calls": False, "tools": [LOOK]}, OPENAI, Sampling(extra={"parallel_tool_calls": False})),
+    (
+        {"parallel_tool_calls": False, "tools": [LOOK]},
+        ANTHROPIC,
+        Sampling(extra={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+    ),
+    ({"parallel_tool_calls": False, "tools": [LOOK], "tool_choice": "required"}, ANTHROPIC, Sampling()),
+]
+
+
+@pytest.mark.parametrize(("body", "backend", "sampling"), CASES)
+def test_options_are_said_in_the_words_of_the_backend(
+    body: dict[str, object], backend: Wire, sampling: Sampling
+) -> None:
+    found = translated_sampling(asked(**body), backend)
+    assert found == sampling
+    assert isinstance(json.loads(bytes(backend.head("m", found, ()))), dict)
