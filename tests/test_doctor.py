@@ -17,9 +17,9 @@ from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.examination import examine
 from forge.backends.doctor.facts import Facts, Finding, Question
 from forge.backends.doctor.identification import IDENTIFY
-from forge.backends.doctor.streams import read_stream
+from forge.backends.doctor.streams import examine_stream
 from forge.backends.profile import from_toml, named_profile
-from forge.backends.questions import Answer
+from forge.backends.questions import ServerAnswer
 from forge.cli import main
 from forge.errors import ForgeError
 from tests.misbehaving import misbehaving
@@ -169,7 +169,7 @@ def test_bytes_without_end_are_cut_off(ward: str) -> None:
 
 
 ANSWERS = st.builds(
-    Answer,
+    ServerAnswer,
     status=st.sampled_from([200, 204, 302, 400, 401, 404, 429, 500, 503, 599]),
     body=st.one_of(
         st.binary(max_size=200),
@@ -197,7 +197,7 @@ BEFORE = [Facts(), Facts(kind="ollama", thinks="text"), Facts(kind="llama-server
 
 
 @given(ANSWERS, st.sampled_from([*IDENTIFY, *PROBES]), st.sampled_from(BEFORE))
-def test_no_answer_is_too_strange_to_be_read(answer: Answer, probe: Probe, before: Facts) -> None:
+def test_no_answer_is_too_strange_to_be_read(answer: ServerAnswer, probe: Probe, before: Facts) -> None:
     """Whatever a server sends, a probe reads it to facts, from which there is a profile."""
     facts, _ = probe.read(before, answer)
     assert choose(facts, named_profile(facts.kind)).name == facts.kind
@@ -205,7 +205,7 @@ def test_no_answer_is_too_strange_to_be_read(answer: Answer, probe: Probe, befor
 
 @given(st.binary(max_size=300))
 def test_no_stream_is_too_strange_to_be_read(body: bytes) -> None:
-    assert read_stream(Facts(), body).argument_pieces >= 0
+    assert examine_stream(Facts(), body).argument_pieces >= 0
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from forge.backends.budget import (
     by_vram,
     ollama_budget,
 )
-from forge.backends.ollama import read
-from forge.backends.questions import Answer
+from forge.backends.ollama import read_ollama
+from forge.backends.questions import ServerAnswer
 from forge.backends.servers.hardware import (
     GIB,
     MIB,
@@ -27,7 +27,7 @@ from forge.backends.servers.hardware import (
 
 
 def says(model: str, ps: bytes, show: bytes) -> OllamaSays:
-    return read(model, Answer(status=200, body=ps), Answer(status=200, body=show))
+    return read_ollama(model, ServerAnswer(status=200, body=ps), ServerAnswer(status=200, body=show))
 
 
 def nvidia(*sizes: int) -> HardwareProfile:

@@ -6,7 +6,7 @@ import pytest
 
 from forge.backends.servers import KNOWN
 from forge.backends.servers.command_line import command
-from forge.backends.servers.exit_report import explain
+from forge.backends.servers.exit_report import explain_exit
 from forge.backends.servers.launch import Launch, source
 from forge.errors import DefinitionError, ForgeError
 
@@ -153,7 +153,7 @@ def test_a_model_that_is_not_there_is_refused_before_anything_starts(program: st
     ],
 )
 def test_a_death_is_explained(code: int, line: str, hint: str) -> None:
-    said = explain("llama-server", code, [line] if line else [], "/the.log")
+    said = explain_exit("llama-server", code, [line] if line else [], "/the.log")
     signal = {132: " (SIGILL)", 137: " (SIGKILL)"}.get(code, "")
     assert said.startswith(f"llama-server ended with exit code {code}{signal} before it was ready. ")
     assert hint in said

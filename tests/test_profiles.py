@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.profile import Profile, from_toml, load, named_profile, names, to_toml
+from forge.backends.profile import Profile, from_toml, load_profile, named_profile, names, to_toml
 from forge.errors import ForgeError
 
 
@@ -59,7 +59,7 @@ def test_a_file_is_named_where_it_is_wrong(tmp_path: Path) -> None:
     wrong.write_text("name = 1")
     for path in (wrong, tmp_path / "missing.toml"):
         with pytest.raises(ForgeError, match=path.name):
-            load(path)
+            load_profile(path)
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:

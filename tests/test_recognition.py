@@ -3,24 +3,24 @@
 import pytest
 
 from forge.backends.endpoints import (
+    GenerationSettings,
     ListedModel,
     Meta,
     ModelList,
     OllamaModel,
     Props,
-    Settings,
+    ServerVersion,
     StudioModel,
     StudioModelList,
-    Version,
 )
-from forge.backends.recognition import About, Context, context_of, kind_of
+from forge.backends.recognition import About, ContextSize, context_of, kind_of
 
 
 def listed(**fields: object) -> About:
     return About(models=ModelList(data=[ListedModel(id="m", **fields)]))  # type: ignore[arg-type]  # a table of fields
 
 
-PROPS = Props(default_generation_settings=Settings(n_ctx=4096), build_info="b1")
+PROPS = Props(default_generation_settings=GenerationSettings(n_ctx=4096), build_info="b1")
 NONE = About()
 
 
@@ -32,8 +32,12 @@ NONE = About()
         (listed(owned_by="llamacpp"), "llama-server", '/v1/models says owned_by "llamacpp"'),
         (listed(owned_by="VLLM"), "vllm", '/v1/models says owned_by "vllm"'),
         (listed(max_model_len=8192), "vllm", "/v1/models says max_model_len"),
-        (About(vllm=Version(version="0.11")), "vllm", "it answers /version"),
-        (About(ollama=Version(version="0.12"), vllm=Version(version="1")), "ollama", "it answers /api/version"),
+        (About(vllm=ServerVersion(version="0.11")), "vllm", "it answers /version"),
+        (
+            About(ollama=ServerVersion(version="0.12"), vllm=ServerVersion(version="1")),
+            "ollama",
+            "it answers /api/version",
+        ),
         (About(studio=StudioModelList(data=[])), "lm-studio", "it answers /api/v0/models"),
         (listed(owned_by="library"), "openai-compatible", ""),  # Ollama writes it, and so do others
         (listed(owned_by="me"), "openai-compatible", ""),
@@ -50,23 +54,23 @@ SIZED = StudioModelList(data=[StudioModel(id="m", max_context_length=9, loaded_c
 @pytest.mark.parametrize(
     ("about", "model", "found"),
     [
-        (NONE, "m", Context()),
-        (About(props=PROPS), "m", Context(4096, "n_ctx of /props")),
-        (listed(max_model_len=8192), "m", Context(8192, "max_model_len of /v1/models")),
-        (listed(max_model_len=8192), "under-another-name", Context(8192, "max_model_len of /v1/models")),
-        (listed(meta=Meta(n_ctx=2048)), "m", Context(2048, "n_ctx of /v1/models")),
-        (About(props=PROPS, models=listed(max_model_len=9).models), "m", Context(4096, "n_ctx of /props")),
-        (About(studio=SIZED), "m", Context(5, "loaded_context_length of /api/v0/models")),
-        (About(studio=SIZED), "n", Context()),
+        (NONE, "m", ContextSize()),
+        (About(props=PROPS), "m", ContextSize(4096, "n_ctx of /props")),
+        (listed(max_model_len=8192), "m", ContextSize(8192, "max_model_len of /v1/models")),
+        (listed(max_model_len=8192), "under-another-name", ContextSize(8192, "max_model_len of /v1/models")),
+        (listed(meta=Meta(n_ctx=2048)), "m", ContextSize(2048, "n_ctx of /v1/models")),
+        (About(props=PROPS, models=listed(max_model_len=9).models), "m", ContextSize(4096, "n_ctx of /props")),
+        (About(studio=SIZED), "m", ContextSize(5, "loaded_context_length of /api/v0/models")),
+        (About(studio=SIZED), "n", ContextSize()),
         (
             About(shown=OllamaModel(model_info={"x.context_length": 32768})),
             "m",
-            Context(32768, "the model's own limit, in /api/show"),
+            ContextSize(32768, "the model's own limit, in /api/show"),
         ),
-        (About(shown=OllamaModel(model_info={"x.context_length": "many"})), "m", Context()),
+        (About(shown=OllamaModel(model_info={"x.context_length": "many"})), "m", ContextSize()),
     ],
 )
-def test_the_context_and_which_field_says_so(about: About, model: str, found: Context) -> None:
+def test_the_context_and_which_field_says_so(about: About, model: str, found: ContextSize) -> None:
     assert context_of(about, model) == found
 
 
@@ -75,12 +79,12 @@ def test_the_context_and_which_field_says_so(about: About, model: str, found: Co
     [
         (NONE, None),
         (About(props=PROPS), None),
-        (About(props=Props(default_generation_settings=Settings(), chat_template="{{ tools }}")), True),
-        (About(props=Props(default_generation_settings=Settings(), chat_template="{{ messages }}")), False),
+        (About(props=Props(default_generation_settings=GenerationSettings(), chat_template="{{ tools }}")), True),
+        (About(props=Props(default_generation_settings=GenerationSettings(), chat_template="{{ messages }}")), False),
         (
             About(
                 props=Props(
-                    default_generation_settings=Settings(),
+                    default_generation_settings=GenerationSettings(),
                     chat_template="{{ tools }}",
                     chat_template_caps={"supports_tools": False},
                 )

@@ -17,7 +17,7 @@ from forge.backends.questions import ask
 from forge.backends.sampling import check_sampling
 from forge.connection import Connection, Setup
 from forge.errors import BackendError, ForgeError
-from forge.interpreters.anthropic_sdk import ThroughSdk, client
+from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
 from forge.runtime.options import checked
 from stages.policy.retry import RetryPolicy
@@ -69,7 +69,7 @@ class Anthropic:
         """Authenticate and ask for the context size. BackendError if nothing answers, or it rejects the key."""
         sdk = self._client
         if sdk is None:
-            sdk = await asyncio.to_thread(client, self._api_key, self._base_url)
+            sdk = await asyncio.to_thread(sdk_client, self._api_key, self._base_url)
         base = str(sdk.base_url).rstrip("/")
         try:
             async with httpx.AsyncClient(transport=ThroughSdk(sdk), timeout=self._timeout) as http:

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Settings(Struct):
+class GenerationSettings(Struct):
     """A part of `Props`."""
 
     n_ctx: int | None = None
@@ -12,7 +12,7 @@ class Settings(Struct):
 class Props(Struct):
     """llama.cpp, GET /props: https://github.com/ggml-org/llama.cpp/tree/master/tools/server."""
 
-    default_generation_settings: Settings
+    default_generation_settings: GenerationSettings
     build_info: str = ""
     chat_template: str | None = None
     chat_template_caps: dict[str, bool] = {}
@@ -43,7 +43,7 @@ class ModelList(Struct):
     data: list[ListedModel]
 
 
-class Version(Struct):
+class ServerVersion(Struct):
     """GET /version of vLLM: https://docs.vllm.ai; GET /api/version of Ollama: https://docs.ollama.com/api/version."""
 
     version: str

@@ -7,7 +7,7 @@ import msgspec
 
 from forge.backends.budget import OllamaSays
 from forge.backends.endpoints import OllamaModel, OllamaRunningList, OllamaTagList
-from forge.backends.questions import Answer, ask
+from forge.backends.questions import ServerAnswer, ask
 from forge.errors import ForgeError
 from forge.workflow.suggestions import did_you_mean
 
@@ -31,10 +31,10 @@ async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaS
         tags = (await ask(client, base + "/api/tags")).read(OllamaTagList) or OllamaTagList()
         meant = did_you_mean(model, (each.name for each in tags.models))
         raise ForgeError(f"Ollama at {base} has no model {model!r}; run: ollama pull {model}.{meant}")
-    return read(model, await ask(client, base + "/api/ps"), shown)
+    return read_ollama(model, await ask(client, base + "/api/ps"), shown)
 
 
-def read(model: str, ps: Answer, show: Answer) -> OllamaSays:
+def read_ollama(model: str, ps: ServerAnswer, show: ServerAnswer) -> OllamaSays:
     """The two answers, read; what cannot be read is as if it were not said."""
     running = (ps.read(OllamaRunningList) or OllamaRunningList()).models or []
     shown = show.read(OllamaModel) or OllamaModel()

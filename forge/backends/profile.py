@@ -20,7 +20,7 @@ from stages.wire.wires import WIRES, Dialect, WireName
 DEFAULT_CONTEXT = 4096
 """Tokens of context that are assumed where neither the server nor its profile says how many it has."""
 
-Context = Literal["given", "props", "models", "show"]
+ContextSource = Literal["given", "props", "models", "show"]
 
 
 class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,7 +63,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     tool_choice: ToolChoice = "none"
     tools_refused: tuple[str, ...] = ()
     schema_refused: tuple[str, ...] = ("schema", "grammar", "response_format", "structured output")
-    context: Context = "given"
+    context: ContextSource = "given"
     context_tokens: int | None = None
     alternating: bool | None = None
     temperature: float | None = None
@@ -124,7 +124,7 @@ def from_toml(text: str, origin: str = "the profile") -> Profile:
         raise ForgeError(f"{origin} is no profile: {error}; forge/backends/profiles/ has examples") from None
 
 
-def load(path: Path) -> Profile:
+def load_profile(path: Path) -> Profile:
     """The profile in a file. ForgeError if it cannot be read, or is none."""
     try:
         return from_toml(path.read_text(encoding="utf-8"), str(path))
@@ -155,8 +155,8 @@ def given_profile(given: Profile | Path | str | None) -> Profile | None:
         case None | Profile():
             return given
         case Path():
-            return load(given)
+            return load_profile(given)
         case str() if given.endswith(".toml"):
-            return load(Path(given))
+            return load_profile(Path(given))
         case str():
             return named_profile(given)

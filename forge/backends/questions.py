@@ -46,7 +46,7 @@ def _turn(url: str) -> asyncio.Semaphore:
     return servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(_AT_ONCE))
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ServerAnswer(Struct, frozen=True, kw_only=True):
     """What a server said, secrets masked. `content_type` and `location` are the headers of that name.
 
     `unread` says why not all of the body was read: `body` then is its beginning, or empty.
@@ -78,7 +78,7 @@ def decoded(body: bytes, form: type[_T]) -> _T | None:
 
 async def exchange(
     client: httpx.AsyncClient, url: str, question: bytes | None, *, seconds: float, hidden: Hidden
-) -> Answer:
+) -> ServerAnswer:
     """The answer to a GET, or to a POST of that question; what is `hidden` is masked in it.
 
     Reads at most `MOST` bytes, in at most so many `seconds` in all. Raises httpx.HTTPError and TimeoutError.
@@ -92,7 +92,7 @@ async def exchange(
     ):
         body = await read_body(response, MOST)
     reason = f"packed as {body.packed!r}, and it was asked not to pack" if body.packed else f"more than {MOST} bytes"
-    return Answer(
+    return ServerAnswer(
         status=response.status_code,
         body=hidden.without_bytes(body.content),
         content_type=hidden.without(response.headers.get("content-type", "")),
@@ -108,7 +108,7 @@ async def ask(
     *,
     seconds: float = KNOCK,
     loading: float = LOADING,
-) -> Answer:
+) -> ServerAnswer:
     """The answer to a GET, or to a POST of that question, within so many `seconds`. BackendError if nobody answers.
 
     A server that is loading its model is asked again, for `loading` seconds; 0: what it says is the answer.
@@ -126,7 +126,7 @@ async def ask(
     return answer
 
 
-async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, seconds: float) -> Answer:
+async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, seconds: float) -> ServerAnswer:
     try:
         answer = await exchange(client, url, question, seconds=seconds, hidden=keys(client.headers))
     except (httpx.HTTPError, TimeoutError) as error:

@@ -6,20 +6,20 @@ import httpx
 from msgspec import Struct
 
 from forge.backends.credentials import origin
-from forge.backends.endpoints import ListedModel, ModelList, OllamaModel, Props, StudioModelList, Version
+from forge.backends.endpoints import ListedModel, ModelList, OllamaModel, Props, ServerVersion, StudioModelList
 from forge.backends.profile import Profile, named_profile, names
-from forge.backends.questions import KNOCK, LOADING, Answer, ask
+from forge.backends.questions import KNOCK, LOADING, ServerAnswer, ask
 
-Kind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
+ServerKind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """What a server is, by the name of its profile."""
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+SERVER_KINDS: tuple[ServerKind, ...] = get_args(ServerKind)
 
-_OWNERS: dict[str, Kind] = {"llamacpp": "llama-server", "vllm": "vllm"}
+_OWNERS: dict[str, ServerKind] = {"llamacpp": "llama-server", "vllm": "vllm"}
 """Kinds by what they write into `owned_by` of their models."""
 
 
-class Context(Struct, frozen=True):
+class ContextSize(Struct, frozen=True):
     """Tokens of context, and which field says so; None and empty where nothing does."""
 
     tokens: int | None = None
@@ -31,8 +31,8 @@ class About(Struct, frozen=True, kw_only=True):
 
     props: Props | None = None
     models: ModelList | None = None
-    vllm: Version | None = None
-    ollama: Version | None = None
+    vllm: ServerVersion | None = None
+    ollama: ServerVersion | None = None
     studio: StudioModelList | None = None
     shown: OllamaModel | None = None
 
@@ -64,7 +64,7 @@ class About(Struct, frozen=True, kw_only=True):
         return listed is not None and listed.owned_by.lower() == "library"
 
 
-def kind_of(about: About, model: str = "") -> tuple[Kind, str]:
+def kind_of(about: About, model: str = "") -> tuple[ServerKind, str]:
     """What the server is, and how that is known; `openai-compatible` and empty where nothing tells."""
     if about.props is not None:
         return "llama-server", "it answers /props"
@@ -82,7 +82,7 @@ def kind_of(about: About, model: str = "") -> tuple[Kind, str]:
     return "openai-compatible", ""
 
 
-def context_of(about: About, model: str = "") -> Context:
+def context_of(about: About, model: str = "") -> ContextSize:
     """The size of the model's context: as it is loaded, where the server says that, else the most that it can be."""
     listed = about.listed(model)
     loaded = next((each for each in about.studio.data if each.id == model), None) if about.studio else None
@@ -94,7 +94,7 @@ def context_of(about: About, model: str = "") -> Context:
         (listed.max_model_len if listed else None, "max_model_len of /v1/models"),
         (listed.meta.n_ctx if listed and listed.meta else None, "n_ctx of /v1/models"),
     )
-    return next((Context(tokens, source) for tokens, source in said if tokens), Context())
+    return next((ContextSize(tokens, source) for tokens, source in said if tokens), ContextSize())
 
 
 def addressed(url: str) -> Profile | None:
@@ -111,7 +111,7 @@ async def ask_about(
     `seconds` and `loading` as in `ask`, which raises the same.
     """
 
-    async def answer(url: str) -> Answer:
+    async def answer(url: str) -> ServerAnswer:
         return await ask(client, url, seconds=seconds, loading=loading)
 
     said = (await answer(base.removesuffix("/v1") + "/props")).read(Props) if props else None

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from forge.backends.credentials import headers_for
 from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, address, consult, profile_of, reason
-from forge.backends.doctor.facts import Verdict
+from forge.backends.doctor.facts import FindingVerdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognition import addressed
@@ -22,7 +22,7 @@ from forge.cli.plain import printable
 from forge.errors import ForgeError
 from stages.wire.wires import WIRES
 
-_STYLES: dict[Verdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}
+_STYLES: dict[FindingVerdict, str] = {"yes": "green", "no": "red", "unclear": "yellow", "skipped": "dim"}
 
 
 class _Report(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ _UNREAD: "RequestOptions" = {"headers": {"X-Stainless-Raw-Response": "stream", "
 """Has the SDK hand over a response before its body has come."""
 
 
-def client(api_key: str, base_url: str) -> "AsyncAnthropic":
+def sdk_client(api_key: str, base_url: str) -> "AsyncAnthropic":
     """The SDK's own client; without a key it looks where it always does. ForgeError where it is not installed."""
     try:
         from anthropic import AnthropicError, AsyncAnthropic  # noqa: PLC0415 - an extra, and slow to import

@@ -11,7 +11,7 @@ from stages.tool import ToolSpec
 GRACE = 1.0
 """Seconds that a call has to end once it was cancelled after a time-out."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _log = logging.getLogger("forge")
 
@@ -82,7 +82,7 @@ class TimeLimit:
         return f"gave no sign of life for {self._spec.idle_timeout} seconds"
 
 
-def leave(task: asyncio.Future[T]) -> None:
+def leave(task: asyncio.Future[_T]) -> None:
     """Wait for the task no more, not at the end of the loop either: `asyncio.run` would, for ever.
 
     It goes on for as long as the loop does.
@@ -93,7 +93,7 @@ def leave(task: asyncio.Future[T]) -> None:
         task.add_done_callback(_gone)
 
 
-def _gone(task: asyncio.Task[T]) -> None:
+def _gone(task: asyncio.Task[_T]) -> None:
     _left_behind.discard(task)
     if not task.cancelled():
         task.exception()  # what is never looked at would be reported as forgotten

@@ -33,7 +33,7 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT) -> Succeed
     return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)
 
 
-def shown(value: object, limit: int) -> str:
+def progress_text(value: object, limit: int) -> str:
     """The value as an observer is told it, at most `limit` characters."""
     try:
         return _cut(_text(_json(value)), limit)

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from forge.errors import ForgeError
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.interpreters.time_limits import Overdue, TimeLimit
-from forge.interpreters.tool_results import failed, shown, succeeded
+from forge.interpreters.tool_results import failed, progress_text, succeeded
 from forge.tools.parameters import IdempotencyKey, key_parameters
 from forge.tools.signature import Convert, converter
 from stages.effect import CallResult, Execute, Failed, InDoubt, Results
@@ -28,13 +28,13 @@ from stages.tool import ToolSpec
 _PROGRESS_LIMIT = 2_000
 """Characters of one piece of progress that an observer is told."""
 
-Function = Callable[..., object]
+_Function = Callable[..., object]
 
 
 class Tools:
     """The interpreter of `Execute`: the calls of an effect run at the same time."""
 
-    def __init__(self, functions: Mapping[str, Function], specs: tuple[ToolSpec, ...] = ()) -> None:
+    def __init__(self, functions: Mapping[str, _Function], specs: tuple[ToolSpec, ...] = ()) -> None:
         known = {spec.name: spec for spec in specs}
         self._tools = {name: _Prepared.of(function, known.get(name)) for name, function in functions.items()}
 
@@ -57,7 +57,7 @@ class Tools:
         def hear(value: object) -> None:
             if limit is not None:
                 limit.renew()
-            heard(ToolProgressed(call_id=call.id, name=call.name, text=shown(value, _PROGRESS_LIMIT)))
+            heard(ToolProgressed(call_id=call.id, name=call.name, text=progress_text(value, _PROGRESS_LIMIT)))
 
         try:
             running = tool.call(call, run, hear)
@@ -88,7 +88,7 @@ def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | In
 class _Prepared(Struct, frozen=True):
     """A function with what has to be found out about it only once."""
 
-    function: Function
+    function: _Function
     spec: ToolSpec
     convert: Convert
     keyed: tuple[str, ...]
@@ -96,7 +96,7 @@ class _Prepared(Struct, frozen=True):
     limited: bool
 
     @classmethod
-    def of(cls, function: Function, spec: ToolSpec | None) -> Self:
+    def of(cls, function: _Function, spec: ToolSpec | None) -> Self:
         spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
         limited = spec.timeout is not None or spec.idle_timeout is not None
         return cls(function, spec, converter(function), key_parameters(function), _is_async(function), limited)
@@ -128,7 +128,7 @@ async def _last_of(values: AsyncGenerator[object, None], hear: Hear) -> object:
     return last
 
 
-def _is_async(function: Function) -> bool:
+def _is_async(function: _Function) -> bool:
     """Whether a call gives something to await or to iterate over: async `__call__`s and partials too."""
     if isinstance(function, functools.partial):
         return _is_async(function.func)

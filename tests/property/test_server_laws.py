@@ -5,10 +5,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.backends.ollama import read
-from forge.backends.questions import Answer
+from forge.backends.ollama import read_ollama
+from forge.backends.questions import ServerAnswer
 from forge.backends.servers.command_line import command
-from forge.backends.servers.exit_report import explain
+from forge.backends.servers.exit_report import explain_exit
 from forge.backends.servers.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
 from forge.backends.servers.launch import Launch
 from forge.masking import MASK, MINIMUM_LENGTH, Hidden
@@ -32,7 +32,7 @@ def test_gpus_are_summed_whatever_stands_between(sizes: list[int], between: str)
 
 @given(st.binary(), st.binary())
 def test_whatever_ollama_answers_is_a_positive_number_or_nothing(ps: bytes, show: bytes) -> None:
-    says = read("m", Answer(status=200, body=ps), Answer(status=200, body=show))
+    says = read_ollama("m", ServerAnswer(status=200, body=ps), ServerAnswer(status=200, body=show))
     assert all(number is None or number > 0 for number in (says.loaded, says.modelfile, says.most))
 
 
@@ -41,7 +41,7 @@ def test_no_secret_is_left_in_what_is_shown(lines: list[str], secrets: list[str]
     lines = [line + secret for line in lines for secret in secrets]
     shown = [line.replace(MASK, "") for line in map(Hidden(secrets).without, lines)]
     assert not any(secret in line for line in shown for secret in secrets if MASK[0] not in secret)
-    assert explain("server", code, lines, "log").startswith(f"server ended with exit code {code}")
+    assert explain_exit("server", code, lines, "log").startswith(f"server ended with exit code {code}")
 
 
 @given(st.integers(1, 10**6), st.integers(1, 64), st.booleans(), st.lists(st.from_regex(r"--x[a-z]+", fullmatch=True)))

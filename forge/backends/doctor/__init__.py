@@ -7,7 +7,7 @@ import httpx
 from forge.backends.doctor.basics import BASICS
 from forge.backends.doctor.choice import choose, reason
 from forge.backends.doctor.constraints import CONSTRAINTS
-from forge.backends.doctor.examination import Address, Visit, Watch, address, examine, unwatched
+from forge.backends.doctor.examination import Address, ProbeWatch, Visit, address, examine, unwatched
 from forge.backends.doctor.facts import Facts, Finding, Probe
 from forge.backends.doctor.identification import IDENTIFY
 from forge.backends.doctor.identity_findings import about
@@ -15,7 +15,7 @@ from forge.backends.doctor.limits import LIMITS
 from forge.backends.doctor.streams import STREAM
 from forge.backends.doctor.toolcalls import TOOLCALLS
 from forge.backends.profile import Profile, named_profile
-from forge.backends.recognition import KINDS, addressed
+from forge.backends.recognition import SERVER_KINDS, addressed
 from forge.errors import ForgeError
 
 __all__ = [
@@ -24,8 +24,8 @@ __all__ = [
     "Facts",
     "Finding",
     "Probe",
+    "ProbeWatch",
     "Visit",
-    "Watch",
     "address",
     "choose",
     "consult",
@@ -38,7 +38,7 @@ PROBES = (*BASICS, *TOOLCALLS, STREAM, *CONSTRAINTS, *LIMITS)
 
 
 async def consult(
-    client: httpx.AsyncClient, where: Address, model: str = "", watch: Watch = unwatched, *, seconds: float = 60.0
+    client: httpx.AsyncClient, where: Address, model: str = "", watch: ProbeWatch = unwatched, *, seconds: float = 60.0
 ) -> Visit:
     """All that can be found out about a server and one of its models: the first that it lists, unless named."""
     first = await examine(client, where, IDENTIFY, known(where, model), watch, seconds=seconds)
@@ -57,7 +57,7 @@ def known(where: Address, model: str) -> Facts:
     profile = addressed(where.base)
     if profile is None:
         return Facts(model=model)
-    kind = next((kind for kind in KINDS if kind == profile.name), None)
+    kind = next((kind for kind in SERVER_KINDS if kind == profile.name), None)
     if kind is None:
         raise ForgeError(f"the doctor asks servers of the chat completions protocol; run with {profile.name}:MODEL")
     return Facts(kind=kind, known_by="that is its address", model=model)

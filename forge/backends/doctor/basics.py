@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from forge.backends.doctor.chat_requests import ASKED, question, reply, system
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
-from forge.backends.questions import Answer, decoded
+from forge.backends.questions import ServerAnswer, decoded
 from stages.effect import Reply
 from stages.message import User
 from stages.rescue import split_reasoning
@@ -26,7 +26,7 @@ class _Thinking(Struct):
     message: _Thought | None = None
 
 
-def _thinks(answer: Answer, said: Reply) -> str:
+def _thinks(answer: ServerAnswer, said: Reply) -> str:
     """Where the model's reasoning comes: the name of a field, `text`, or nowhere."""
     found = decoded(answer.body, _Thinking)
     thought = found and (found.message or (found.choices[0].message if found.choices else None))
@@ -36,7 +36,7 @@ def _thinks(answer: Answer, said: Reply) -> str:
     return "text" if split_reasoning(said.text)[0] else ""
 
 
-def _read_reply(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_reply(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     said = reply(facts, answer)
     if said is None:
         fatal = _no_reply(facts, answer)
@@ -66,7 +66,7 @@ def _of_reply(known: Facts, said: Reply) -> Finding:
     )
 
 
-def _no_reply(facts: Facts, answer: Answer) -> str:
+def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
     """What is wrong where nothing replies, and what to do."""
     if is_page(answer):
         return "that address is of a web page, no API: give the API's own, which often ends in /v1"
@@ -93,7 +93,7 @@ REPLY = Probe(
 )
 
 
-def _read_system(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_system(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if answer.good:
         return replace(facts, system=True), Finding(topic="system prompt", verdict="yes", came="accepted")
     means = "its template has no place for a system prompt"
@@ -116,7 +116,7 @@ def _ask_two(facts: Facts) -> Question | str:
     return question(facts, (User(text="Hello."), *ASKED), tokens=1)
 
 
-def _read_two(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_two(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if answer.good:
         found = Finding(
             topic="two messages in a row", verdict="yes", came="accepted", means="roles need not take turns"

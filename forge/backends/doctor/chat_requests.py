@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from forge.backends.doctor.facts import Facts, Question
 from forge.backends.profile import named_profile
-from forge.backends.questions import Answer, decoded
+from forge.backends.questions import ServerAnswer, decoded
 from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.repair.decoding import decode
@@ -84,7 +84,7 @@ def system(text: str, *rest: User) -> History:
     return (System(text=text), *rest)
 
 
-def reply(facts: Facts, answer: Answer) -> Reply | None:
+def reply(facts: Facts, answer: ServerAnswer) -> Reply | None:
     """The reply that an answer holds; None for an error, and for what is no reply."""
     found = spoken(facts).decode(answer.body) if answer.good else None
     return found if isinstance(found, Reply) else None
@@ -103,7 +103,7 @@ class _Timed(Struct):
     timings: _Timings | None = None
 
 
-def cached(said: Reply, answer: Answer) -> int | None:
+def cached(said: Reply, answer: ServerAnswer) -> int | None:
     """Tokens of the prompt that the server had kept; None where it does not say."""
     timed = decoded(answer.body, _Timed)
     if timed and timed.timings:

@@ -4,8 +4,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat_requests import TOOLS, json_of, question, reply
-from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Verdict, constrains, shown, told
-from forge.backends.questions import Answer
+from forge.backends.doctor.facts import Facts, Finding, FindingVerdict, Probe, Question, constrains, one_line, told
+from forge.backends.questions import ServerAnswer
 from stages.message import User
 from stages.schema import project
 from stages.tool import ToolSpec
@@ -62,7 +62,7 @@ def _probe(constrain: Constrain, topic: str) -> Probe:
             return ""
         return question(facts, _CAPITAL, schema=_schema(constrain), constrain=constrain, tokens=96)
 
-    def read(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+    def read(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
         verdict, came, means = _verdict(facts, answer)
         does = "constrains replies to the calls that are legal" if verdict == "yes" else ""
         known = replace(facts, **{field: None if verdict == "unclear" else verdict == "yes"})
@@ -71,12 +71,12 @@ def _probe(constrain: Constrain, topic: str) -> Probe:
     return Probe(topic=topic, asks="a capital, under a schema of nonsense, 96 tokens", ask=ask, read=read, tokens=96)
 
 
-def _verdict(facts: Facts, answer: Answer) -> tuple[Verdict, str, str]:
+def _verdict(facts: Facts, answer: ServerAnswer) -> tuple[FindingVerdict, str, str]:
     """What the answer to a schema of nonsense shows: the verdict, what came, what it means."""
     said = reply(facts, answer)
     if said is None:
         return "no", told(answer), "it refuses the schema"
-    came = shown(said.text, 80) or "no text"
+    came = one_line(said.text, 80) or "no text"
     if _obeyed(said.text):
         return "yes", came, "enforced: the model could not have guessed this"
     if said.finish == "length" and not said.text.strip():
@@ -90,14 +90,15 @@ _STRUCTURED = _probe("structured_outputs", "structured_outputs")
 _GUIDED = _probe("guided_json", "guided_json")
 
 
-def _read_object(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_object(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "json_object"
     if (said := reply(facts, answer)) is None:
         found = Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it")
         return replace(facts, json_object=False), found
     kept = isinstance(json_of(said.text), dict) or (said.finish == "length" and said.text.lstrip().startswith("{"))
     means = "enforced, against the request" if kept else "accepted and ignored"
-    found = Finding(topic=topic, verdict="yes" if kept else "no", came=shown(said.text, 80) or "no text", means=means)
+    came = one_line(said.text, 80) or "no text"
+    found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, means=means)
     return replace(facts, json_object=kept), replace(found, does="does not use it: a schema says more")
 
 
@@ -121,14 +122,14 @@ def _ask_grammar(facts: Facts) -> Question | str:
     return question(facts, _CAPITAL, tokens=16, fields={"grammar": _GRAMMAR_TEXT})
 
 
-def _read_grammar(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_grammar(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic, does = "GBNF grammar", "does not use it: a schema says the same"
     if (said := reply(facts, answer)) is None:
         found = Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it", does=does)
         return replace(facts, grammar=False), found
     kept = said.text.strip() == _WORDS[0]
     means = "enforced" if kept else "accepted and ignored"
-    came = shown(said.text, 80) or "no text"
+    came = one_line(said.text, 80) or "no text"
     found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, means=means, does=does)
     return replace(facts, grammar=kept), found
 
@@ -148,11 +149,11 @@ def _ask_both(facts: Facts) -> Question | str:
     return question(facts, _CAPITAL, tools=TOOLS, tokens=16, fields={"grammar": _GRAMMAR_TEXT})
 
 
-def _read_both(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_both(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "grammar with tools"
     said = reply(facts, answer)
     kept = said is not None and said.text.strip() == _WORDS[0]
-    came = told(answer) if said is None else shown(said.text, 80) or "no text"
+    came = told(answer) if said is None else one_line(said.text, 80) or "no text"
     found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, does="never sends both")
     return replace(facts, grammar_with_tools=kept), found
 

@@ -12,7 +12,7 @@ from forge.backends.address import base_url
 from forge.backends.credentials import secrets
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Silence
 from forge.backends.profile import named_profile
-from forge.backends.questions import Answer, exchange
+from forge.backends.questions import ServerAnswer, exchange
 
 _BUSY = (429, 503)
 """Statuses after which to retry."""
@@ -44,7 +44,7 @@ class Visit(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
-Watch = Callable[[Probe | Finding], None]
+ProbeWatch = Callable[[Probe | Finding], None]
 """Told of each probe before its question is asked, and of each finding."""
 
 
@@ -57,7 +57,7 @@ async def examine(
     where: Address,
     probes: Sequence[Probe],
     facts: Facts | None = None,
-    watch: Watch = unwatched,
+    watch: ProbeWatch = unwatched,
     *,
     seconds: float = 60.0,
     waits: Sequence[float] = _WAITS,
@@ -88,9 +88,9 @@ async def examine(
     return Visit(facts=known, findings=tuple(findings))
 
 
-def _judged(probe: Probe, facts: Facts, answer: Answer | Silence) -> tuple[Facts, Finding | None]:
+def _judged(probe: Probe, facts: Facts, answer: ServerAnswer | Silence) -> tuple[Facts, Finding | None]:
     match answer:
-        case Answer():
+        case ServerAnswer():
             return probe.read(facts, answer)
         case Silence(problem=problem, final=final):
             finding = Finding(topic=probe.topic, verdict="no" if final else "unclear", came=problem)
@@ -101,7 +101,7 @@ def _judged(probe: Probe, facts: Facts, answer: Answer | Silence) -> tuple[Facts
 
 async def _answer(
     client: httpx.AsyncClient, where: Address, question: Question, seconds: float, waits: Sequence[float]
-) -> Answer | Silence:
+) -> ServerAnswer | Silence:
     """What comes, once the server is not busy any more, or the waiting is over; what breaks is asked once more."""
     answer = await _once(client, where, question, seconds)
     if isinstance(answer, Silence) and answer.broken:
@@ -114,7 +114,9 @@ async def _answer(
     return answer
 
 
-async def _once(client: httpx.AsyncClient, where: Address, question: Question, seconds: float) -> Answer | Silence:
+async def _once(
+    client: httpx.AsyncClient, where: Address, question: Question, seconds: float
+) -> ServerAnswer | Silence:
     url = (where.root if question.root else where.base) + question.path
     hidden = secrets(client.headers, named_profile("openai-compatible"))
     try:

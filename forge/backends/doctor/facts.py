@@ -5,8 +5,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from forge.backends.questions import Answer, decoded
-from forge.backends.recognition import About, Kind
+from forge.backends.questions import ServerAnswer, decoded
+from forge.backends.recognition import About, ServerKind
 
 Calls = Literal["native", "text", "unused", "ignored", "refused"]
 """What becomes of `tools`: calls in their own field, calls in the text, none, not even shown to the model, an error."""
@@ -23,7 +23,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     fatal: str = ""
     about: About = About()
-    kind: Kind = "openai-compatible"
+    kind: ServerKind = "openai-compatible"
     known_by: str = ""
     build: str = ""
     models: tuple[str, ...] = ()
@@ -87,14 +87,14 @@ class Silence(Struct, frozen=True, kw_only=True):
     broken: bool = False
 
 
-Verdict = Literal["yes", "no", "unclear", "skipped"]
+FindingVerdict = Literal["yes", "no", "unclear", "skipped"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that was found: what was asked, what came, what that means, and what forge does about it."""
 
     topic: str
-    verdict: Verdict
+    verdict: FindingVerdict
     asked: str = ""
     came: str
     means: str = ""
@@ -111,7 +111,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     topic: str
     asks: str
     ask: Callable[[Facts], Question | str]
-    read: Callable[[Facts, Answer], tuple[Facts, Finding | None]]
+    read: Callable[[Facts, ServerAnswer], tuple[Facts, Finding | None]]
     tokens: int = 0
 
 
@@ -125,22 +125,22 @@ class _Error(Struct):
     message: str = ""
 
 
-def told(answer: Answer) -> str:
+def told(answer: ServerAnswer) -> str:
     """What an answer says, for a person: its status and its error, on one line."""
     found = decoded(answer.body, _Error)
     if found is None:
-        said = shown(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
+        said = one_line(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
         return f"status {answer.status}: {said}"
     error = found.error if isinstance(found.error, str) else found.error.message
-    return f"status {answer.status}: {shown(error or found.detail or found.message or 'no error message')}"
+    return f"status {answer.status}: {one_line(error or found.detail or found.message or 'no error message')}"
 
 
-def shown(text: str, size: int = 160) -> str:
+def one_line(text: str, size: int = 160) -> str:
     """A server's or a model's text on one line, cut to `size` characters."""
     flat = " ".join(text[: 4 * size].split())
     return flat if len(flat) <= size else f"{flat[:size]}…"
 
 
-def is_page(answer: Answer) -> bool:
+def is_page(answer: ServerAnswer) -> bool:
     """Whether the answer is a web page."""
     return "html" in answer.content_type or answer.body.lstrip()[:1] == b"<"

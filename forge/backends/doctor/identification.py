@@ -6,9 +6,9 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
-from forge.backends.endpoints import ModelList, OllamaModel, Props, StudioModelList, Version
-from forge.backends.questions import Answer
-from forge.backends.recognition import About, Kind, context_of, kind_of
+from forge.backends.endpoints import ModelList, OllamaModel, Props, ServerVersion, StudioModelList
+from forge.backends.questions import ServerAnswer
+from forge.backends.recognition import About, ServerKind, context_of, kind_of
 
 _Read = tuple[Facts, Finding | None]
 
@@ -31,7 +31,7 @@ def _learnt(facts: Facts, about: About) -> Facts:
     )
 
 
-def _read_models(facts: Facts, answer: Answer) -> _Read:
+def _read_models(facts: Facts, answer: ServerAnswer) -> _Read:
     if fatal := _turned_away(answer):
         return replace(facts, fatal=fatal), Finding(topic="models", verdict="no", came=told(answer), means=fatal)
     found = answer.read(ModelList)
@@ -42,7 +42,7 @@ def _read_models(facts: Facts, answer: Answer) -> _Read:
     return _learnt(known, replace(facts.about, models=found)), _listed(names, facts.model)
 
 
-def _turned_away(answer: Answer) -> str:
+def _turned_away(answer: ServerAnswer) -> str:
     """Why nothing more can be asked there, empty if something can."""
     if answer.status in {401, 403}:
         return "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
@@ -53,7 +53,7 @@ def _turned_away(answer: Answer) -> str:
     return ""
 
 
-def _no_list(answer: Answer) -> Finding:
+def _no_list(answer: ServerAnswer) -> Finding:
     return Finding(
         topic="models",
         verdict="no",
@@ -76,12 +76,14 @@ def _listed(names: tuple[str, ...], wanted: str) -> Finding:
 _MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
 
 
-def _may_be(facts: Facts, kind: Kind) -> bool:
+def _may_be(facts: Facts, kind: ServerKind) -> bool:
     """Whether it is worth asking for what only servers of that kind have."""
     return facts.kind == kind or (facts.kind == "openai-compatible" and not facts.about.may_be_ollama)
 
 
-def _probe(topic: str, path: str, asked: Callable[[Facts], bool], learn: Callable[[About, Answer], About]) -> Probe:
+def _probe(
+    topic: str, path: str, asked: Callable[[Facts], bool], learn: Callable[[About, ServerAnswer], About]
+) -> Probe:
     """A probe that asks for what is at that path, and finds nothing worth telling by itself."""
     return Probe(
         topic=topic,
@@ -101,13 +103,13 @@ _VLLM = _probe(
     "vLLM",
     "/version",
     lambda facts: _may_be(facts, "vllm"),
-    lambda about, answer: replace(about, vllm=answer.read(Version)),
+    lambda about, answer: replace(about, vllm=answer.read(ServerVersion)),
 )
 _OLLAMA = _probe(
     "Ollama",
     "/api/version",
     lambda facts: facts.kind == "openai-compatible",
-    lambda about, answer: replace(about, ollama=answer.read(Version)),
+    lambda about, answer: replace(about, ollama=answer.read(ServerVersion)),
 )
 _STUDIO = _probe(
     "LM Studio",

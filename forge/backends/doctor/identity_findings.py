@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from forge.backends.doctor.facts import Facts, Finding, Verdict, shown
+from forge.backends.doctor.facts import Facts, Finding, FindingVerdict, one_line
 from forge.backends.template import examined
 
 _ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
@@ -45,10 +45,10 @@ def _template(facts: Facts, template: str) -> Finding:
     tools = facts.template_tools
     seen = examined(template)
     found = seen.markers if tools else None
-    written = f", and writes calls after {shown(found.opening, 40)!r}" if found else ""
+    written = f", and writes calls after {one_line(found.opening, 40)!r}" if found else ""
     turns = ", wants roles in turn" if seen.alternating else ""
     came = f"{'has a place for tools' if tools else 'has no place for tools'}{written}{turns}"
     means = "" if tools else "`tools` would be ignored without a word"
     does = "finds such calls in text too" if found else ""
-    verdict: Verdict = "yes" if tools else "no"
+    verdict: FindingVerdict = "yes" if tools else "no"
     return Finding(topic="chat template", asked="GET /props", verdict=verdict, came=came, means=means, does=does)

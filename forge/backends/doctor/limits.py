@@ -4,9 +4,9 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat_requests import ASKED, OLLAMA_CONTEXT, TOOLS, cached, json_of, question, reply
-from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, one_line, told
 from forge.backends.endpoints import TokenList
-from forge.backends.questions import Answer, decoded
+from forge.backends.questions import ServerAnswer, decoded
 from stages.message import User
 from stages.wire.openai import chat as openai
 
@@ -20,13 +20,13 @@ def _ask_cut(facts: Facts) -> Question | str:
     return question(facts, tools=TOOLS, tokens=12)
 
 
-def _read_cut(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_cut(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "cut replies"
     if (said := reply(facts, answer)) is None:
         return facts, Finding(topic=topic, verdict="unclear", came=told(answer))
     came = f"finish_reason {said.finish}"
     if said.calls and not isinstance(json_of(said.calls[0].arguments), dict):
-        came += f", and a call with {shown(said.calls[0].arguments, 40) or 'no'} arguments"
+        came += f", and a call with {one_line(said.calls[0].arguments, 40) or 'no'} arguments"
     if said.finish == "length":
         does = "never runs a call that was cut; tells the model to be shorter"
         means = "a cut reply has status 200, and says so"
@@ -59,7 +59,7 @@ def _ask_damaged(facts: Facts) -> Question | str:
     return Question(path="/chat/completions", body=msgspec.json.encode(body))
 
 
-def _read_damaged(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_damaged(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "damaged history"
     if answer.good:
         return replace(facts, replays_damage=True), Finding(topic=topic, verdict="yes", came="accepted")
@@ -101,7 +101,7 @@ class _Overflow(msgspec.Struct):
     error: _Size | str = ""
 
 
-def _read_overflow(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_overflow(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "prompt over the context"
     if not answer.good:
         found = decoded(answer.body, _Overflow)
@@ -134,7 +134,7 @@ _WARM = (User(text="Repeat after me: " + "one two three four five six seven eigh
 """A prompt to be kept."""
 
 
-def _read_cache(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_cache(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "prompt cache"
     said = reply(facts, answer)
     kept = cached(said, answer) if said else None
@@ -177,7 +177,7 @@ def _ask_tokens(facts: Facts) -> Question | str:
     return Question(path="/tokenize", root=True, body=msgspec.json.encode(body))
 
 
-def _read_tokens(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_tokens(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "tokenizer"
     found = answer.read(TokenList)
     if found is None:

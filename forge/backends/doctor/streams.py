@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat_requests import TOOLS, question, spoken
-from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
-from forge.backends.questions import Answer
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, one_line, told
+from forge.backends.questions import ServerAnswer
 from stages.effect import Fault
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, TextDelta
 from stages.wire.streaming import StreamRead
@@ -25,7 +25,7 @@ class Stream(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def read_stream(facts: Facts, body: bytes) -> Stream:
+def examine_stream(facts: Facts, body: bytes) -> Stream:
     """What a stream holds, as a run would read it: by the protocol's decoder, up to the end or to what is wrong."""
     decoder, read = spoken(facts).stream.advance(body)
     pieces = [*_counting((*read, *decoder.finish()))]
@@ -36,7 +36,7 @@ def read_stream(facts: Facts, body: bytes) -> Stream:
         names=kinds[CallStarted],
         usage=isinstance(last, Ended) and last.usage is not None and last.usage.prompt > 0,
         ended=isinstance(last, Ended),
-        error=shown(last.detail) if isinstance(last, Fault) else "",
+        error=one_line(last.detail) if isinstance(last, Fault) else "",
     )
 
 
@@ -55,14 +55,14 @@ def _ask_stream(facts: Facts) -> Question | str:
     return question(facts, tools=tools, tokens=64, fields=fields)
 
 
-def _read_stream(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_stream(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "stream"
-    found = read_stream(facts, answer.body) if answer.good else Stream()
+    found = examine_stream(facts, answer.body) if answer.good else Stream()
     if not (found.texts or found.names or found.argument_pieces):
         came = (
             told(answer)
             if not answer.good
-            else found.error or f"nothing readable: {shown(answer.body.decode(errors='replace'), 60)!r}"
+            else found.error or f"nothing readable: {one_line(answer.body.decode(errors='replace'), 60)!r}"
         )
         means, does = "streams cannot be read from it", "asks for whole replies where nobody watches"
         return replace(facts, streams=False), Finding(topic=topic, verdict="no", came=came, means=means, does=does)

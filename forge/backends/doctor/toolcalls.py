@@ -4,8 +4,8 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.backends.doctor.chat_requests import ASKED, SEARCH, TOOLS, WEATHER, in_text, json_of, question, reply
-from forge.backends.doctor.facts import Facts, Finding, Probe, Question, shown, told
-from forge.backends.questions import Answer
+from forge.backends.doctor.facts import Facts, Finding, Probe, Question, one_line, told
+from forge.backends.questions import ServerAnswer
 from stages.effect import Reply
 from stages.message import User
 from stages.rescue.found import FoundCall
@@ -14,7 +14,7 @@ from stages.schema import Fits, checker
 _CHECKS = {tool.name: checker(tool.parameters) for tool in TOOLS}
 
 
-def _read_calls(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_calls(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     said = reply(facts, answer)
     if said is None:
         return replace(facts, calls="refused"), Finding(
@@ -37,7 +37,7 @@ def _native(facts: Facts, said: Reply) -> tuple[Facts, Finding]:
     return replace(facts, calls="native", valid_arguments=right), Finding(
         topic="tool calls",
         verdict="yes" if right else "unclear",
-        came=f"{call.name} {shown(call.arguments)}",
+        came=f"{call.name} {one_line(call.arguments)}",
         means="a native call" + ("" if right else ", with arguments that its schema does not allow"),
         does="uses them where it cannot constrain the reply" if right else "checks the arguments, and has them mended",
     )
@@ -47,7 +47,7 @@ def _as_text(facts: Facts, found: tuple[FoundCall, ...]) -> tuple[Facts, Finding
     return replace(facts, calls="text", call_format=found[0].origin), Finding(
         topic="tool calls",
         verdict="no",
-        came=f"{found[0].name} {shown(found[0].arguments)} as text, of the family `{found[0].origin}`",
+        came=f"{found[0].name} {one_line(found[0].arguments)} as text, of the family `{found[0].origin}`",
         means="the model knows the tools, and the server does not recognise its calls: the template does not fit it",
         does="finds calls in the text, and prefers a mode that does not need them there",
     )
@@ -55,7 +55,7 @@ def _as_text(facts: Facts, found: tuple[FoundCall, ...]) -> tuple[Facts, Finding
 
 def _none(facts: Facts, said: Reply) -> tuple[Facts, Finding]:
     tokens = said.usage.prompt if said.usage else None
-    came = f"no call: {shown(said.text, 80)!r}"
+    came = f"no call: {one_line(said.text, 80)!r}"
     if tokens and tokens == facts.prompt_tokens:
         return replace(facts, calls="ignored"), Finding(
             topic="tool calls",
@@ -94,7 +94,7 @@ def _choice(facts: Facts, asked: tuple[User, ...], choice: object, tokens: int) 
 _HELLO = (User(text="Say hello, nothing else."),)
 
 
-def _read_required(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_required(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "tool_choice required"
     if (said := reply(facts, answer)) is None:
         return replace(facts, required=False), _refused(topic, answer)
@@ -115,7 +115,7 @@ _REQUIRED = Probe(
 )
 
 
-def _read_named(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_named(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "tool_choice by name"
     if (said := reply(facts, answer)) is None:
         return replace(facts, named=False), _refused(topic, answer)
@@ -135,7 +135,7 @@ _NAMED = Probe(
 )
 
 
-def _read_without(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_without(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "tool_choice none"
     if (said := reply(facts, answer)) is None:
         return replace(facts, none=False), _refused(topic, answer)
@@ -155,7 +155,7 @@ _NONE = Probe(
 )
 
 
-def _read_parallel(facts: Facts, answer: Answer) -> tuple[Facts, Finding]:
+def _read_parallel(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     topic = "parallel calls"
     if (said := reply(facts, answer)) is None:
         return replace(facts, parallel=False), _refused(topic, answer)
@@ -183,11 +183,11 @@ _PARALLEL = Probe(
 
 def _of(said: Reply) -> str:
     if said.calls:
-        return ", ".join(f"{call.name} {shown(call.arguments, 80)}" for call in said.calls[:3])
-    return f"{shown(said.text, 80)!r}" if said.text else "nothing"
+        return ", ".join(f"{call.name} {one_line(call.arguments, 80)}" for call in said.calls[:3])
+    return f"{one_line(said.text, 80)!r}" if said.text else "nothing"
 
 
-def _refused(topic: str, answer: Answer) -> Finding:
+def _refused(topic: str, answer: ServerAnswer) -> Finding:
     return Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it", does="never relies on it")
 
 

@@ -40,7 +40,7 @@ _BY_CODE = {
 }
 
 
-def explain(program: str, code: int, tail: Sequence[str], log: object, when: str = "before it was ready") -> str:
+def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when: str = "before it was ready") -> str:
     """What happened, what usually helps, where the log is, and its last lines; `code` as `Process.code` has it."""
     said = "\n".join(tail)
     # A processor that lacks an instruction is certain, whatever words the last lines happen to have.

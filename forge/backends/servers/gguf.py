@@ -24,7 +24,7 @@ def is_gguf(beginning: bytes) -> bool:
     return beginning.startswith(_MAGIC)
 
 
-def trained_context(path: Path) -> int | None:
+def context_length(path: Path) -> int | None:
     """The tokens of context that the model was trained for; None where the file does not say. OSError as for open."""
     with path.open("rb") as file:
         data = BytesIO(file.read(_LIMIT))

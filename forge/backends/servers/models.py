@@ -78,7 +78,7 @@ def resolve(name: str) -> KnownModel | Path:
 
 def trained_context(model: KnownModel | Path) -> int | None:
     """The tokens of context that the model was trained for; None where that is not known."""
-    return model.context_tokens if isinstance(model, KnownModel) else gguf.trained_context(model)
+    return model.context_tokens if isinstance(model, KnownModel) else gguf.context_length(model)
 
 
 def refuse_beyond_training(model: KnownModel | Path, context_tokens: int | None) -> None:

@@ -6,7 +6,7 @@ import httpx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.endpoints import Version
+from forge.backends.endpoints import ServerVersion
 from forge.backends.questions import ask
 from forge.backends.recognition import About, ask_about, context_of, kind_of
 from forge.errors import BackendError
@@ -38,7 +38,7 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None
         return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
-    return _told(replace(about, ollama=asked.read(Version) if asked else None))
+    return _told(replace(about, ollama=asked.read(ServerVersion) if asked else None))
 
 
 def _told(about: About) -> Occupant:

@@ -14,7 +14,7 @@ from forge.backends.servers.environment import needed
 from forge.masking import Hidden
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
-GRACE = 10.0
+EXIT_GRACE = 10.0
 """Seconds that a server has to exit once it is asked to."""
 
 _KEPT = 20
@@ -45,7 +45,7 @@ class Process:
     """
 
     def __init__(
-        self, command: Sequence[str], name: str, environment: Mapping[str, str], *, grace: float = GRACE
+        self, command: Sequence[str], name: str, environment: Mapping[str, str], *, grace: float = EXIT_GRACE
     ) -> None:
         self._grace = grace
         folder = log_folder()

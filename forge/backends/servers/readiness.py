@@ -9,7 +9,7 @@ import httpx
 from msgspec import Struct
 
 from forge.backends.http_client import client
-from forge.backends.servers.exit_report import explain
+from forge.backends.servers.exit_report import explain_exit
 from forge.backends.servers.launch import HOST
 from forge.backends.servers.process import Process
 from forge.errors import BackendError
@@ -49,7 +49,7 @@ async def until_ready(
         while not await _healthy(http, url):
             if (code := process.code) is not None:
                 said = process.tail(secrets)
-                raise Died(explain(program, code, said, process.log), code)
+                raise Died(explain_exit(program, code, said, process.log), code)
             now = time.monotonic()
             if now - began > load_timeout:
                 printed = "\n".join(f"  | {line}" for line in process.tail(secrets))

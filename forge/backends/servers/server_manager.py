@@ -17,7 +17,7 @@ from forge.backends.servers.hardware import detect_hardware
 from forge.backends.servers.launch import Launch, served_name, source
 from forge.backends.servers.llama_cpp import LlamaCpp, random_key
 from forge.backends.servers.models import refuse_beyond_training, trained_context
-from forge.backends.servers.process import GRACE, Process
+from forge.backends.servers.process import EXIT_GRACE, Process
 from forge.backends.servers.readiness import Loading, Tell
 from forge.backends.servers.starter import Running, Starter
 from forge.connection import Connection
@@ -55,7 +55,7 @@ class ServerManager:
         budget: BudgetMode | None = None,
         environment: Mapping[str, str] | None = None,
         load_timeout: float = 600.0,
-        grace: float = GRACE,
+        grace: float = EXIT_GRACE,
         progress: Tell = log_loading,
         download: Watch | None = None,
         **options: Unpack[Options],

@@ -15,7 +15,7 @@ from forge.backends.servers import models
 from forge.backends.servers.command_line import command
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.environment import is_secret, needed
-from forge.backends.servers.exit_report import explain
+from forge.backends.servers.exit_report import explain_exit
 from forge.backends.servers.launch import HOST, Launch, Source
 from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 from forge.backends.servers.port_occupant import Occupant, occupant, serves
@@ -127,7 +127,7 @@ class Starter:
         """What became of a server that was ready; empty while it runs."""
         code = process.code
         said = process.tail(self._secrets())
-        return "" if code is None else explain(program, code, said, process.log, "while it was in use")
+        return "" if code is None else explain_exit(program, code, said, process.log, "while it was in use")
 
     def _secrets(self) -> tuple[str, ...]:
         return (self._api_key, *_secrets(self._environment), *_secrets(os.environ))
