@@ -9,10 +9,9 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
 
     forge_program.end_quietly()
 
-from forge import _moved
+from forge import _installation, _moved
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.outcome import Finished, Halted
-from forge.runtime import installation
 from forge.runtime.runs import resume, run, run_or_raise, run_sync
 from forge.tools.decorator import tool
 from forge.workflow.workflow import Workflow
@@ -53,8 +52,8 @@ __all__ = [
     "tool",
 ]
 
-if installation.is_merged(__path__):
-    warnings.warn(installation.MERGED, stacklevel=2)
+if _installation.is_merged(__path__):
+    warnings.warn(_installation.MERGED, stacklevel=2)
 
 _moved.install()
 

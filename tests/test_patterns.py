@@ -28,6 +28,7 @@ EXEMPT = {
         "stages.repair.decoding",
         "_STRING",
     ): "matches from every quotation mark on, and the search goes on where it ended",
+    ("stages.repair.decoding", "_ESCAPED"): "matches from every backslash on, and the search goes on where it ended",
     ("stages.rescue.patterns", "_PIECE"): "reads the openers of families, not texts",
     ("stages.rescue.families.harmony", "_START_BEFORE"): "searches the last 60 characters before a place",
 }

@@ -3,7 +3,7 @@
 import sys
 
 import forge
-from forge.runtime.installation import trouble
+from forge._installation import trouble
 
 
 def main(arguments: list[str] | None = None) -> int:

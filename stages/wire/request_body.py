@@ -26,7 +26,7 @@ than a few times the body."""
 NAME_LIMIT = 256
 """Characters of a tool's name."""
 
-_AT = re.compile(r"(?s)(?P<said>.*) - at `\$\.?(?P<path>.*)`")
+_AT = " - at `$"
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 
 
@@ -69,8 +69,8 @@ def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T
 
 def _located(error: str) -> tuple[str, str]:
     """What msgspec says, in JSON's words, and the path of the field, as clients write paths: `messages[0].role`."""
-    found = _AT.fullmatch(error)
-    said, path = (found["said"], found["path"]) if found else (error, "")
+    said, at, path = error.rpartition(_AT)
+    said, path = (said, path.removesuffix("`").removeprefix(".")) if at else (error, "")
     if missing := _MISSING.fullmatch(said):
         return "it is missing", f"{path}.{missing['field']}".lstrip(".")
     if said.startswith("Expected"):
