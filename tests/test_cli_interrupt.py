@@ -87,8 +87,8 @@ def until(process: subprocess.Popen[str], words: str) -> None:
 
 
 def resume_line(told: str) -> list[str]:
-    (line,) = (line for line in told.splitlines() if line.startswith("To go on with it: "))
-    return shlex.split(line.removeprefix("To go on with it: "))
+    (line,) = (line for line in told.splitlines() if line.startswith("To resume it: "))
+    return shlex.split(line.removeprefix("To resume it: "))
 
 
 @BOTH
@@ -102,7 +102,7 @@ def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
         told, errors = process.communicate()
     assert (process.returncode, errors) == (128 + number, "")
     assert "halted  cancelled after 1 model call" in told
-    assert 'Outcome unknown: pay {"amount":5} was begun and may have taken effect.' in told
+    assert 'Outcome unknown: pay {"amount":5} was started and may have taken effect.' in told
     command = resume_line(told)
     assert command[:6] == ["forge", "resume", "flow.py", "run.jsonl", "--backend", model]
     assert sorted(command[6:]) == sorted(("--mode", "native", *options))
@@ -134,7 +134,7 @@ def test_while_the_server_is_asked_what_it_is(tmp_path: Path) -> None:
                 told, _ = process.communicate()
     assert process.returncode == 130
     assert "halted  cancelled after 0 model calls" in told
-    assert "To go on with it" not in told
+    assert "To resume it" not in told
     assert not (tmp_path / "run.jsonl").exists()
 
 
@@ -152,7 +152,7 @@ def test_the_second_aborts_at_once(tmp_path: Path, model: str, hang: str) -> Non
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert errors.split()[:1] == ["aborted"]
-    assert 'Outcome unknown: pay {"amount":5} was begun' in errors
+    assert 'Outcome unknown: pay {"amount":5} was started' in errors
     assert resume_line(errors)[-2:] == ["--seed", "7"]
 
 

@@ -136,7 +136,7 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
     assert first.startswith("till �[2J   20")
     for part in ("open  cut short; the outcome of pay is unknown", "done  finish returned", "1 turn,", "2 turns,"):
         assert part in done.stdout
-    (line,) = (line for line in done.stdout.splitlines() if "go on" in line)
+    (line,) = (line for line in done.stdout.splitlines() if line.lstrip().startswith("resume "))
     assert shlex.split(line.partition("forge ")[2])[:5] == [
         "resume",
         "FILE.py:NAME",

@@ -69,7 +69,7 @@ def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: st
         rest = running.stdout.read()
     assert running.returncode == 130
     assert "halted  cancelled after 1 model call" in rest
-    assert f"To go on with it: forge resume {flow} {journal} --backend {model}" in rest
+    assert f"To resume it: forge resume {flow} {journal} --backend {model}" in rest
     assert isinstance(read_journal(journal).pending, Execute)
     command = [*forge, "resume", str(flow), str(journal), *options]
     resumed = subprocess.run(command, capture_output=True, text=True, check=False)

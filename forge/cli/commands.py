@@ -1,4 +1,4 @@
-"""The commands that there are: what each is for, with examples that teach."""
+"""The commands, with their descriptions and examples."""
 
 import argparse
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from forge.cli import arguments as takes
 from forge.cli.parser import Parser, Version
 
 _EXIT_CODES = """\
-exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong use,
+exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong usage,
             130 cancelled by Ctrl-C, 143 by SIGTERM"""
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """A command: `fill` says what it takes, `about` what it does; each example is a whole command line."""
+    """A command. `fill` adds its arguments to a parser; each example is a complete command line."""
 
     name: str
     summary: str
@@ -33,25 +33,25 @@ COMMANDS = (
     Command(
         name="demo",
         summary="run a three-step workflow on a real model in this process",
-        about="Looks up an order, looks up its customer and sends a report, with a small model in a llama.cpp inside\n"
-        "this process: no server, no key, no GPU. The first time it downloads the model into the cache folder.",
+        about="Looks up an order and its customer and sends a report, using a small model in a llama.cpp inside this\n"
+        "process: no server, no key, no GPU. The first run downloads the model into the cache folder.",
         examples=("forge demo", "forge demo --order A-17 --model qwen2.5-coder-1.5b --seed 7"),
         fill=takes.fill_demo,
         codes=_EXIT_CODES,
     ),
     Command(
         name="run",
-        summary="run a workflow of yours",
-        about="Runs a Workflow that a Python file defines, and shows each turn.",
+        summary="run your own workflow",
+        about="Runs a Workflow defined in a Python file and shows each turn.",
         examples=_RUN_EXAMPLES,
         fill=takes.fill_run,
         codes=_EXIT_CODES,
     ),
     Command(
         name="resume",
-        summary="go on with a run that was cut short",
-        about="Goes on with a run that a crash, Ctrl-C or a dead server cut short, from its journal and in it. What\n"
-        "was done is not done again (docs/tools.md). The model and its options must be those of the run.",
+        summary="resume an interrupted run",
+        about="Resumes a run that a crash, Ctrl-C or an unreachable server interrupted, from its journal, and\n"
+        "continues the journal. What was done is not repeated (docs/tools.md). Use the same model and options.",
         examples=(
             "forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080",
             "forge resume demo run.jsonl --backend local --seed 7",
@@ -61,36 +61,36 @@ COMMANDS = (
     ),
     Command(
         name="doctor",
-        summary="find out what a server can and cannot do",
-        about="Asks a running server some twenty short questions, says what each answer means, and prints the profile\n"
-        "that forge run --profile takes (docs/doctor.md).",
+        summary="find out what a server really supports",
+        about="Asks a running server about twenty short questions, explains each answer, and prints a profile for\n"
+        "forge run --profile (docs/doctor.md).",
         examples=(
             "forge doctor http://127.0.0.1:8080 --write server.toml",
             "forge doctor http://127.0.0.1:8080 --json > found.json",
         ),
         fill=takes.fill_doctor,
-        codes="exit codes: 0 it can be used, 1 it cannot (the reason is printed), 2 wrong use",
+        codes="exit codes: 0 the server can be used, 1 it cannot (the reason is printed), 2 wrong usage",
     ),
     Command(
         name="models",
-        summary="the models that forge can fetch: list, pull, remove",
-        about="Lists the models that forge can fetch by name, with their size, licence and hash, where their weights\n"
-        "come from, and which are here. Without an action, list.",
+        summary="list, download and delete models",
+        about="Lists the models that forge can download by name, with size, licence, hash, source, and whether they\n"
+        "are downloaded. The default action is list.",
         examples=("forge models", "forge models pull qwen2.5-coder-1.5b", "forge models remove smollm2-135m"),
         fill=takes.fill_models,
     ),
     Command(
         name="runs",
-        summary="recent runs: when, how they ended, how to go on",
-        about="Lists the journals that were written to last, in forge's state folder or in another.",
+        summary="list recent runs: when, how they ended, how to resume",
+        about="Lists the most recent journals in forge's state folder or in another folder.",
         examples=("forge runs", "forge runs --last 3 --json", "forge runs my/journals"),
         fill=takes.fill_runs,
     ),
     Command(
         name="replay",
-        summary="show a recorded run, or run it again offline, state by state",
-        about="Shows what a journal holds. With the workflow, runs it again, without a model and without running a\n"
-        "tool, and checks each effect against the recorded one.",
+        summary="show a recorded run, or replay it offline, state by state",
+        about="Shows the contents of a journal. With a workflow, replays the run without calling a model or a tool,\n"
+        "and checks each effect against the recorded one.",
         examples=(
             "forge replay run.jsonl",
             "forge replay run.jsonl --workflow flow.py:support --to 12",
@@ -100,9 +100,9 @@ COMMANDS = (
     ),
     Command(
         name="bisect",
-        summary="find the first state that another workflow makes different",
-        about="Puts the recorded outcomes through another workflow, and shows the first state that is not the same,\n"
-        "field by field. Given twice, --workflow says the two to compare, and the stage to blame is named.",
+        summary="find the first state in which two workflows differ",
+        about="Feeds the recorded outcomes to another workflow and shows the first state that differs, field by\n"
+        "field. With --workflow given twice, compares the two and names the stage that made the difference.",
         examples=(
             "forge bisect run.jsonl --workflow new.py:support",
             "forge bisect run.jsonl --workflow old.py:support --workflow new.py:support",
@@ -111,15 +111,15 @@ COMMANDS = (
     ),
     Command(
         name="ablate",
-        summary="what each guardrail changed in a recorded run",
-        about="Decides again on each recorded reply, with each guardrail taken away in turn; no model is asked.",
+        summary="show what each guardrail changed in a recorded run",
+        about="Repeats the decision on each recorded reply with each guardrail removed in turn; no model is called.",
         examples=("forge ablate run.jsonl --workflow flow.py:support",),
         fill=takes.fill_ablate,
     ),
     Command(
         name="completion",
-        summary="print a script that completes forge's words in your shell",
-        about="Prints a script for bash, zsh or fish that completes commands, options, their choices and files.",
+        summary="print a shell completion script",
+        about="Prints a completion script for bash, zsh or fish: commands, options, their choices and files.",
         examples=(
             "forge completion bash > ~/.local/share/bash-completion/completions/forge",
             "forge completion zsh > ~/.zfunc/_forge",
@@ -131,17 +131,17 @@ COMMANDS = (
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command and its options; argparse itself exits with 2 and a sentence on wrong use."""
+    """The parsed command line; argparse exits with 2 and a message on wrong usage."""
     return parser().parse_args(arguments)
 
 
 def parser() -> Parser:
-    """The parser of the whole command line."""
+    """The parser of the complete command line."""
     first = tuple(example for command in COMMANDS for example in command.examples[:1])
     raw = argparse.RawDescriptionHelpFormatter
     about = "Reliable tool calls from small language models."
     top = Parser(prog="forge", description=about, epilog=_epilog(first, _EXIT_CODES), formatter_class=raw)
-    top.add_argument("--version", action=Version, nargs=0, help="show forge's version, and end")
+    top.add_argument("--version", action=Version, nargs=0, help="show forge's version and exit")
     commands = top.add_subparsers(required=True, metavar="COMMAND", dest="command_name", parser_class=Parser)
     for command in COMMANDS:
         epilog = _epilog(command.examples, command.codes)

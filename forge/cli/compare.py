@@ -1,4 +1,4 @@
-"""`forge bisect` and `forge ablate`: a recorded run under another workflow, and without each guardrail."""
+"""`forge bisect` and `forge ablate`: a recorded run with another workflow, and without each guardrail."""
 
 import argparse
 
@@ -22,26 +22,28 @@ from stages.state import State
 
 
 def run_bisect(options: argparse.Namespace) -> int:
-    """Say where two workflows part over what was recorded; 1 if they do."""
+    """Show where two workflows differ on a recorded run; 1 if they do."""
     journal = read_journal(options.file)
     console = Console(highlight=False)
     workflows = [load_workflow(reference) for reference in options.workflow]
     if len(workflows) > 2:
-        raise ForgeError("--workflow is given once (it against the record) or twice (the one against the other)")
+        raise ForgeError("--workflow may be given once (compared with the record) or twice (compared with each other)")
     if len(workflows) == 1:
         return _against_record(console, journal, workflows[0], as_json=options.json)
     parting = bisect(journal, workflows[0], workflows[1])
     if options.json:
         print(msgspec.json.encode(parting).decode())
     elif parting is None:
-        console.print(f"the two do the same: all {len(journal.entries)} recorded effects, and every state between them")
+        console.print(
+            f"no difference: {len(journal.entries)} recorded effects and every state between them are the same"
+        )
     else:
         console.print(Text(parting_lines(parting, (options.workflow[0], options.workflow[1]))), soft_wrap=True)
     return 0 if parting is None else 1
 
 
 def _against_record(console: Console, journal: Journal, workflow: Workflow, *, as_json: bool) -> int:
-    """One workflow against what was recorded: only effects are in the record, so they are what is compared."""
+    """Compare a workflow with the record, which holds only effects."""
     parted_at: DivergenceError | None = None
     count = 0
     try:
@@ -54,17 +56,18 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
         )
         print(msgspec.json.encode(found).decode())
     elif parted_at is None:
-        console.print(f"it does what was recorded: {len(journal.entries)} effects, {count} states")
+        console.print(f"same as recorded: {len(journal.entries)} effects, {count} states")
     else:
-        hint = "\nGive the workflow that it was recorded with as a first --workflow: then the stage to blame is named."
+        hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage makes the difference."
         console.print(Text(f"after {parted_at.step.number} states, {parted_at}{hint}"), soft_wrap=True)
     return 0 if parted_at is None else 1
 
 
 def parting_lines(parting: Parting, names: tuple[str, str]) -> str:
-    """Where two workflows part, in lines of text."""
+    """Where two workflows differ, in lines of text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
-    head = f"{same} the same; then, after {quantity(parting.turn, 'model call')}, the stage {parting.stage} parts them:"
+    calls = quantity(parting.turn, "model call")
+    head = f"{same} the same; then, after {calls}, the stage {parting.stage} makes a difference:"
     if parting.found:
         return f"{head}\n{as_lines(parting.found, names)}"
     sides = zip(names, (parting.first, parting.second), strict=True)
@@ -72,7 +75,7 @@ def parting_lines(parting: Parting, names: tuple[str, str]) -> str:
 
 
 def _went(end: State | Halt) -> str:
-    return f"goes on, {phase_of(end)}" if isinstance(end, State) else f"halts: {explain(end)}"
+    return f"continues, {phase_of(end)}" if isinstance(end, State) else f"halts: {explain(end)}"
 
 
 def run_ablate(options: argparse.Namespace) -> int:
@@ -89,13 +92,15 @@ def run_ablate(options: argparse.Namespace) -> int:
             console.print(Text(f"       did  {printable(str(acted.did))}"), soft_wrap=True)
             console.print(Text(f"   without  {printable(str(acted.without))}"), soft_wrap=True)
     console.print(
-        Text("Each decision is made again from the recorded state; what would have followed is unknown.", style="dim")
+        Text("Each decision is repeated from the recorded state; what would have followed is unknown.", style="dim")
     )
     return 0
 
 
 def _table(rows: tuple[Ablated, ...]) -> Table:
-    table = Table("guardrail", "what it does", "acted in turns", "run over without it", box=None, pad_edge=False)
+    table = Table(
+        "guardrail", "what it does", "acted in turns", "would have ended without it", box=None, pad_edge=False
+    )
     for row in rows:
         turns = ", ".join(str(acted.turn) for acted in row.acted)
         over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)

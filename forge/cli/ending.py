@@ -1,4 +1,4 @@
-"""What is said when a run is over: its model calls, its journal, calls whose outcome is unknown, how to go on."""
+"""The last lines of a run: model calls, journal, calls with an unknown outcome, how to resume."""
 
 import argparse
 import shlex
@@ -17,7 +17,7 @@ from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 
 _RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
-"""The ends of a run that its journal can be gone on with from."""
+"""The halts from which the journal can be resumed."""
 
 
 def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
@@ -31,17 +31,17 @@ def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.
 
 
 def going_on(journal: Path, options: argparse.Namespace) -> str:
-    """How a run that was cut short goes on: the whole command, with every option that the run was given."""
+    """How to resume an interrupted run: the complete command, with every option of the run."""
     if redact_of(options).kinds():
-        return "It cannot be gone on with: its journal is redacted."
+        return "It cannot be resumed: its journal is redacted."
     backend = Parser()
     add_backend(backend)
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
-    return f"To go on with it: {command}"
+    return f"To resume it: {command}"
 
 
 def unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
-    """A sentence for each of them."""
+    """One line for each of these calls."""
     for call in calls:
-        yield f"Outcome unknown: {call.name} {printable(call.arguments)} was begun and may have taken effect."
+        yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."

@@ -1,4 +1,4 @@
-"""`forge runs`: recent journals: when, which workflow, how it ended, and how one that was cut short goes on."""
+"""`forge runs`: recent journals, how their runs ended, and how to resume interrupted ones."""
 
 import argparse
 import shlex
@@ -19,12 +19,12 @@ _COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
 
 
 def runs_folder() -> Path:
-    """Where runs are recorded that name no journal of their own."""
+    """The default folder for journals."""
     return state_folder() / "runs"
 
 
 def run_runs(options: argparse.Namespace) -> int:
-    """Show the runs that were written to last."""
+    """Show the most recent runs."""
     folder: Path = options.folder or runs_folder()
     if options.folder and not folder.is_dir():
         raise ForgeError(f"there is no folder {folder}")
@@ -34,7 +34,7 @@ def run_runs(options: argparse.Namespace) -> int:
         return 0
     console = Console(highlight=False)
     if not found:
-        told = f"no runs are recorded in {folder} yet; forge run and forge demo record theirs"
+        told = f"no runs are recorded in {folder} yet; forge run and forge demo write journals there"
         console.print(Text(told), soft_wrap=True)
     for one in found:
         if isinstance(one, JournalError):
@@ -45,7 +45,7 @@ def run_runs(options: argparse.Namespace) -> int:
 
 
 def _recent(folder: Path, most: int) -> list[Glance | JournalError]:
-    """The journals in the folder that were written to last, the last one first."""
+    """The most recent journals in the folder, newest first."""
     files = [file for file in folder.glob("*.jsonl") if file.is_file()] if folder.is_dir() else []
     files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
     found: list[Glance | JournalError] = []
@@ -64,11 +64,11 @@ def _show(console: Console, run: Glance) -> None:
     show(console, Row(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
     show(console, Row("journal", run.path))
     if run.state == "open" and not run.redacted:
-        show(console, Row("go on", _resume_line(run)))
+        show(console, Row("resume", _resume_line(run)))
 
 
 def _when(started: str) -> str:
-    """The time of this machine."""
+    """The time in the local time zone."""
     try:
         moment = datetime.fromisoformat(started)
     except ValueError:
@@ -77,7 +77,7 @@ def _when(started: str) -> str:
 
 
 def _resume_line(run: Glance) -> str:
-    """The command that goes on with a run; its journal names neither the workflow's file nor the server."""
+    """The command that resumes a run; the journal names neither the workflow's file nor the server."""
     given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     return f"forge resume FILE.py:NAME {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}".rstrip()
