@@ -62,12 +62,8 @@ def checking(
                 wrong, right = min(strangers), ", ".join(known.keywords)
                 meant = did_you_mean(wrong, known.keywords)
                 raise TypeError(f"there is no option {wrong!r}; there are: {right}.{meant}")
-            names, rest, hints = known.positional, known.rest, known.hints
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
-            given |= {f"{rest}[{i}]": one for i, one in enumerate(args[len(names) :])} if rest else {}
-            hinted = {name: hints[key] for name in given if (key := name.partition("[")[0]) in hints}
-            if foreign := wrong_options({name: given[name] for name in hinted}, hinted, deep=False):
-                raise error(tuple(sentence for several in foreign.values() for sentence in several))
+            if problems := _wrong_arguments(known, args, kwargs):
+                raise error(problems)
 
         if inspect.iscoroutinefunction(function):
 
@@ -98,6 +94,16 @@ class _Parameters(Struct, frozen=True):
     rest: str
     keywords: tuple[str, ...] | None
     hints: Mapping[str, Hint]
+
+
+def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[str, ...]:
+    """A sentence for each argument that does not match its annotation."""
+    given = {**dict(zip(known.positional, args, strict=False)), **kwargs}
+    if known.rest:
+        given |= {f"{known.rest}[{i}]": one for i, one in enumerate(args[len(known.positional) :])}
+    hinted = {name: known.hints[key] for name in given if (key := name.partition("[")[0]) in known.hints}
+    wrong = wrong_options({name: given[name] for name in hinted}, hinted, deep=False)
+    return tuple(sentence for several in wrong.values() for sentence in several)
 
 
 @cache

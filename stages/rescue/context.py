@@ -11,12 +11,8 @@ from stages.rescue.cues import (
     SUBJECT_PATTERN,
     WITHDRAWN_CUES,
 )
+from stages.rescue.surroundings import WINDOW, in_blockquote, in_code_block, in_log, in_quotation, in_quotes
 
-WINDOW = 240
-"""Characters before and after a call that are searched for its sentence."""
-
-_QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
-_PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
 _NEARLY = 16
 """Maximum characters of decoration around a call that is the whole reply."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
@@ -40,7 +36,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     so only a quotation mark before it can be seen.
     """
     end = end if torn else _closed(text, end)
-    if _in_quotes(text, start, end, torn=torn):
+    if in_quotes(text, start, end, torn=torn):
         return not _is_all(text, start, end)
     if _ASKS.match(text, end) or (start > 0 and _is_mentioned(text, start, end, floor, torn=torn)):
         return True
@@ -63,7 +59,7 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
     lead = _lead_in(text, start, floor).lower()
     if SHOWN_CUES.in_(lead) and not FETCHING_CUES.in_(lead):
         return True
-    if lead and text[start - 1] in " \t" and _in_code_block(text, start) and not INTENT_CUES.in_(lead):
+    if lead and text[start - 1] in " \t" and in_code_block(text, start) and not INTENT_CUES.in_(lead):
         return True
     if _introduced(text, start, lead):
         return True
@@ -75,9 +71,9 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
 
 def _in_line(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
     """Whether its line shows it."""
-    if _in_blockquote(text, start) or _in_log(text, start):
+    if in_blockquote(text, start) or in_log(text, start):
         return True
-    return not torn and (_in_sentence(text, start, end, floor) or _in_quotation(text, start, end))
+    return not torn and (_in_sentence(text, start, end, floor) or in_quotation(text, start, end))
 
 
 _LABEL = 3
@@ -138,50 +134,6 @@ def _said_after(text: str, end: int) -> str:
 def _first_sentence(said: str) -> str:
     first = _SENTENCE_AFTER_END.search(said)
     return said[: first.end()] if first else said
-
-
-def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if not before or text[max(0, start - 3) : start] in ("```", "~~~"):
-        return False
-    return _QUOTES.get(before) == after or (torn and before in _QUOTES)
-
-
-def _in_quotation(text: str, start: int, end: int) -> bool:
-    """Whether it is among other words between quotation marks that open and close on its line."""
-    before = text[text.rfind("\n", max(0, start - WINDOW), start) + 1 : start]
-    after = text[end : end + WINDOW].split("\n", 1)[0]
-    if before.count('"') % 2 and '"' in after:
-        return not before.lstrip().startswith(("{", "[", "<"))
-    if before.isascii():
-        return False
-    return any(before.rfind(opens) > before.rfind(shuts) and shuts in after for opens, shuts in _PAIRS)
-
-
-def _in_blockquote(text: str, start: int) -> bool:
-    line = text.rfind("\n", max(0, start - 1000), start) + 1
-    return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
-
-
-def _in_code_block(text: str, start: int) -> bool:
-    """Whether it begins an indented block after an empty line, which Markdown shows as code."""
-    line = text.rfind("\n", max(0, start - WINDOW), start) + 1
-    indent = text[line:start]
-    return text[line - 2 : line] == "\n\n" and not indent.strip(" \t") and indent.startswith(("    ", "\t"))
-
-
-_LOGGED = re.compile(
-    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
-    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|)[^\n]{0,100}|(?:return|yield|assert) |"
-    r"(?:const|let|var|final) [\w: ]{1,60}= ?|(?!\w{0,40}(?:call|tool|func|action))[a-z_]\w{0,40} = )\Z",
-    re.IGNORECASE,
-)
-"""What precedes it in a log: a time, a level, a speaker; or in a comment, a table row, a statement."""
-
-
-def _in_log(text: str, start: int) -> bool:
-    line = text.rfind("\n", max(0, start - 120), start) + 1
-    return start > line and _LOGGED.match(text[line:start]) is not None
 
 
 _GOES_ON = re.compile(r"[`*\"')]*(?:[ \t]+[^\W\d_A-Z]|[,;][ \t]+\w)")

@@ -7,10 +7,11 @@ from stages.reasoning.splitting import without_reasoning
 from stages.repair.decoding import sound
 from stages.rescue.blanks import without_blanks
 from stages.rescue.candidates import cheapest, unwrapped
-from stages.rescue.context import WINDOW, is_joined, is_shown
+from stages.rescue.context import is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import Names
+from stages.rescue.surroundings import WINDOW
 
 _STRAY = re.compile(
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
@@ -75,11 +76,9 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             # The model is told of the first damage only.
             if read.claims or not damaged:
                 patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
-                joined = shown > floor and is_joined(text, shown, read.start)
-                if joined or is_shown(text, read.start, read.end, floor, torn=not read.claims):
+                if _is_shown(text, read, floor, shown):
                     shown = read.end
-                    while reads and is_joined(text, reads[-1][1].end, read.start):
-                        read = reads.pop()[1]
+                    _drop_joined(text, reads, read)
                     continue
             called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
@@ -87,6 +86,18 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         reads.append((family, read))
         floor = position
     return reads
+
+
+def _is_shown(text: str, read: Read, floor: int, shown: int) -> bool:
+    """Whether the reading is only shown, or continues a list of what is: the last of it ended at `shown`."""
+    joined = shown > floor and is_joined(text, shown, read.start)
+    return joined or is_shown(text, read.start, read.end, floor, torn=not read.claims)
+
+
+def _drop_joined(text: str, reads: list[tuple[str, Read]], read: Read) -> None:
+    """Remove the readings before this one that belong to the same list."""
+    while reads and is_joined(text, reads[-1][1].end, read.start):
+        read = reads.pop()[1]
 
 
 def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued:

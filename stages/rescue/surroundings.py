@@ -1,0 +1,56 @@
+"""Surroundings of a call in the layout of a text: quotation marks, block quotes, code blocks, logs."""
+
+import re
+
+WINDOW = 240
+"""Characters before and after a call that are searched for its sentence."""
+
+_QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
+
+
+def in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
+    """Whether it is between two quotation marks; `torn`: only the one before it can be seen."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if not before or text[max(0, start - 3) : start] in ("```", "~~~"):
+        return False
+    return _QUOTES.get(before) == after or (torn and before in _QUOTES)
+
+
+def in_quotation(text: str, start: int, end: int) -> bool:
+    """Whether it is among other words between quotation marks that open and close on its line."""
+    before = text[text.rfind("\n", max(0, start - WINDOW), start) + 1 : start]
+    after = text[end : end + WINDOW].split("\n", 1)[0]
+    if before.count('"') % 2 and '"' in after:
+        return not before.lstrip().startswith(("{", "[", "<"))
+    if before.isascii():
+        return False
+    return any(before.rfind(opens) > before.rfind(shuts) and shuts in after for opens, shuts in _PAIRS)
+
+
+def in_blockquote(text: str, start: int) -> bool:
+    """Whether its line is a block quote of Markdown."""
+    line = text.rfind("\n", max(0, start - 1000), start) + 1
+    return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
+
+
+def in_code_block(text: str, start: int) -> bool:
+    """Whether it begins an indented block after an empty line, which Markdown shows as code."""
+    line = text.rfind("\n", max(0, start - WINDOW), start) + 1
+    indent = text[line:start]
+    return text[line - 2 : line] == "\n\n" and not indent.strip(" \t") and indent.startswith(("    ", "\t"))
+
+
+_LOGGED = re.compile(
+    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
+    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|)[^\n]{0,100}|(?:return|yield|assert) |"
+    r"(?:const|let|var|final) [\w: ]{1,60}= ?|(?!\w{0,40}(?:call|tool|func|action))[a-z_]\w{0,40} = )\Z",
+    re.IGNORECASE,
+)
+"""What precedes it in a log: a time, a level, a speaker; or in a comment, a table row, a statement."""
+
+
+def in_log(text: str, start: int) -> bool:
+    """Whether its line begins like that of a log, a comment, a table or a statement."""
+    line = text.rfind("\n", max(0, start - 120), start) + 1
+    return start > line and _LOGGED.match(text[line:start]) is not None
