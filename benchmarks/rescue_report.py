@@ -15,7 +15,7 @@ from tests.rescue_corpus import FOLDER, cases
 HEAD = """\
 # Rescue, measured
 
-Written by `python -m benchmarks.rescue_report`; `tests/test_canitoolcall.py` holds the floor.
+Written by `python -m benchmarks.rescue_report`; `tests/stages/rescue/test_canitoolcall.py` holds the floor.
 
 ## canitoolcall {version}
 

@@ -90,8 +90,8 @@ def microseconds(text: str) -> str:
 PAGE = """\
 # Tokens, measured
 
-Written by `python -m benchmarks.tokens_report` from `tests/data/tokens/`; `tests/test_tokens.py` holds the limits. \
-`python -m benchmarks.tokens_record NAME URL` asks another llama.cpp server.
+Written by `python -m benchmarks.tokens_report` from `tests/data/tokens/`; `tests/stages/test_tokens.py` holds the \
+limits. `python -m benchmarks.tokens_record NAME URL` asks another llama.cpp server.
 
 Before each turn forge says how many tokens the prompt will take, and compares that with the context. What it says \
 has three parts:

@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         on_a_model = not MODELS.isdisjoint(getattr(item, "fixturenames", ()))
-        item.add_marker(pytest.mark.xdist_group("models" if on_a_model else item.path.name))
+        item.add_marker(pytest.mark.xdist_group("models" if on_a_model else str(item.path)))
     items.sort(key=lambda item: REAL not in item.path.parents)
 
 

@@ -1,7 +1,7 @@
 """The cues of `cues` in other languages: German, French, Spanish, Portuguese, Italian, Dutch, Russian, CJK.
 
 Words match as whole words, in lower case; signs (Chinese, Japanese, Korean) match anywhere. Each line decides a reply
-of the corpora or of `tests/test_rescue_tongues.py`. Those of `FOREIGN_INTENT` allow a call, so they also list verbs
+of the corpora or of `tests/stages/rescue/test_cues.py`. Those of `FOREIGN_INTENT` allow a call, so they also list verbs
 that no such reply has. Whether a call only repeats what the model was shown is decided elsewhere, without words: see
 `stages.reading.provenance`.
 """

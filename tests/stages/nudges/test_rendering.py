@@ -1,7 +1,7 @@
 """What models are told, to the letter: `data/corrections.json` has every text, count and ending for these scripts.
 
 A change of a text shows there, so nobody makes one by accident. To write the file anew, run this module:
-`python -m tests.test_corrections`.
+`python -m tests.stages.nudges.test_rendering`.
 """
 
 import json
@@ -20,7 +20,7 @@ from stages.policy.order import Use
 from stages.state import Ledger
 from stages.tool import Prerequisite
 
-FILE = Path(__file__).parent / "data" / "corrections.json"
+FILE = Path(__file__).parents[2] / "data" / "corrections.json"
 COUNTERS = ("retries", "tool_errors", "premature", "prerequisite_violations", "repetitions", "refusals")
 
 

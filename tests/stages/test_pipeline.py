@@ -86,7 +86,7 @@ from stages import on
 from stages.state import Answered
 from msgspec.structs import replace
 from tests.flows import Desk
-from tests.test_pipeline import beside
+from tests.stages.test_pipeline import beside
 
 @on(Answered)
 def turned_round(state, phase):

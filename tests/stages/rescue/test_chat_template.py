@@ -84,7 +84,7 @@ def test_a_family_more_reads_as_if_all_had_been_compiled_together(markers: Marke
 
 
 TEMPLATES = [
-    json.loads(line) for line in (Path(__file__).parent / "data/chat_templates.jsonl").read_text().splitlines()
+    json.loads(line) for line in (Path(__file__).parents[2] / "data/chat_templates.jsonl").read_text().splitlines()
 ]
 
 

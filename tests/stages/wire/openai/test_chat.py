@@ -182,7 +182,8 @@ def test_prompted_calls_come_back_as_they_were(made: tuple[ToolCall, ...]) -> No
 
 
 RECORDED = [
-    json.loads(line) for line in (Path(__file__).parent / "data/llama_server_replies.jsonl").read_text().splitlines()
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "data/llama_server_replies.jsonl").read_text().splitlines()
 ]
 
 

@@ -1,6 +1,6 @@
 """Around a call, in other languages than English: an example, a question, a retraction, a refusal, or an act.
 
-Texts that the model only repeats are no business of words: see `test_provenance`.
+Texts that the model only repeats are no business of words: see `tests/stages/reading/test_provenance.py`.
 """
 
 import pytest
