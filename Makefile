@@ -43,7 +43,7 @@ clean:
 	@touch $@
 
 .venv/demo.ready: .venv/python.ready pyproject.toml
-	@$(PIP) install --editable '.[local]'
+	@$(PIP) install --editable '.[local,proxy]'
 	@touch $@
 
 .venv/dev.ready: .venv/python.ready pyproject.toml

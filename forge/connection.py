@@ -1,12 +1,13 @@
 """Setup, all that is known of a backend as data; Connection, that and how to ask it; and what can be connected to."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
 from forge.interpreters import Sender
+from forge.masking import NOTHING, Hidden
 from forge.runtime.watcher import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
@@ -41,17 +42,40 @@ class Setup(Struct, frozen=True, kw_only=True):
     because: str = ""
 
 
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """Where a server takes requests over plain HTTP, for the proxy, which hands on bodies that a client wrote.
+
+    `base` is its address as the wire's paths are appended to it, `root` without `/v1`. `headers` go with every request,
+    the credential among them if there is one; without one, a client's goes in `key_header`. `model` is the one that
+    was asked for by name; empty: any. `slots` are the requests that it works on at the same time, 0: it does not say.
+    `hidden` must not be shown of what it says; the times are seconds: without a byte, and in all.
+    """
+
+    base: str
+    root: str
+    headers: Mapping[str, str]
+    key_header: str = "authorization"
+    has_key: bool = False
+    model: str = ""
+    slots: int = 0
+    hidden: Hidden = NOTHING
+    timeout: float = 300.0
+    total: float | None = None
+
+
 class Connection(Struct, frozen=True):
     """A model that can be asked, and what is known of it.
 
     `stream` is `send` that tells a watcher of the reply while it comes; without it a watcher is told when the whole is
-    there. `count` asks the server's own tokenizer what a request takes, in tokens.
+    there. `count` asks the server's own tokenizer what a request takes, in tokens. `endpoint`: where it is,
+    if it is a server.
     """
 
     setup: Setup
     send: Sender
     stream: Callable[[Send, OnChunk], Awaitable[Replied | Undelivered]] | None = None
     count: Callable[[bytes], Awaitable[int | None]] | None = None
+    endpoint: Endpoint | None = None
 
     def told(self, on_chunk: OnChunk | None) -> Sender:
         """What sends requests and tells the watcher, if there is one, of the replies."""

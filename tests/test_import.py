@@ -15,6 +15,7 @@ import forge.tools
 ROOT = Path(__file__).parents[1]
 
 HEAVY = (
+    "aiohttp",
     "anthropic",
     "csv",
     "difflib",
@@ -29,6 +30,8 @@ HEAVY = (
     "rich",
     "stages.rescue.families",
     "tempfile",
+    "uvicorn",
+    "uvloop",
     "zipfile",
 )
 

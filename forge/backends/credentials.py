@@ -10,7 +10,7 @@ from forge.backends.profile import Profile
 from forge.errors import ForgeError
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
 
-_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
+HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 """The headers that carry a credential."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -36,13 +36,13 @@ def headers_for(url: str, profile: Profile, api_key: str, own: Mapping[str, str]
     if key and not _TOKEN.fullmatch(key):
         raise ForgeError("the API key holds spaces or characters that no header can carry; copy it once more")
     # A blank header would be a credential that is none; most servers refuse it.
-    kept = {n.lower(): v for n, v in own.items() if n.lower() not in _HEADERS or n in carried}
+    kept = {n.lower(): v for n, v in own.items() if n.lower() not in HEADERS or n in carried}
     return {**profile.headers, **_of_key(profile.key_header, key), **kept}
 
 
 def _carries(name: str, value: str, profile: Profile) -> bool:
     token = re.sub(r"^(bearer|basic)\b", "", value.strip(), flags=re.IGNORECASE)
-    return name.lower() in _HEADERS | {profile.key_header} and bool(token.strip())
+    return name.lower() in HEADERS | {profile.key_header} and bool(token.strip())
 
 
 def _of_key(header: str, key: str) -> dict[str, str]:
@@ -76,7 +76,7 @@ def secrets(headers: Mapping[str, str], profile: Profile) -> Hidden:
 
 def keys(headers: Mapping[str, str], key_header: str = "authorization") -> Hidden:
     """What must not come back in anything that a server says: credentials too long to be an ordinary word."""
-    own = [value for name, value in headers.items() if name.lower() in _HEADERS | {key_header}]
+    own = [value for name, value in headers.items() if name.lower() in HEADERS | {key_header}]
     return Hidden((part for value in own for part in _parts(value)), minimum=MINIMUM_IN_REPLIES)
 
 

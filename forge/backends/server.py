@@ -11,7 +11,7 @@ import httpx
 from msgspec.structs import replace
 
 from forge.backends.address import base_url
-from forge.backends.credentials import headers_for, keys, secrets
+from forge.backends.credentials import HEADERS, headers_for, keys, secrets
 from forge.backends.http_client import Verify, client, direct
 from forge.backends.http_sender import sender
 from forge.backends.modes import check_mode, chosen_mode
@@ -21,7 +21,7 @@ from forge.backends.recognition import About, addressed, ask_about, context_of, 
 from forge.backends.sampling import check_sampling, low_temperature, recommended, usual
 from forge.backends.template import Template, examined
 from forge.backends.tokenizer import Tokenizer
-from forge.connection import Connection, Setup
+from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL, Http
 from forge.runtime.options import checked
@@ -142,7 +142,8 @@ class Server:
                 because,
             )
             send = self._sender(http, profile, setup, straight)
-            yield Connection(setup, send, stream=send, count=None if rate is None else tokenizer.count)
+            count = None if rate is None else tokenizer.count
+            yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about))
 
     async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About) -> Setup:
         """What the profile, the server and the user say together. ForgeError where they contradict each other."""
@@ -176,6 +177,21 @@ class Server:
             refusals=profile.refusals(setup.mode) if setup.falls_back else (),
             total=self._total,
             transport=transport,
+        )
+
+    def _endpoint(self, profile: Profile, about: About) -> Endpoint:
+        """Where requests go that others write."""
+        return Endpoint(
+            base=self._root(profile),
+            root=self._base.removesuffix("/v1"),
+            headers=self._headers,
+            key_header=profile.key_header,
+            has_key=any(name in HEADERS | {profile.key_header} for name in self._headers),
+            model=self._model,
+            slots=(about.props.total_slots if about.props else None) or 0,
+            hidden=self._hidden,
+            timeout=self._timeout,
+            total=self._total,
         )
 
     async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:

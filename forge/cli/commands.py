@@ -72,6 +72,20 @@ COMMANDS = (
         codes="exit codes: 0 the server can be used, 1 it cannot (the reason is printed), 2 wrong usage",
     ),
     Command(
+        name="proxy",
+        summary="serve a model to any OpenAI or Anthropic client, with calls that fit",
+        about="Listens as an OpenAI and an Anthropic server in front of the backend. What a client is sent are calls\n"
+        "that fit its tools: calls in text are found, arguments checked and coerced, and what is wrong the model is\n"
+        "asked to correct, unseen by the client. Give clients the addresses that it prints (docs/proxy.md).",
+        examples=(
+            "forge proxy --backend http://127.0.0.1:8080",
+            "forge proxy --backend local --model qwen2.5-coder-1.5b --context 16384",
+            "forge proxy --backend ollama:qwen3:4b --host 0.0.0.0 --api-key-env PROXY_KEY",
+        ),
+        fill=takes.fill_proxy,
+        codes="exit codes: 2 wrong use, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
+    ),
+    Command(
         name="models",
         summary="list, download and delete models",
         about="Lists the models that forge can download by name, with size, licence, hash, source, and whether they\n"

@@ -18,8 +18,8 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Options for the model."""
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """Options that choose the model and how it is asked."""
     add = parser.add_argument
     add(
         "--model",
@@ -38,6 +38,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         type=_number,
         help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
     )
+    add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Options for the model."""
+    add_asking(parser)
+    add = parser.add_argument
     add(
         "--model-sampling",
         action="store_true",
@@ -45,10 +52,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
     add("--max-tokens", type=_tokens, default=512, help="maximum tokens per reply (default: %(default)s)")
-    add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
     add(
         "--port",
-        type=_port,
+        type=port,
         default=0,
         help="local, llama-server:FILE: port of the server (default: any free port)",
     )
@@ -107,7 +113,8 @@ def count(text: str) -> int:
     return number
 
 
-def _port(text: str) -> int:
+def port(text: str) -> int:
+    """A port that a command line gives; 0: any free one."""
     number = whole_number(text)
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port number")

@@ -1,0 +1,103 @@
+"""`forge proxy`: serve a backend to any client until a signal comes."""
+
+import argparse
+import asyncio
+import logging
+import sys
+from importlib.util import find_spec
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from forge.backends import Backend, Options, named
+from forge.cli.options import key_of
+from forge.cli.signals import handling
+from forge.errors import ForgeError
+from stages.wire.sampling import Sampling
+
+if TYPE_CHECKING:
+    from forge.proxy import ProxyOptions, ProxyServer
+
+
+def run_proxy(options: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; the second one cuts off what is under way."""
+    if missing := [name for name in ("aiohttp", "uvicorn") if find_spec(name) is None]:
+        raise ForgeError(
+            f"the proxy needs {' and '.join(missing)}, which is not installed here; "
+            "run: pip install 'forge-toolcalls[proxy]'"
+        )
+    _log_requests()
+    with asyncio.Runner(loop_factory=_loop()) as runner:
+        return runner.run(_serve(_backend(options), _options(options)))
+
+
+def _log_requests() -> None:
+    """Lines of the access log on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    log = logging.getLogger("forge.proxy")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+def _loop() -> "type[asyncio.AbstractEventLoop] | None":
+    """The loop of uvloop, where it is installed: it halves what a request costs."""
+    if find_spec("uvloop") is None:
+        return None
+    import uvloop  # noqa: PLC0415 - not on every platform
+
+    return uvloop.Loop
+
+
+async def _serve(backend: Backend, options: "ProxyOptions") -> int:
+    from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
+
+    async with ProxyServer(backend, options) as proxy:
+        code = 0
+        loop = asyncio.get_running_loop()
+
+        def stop(number: int, _: FrameType | None) -> None:
+            nonlocal code
+            code = 128 + number
+            loop.call_soon_threadsafe(proxy.stop)
+
+        with handling(stop):
+            print(_ready(proxy), flush=True)
+            await proxy.stopped()
+    return code
+
+
+def _ready(proxy: "ProxyServer") -> str:
+    return f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}"
+
+
+def _backend(options: argparse.Namespace) -> Backend:
+    given: Options = {
+        "mode": options.mode,
+        "context_tokens": options.context,
+        "sampling": None if options.temperature is None else Sampling(temperature=options.temperature),
+        "api_key": key_of(options.backend_api_key_env),
+        "probe": options.probe,
+        "timeout": options.timeout,
+    }
+    if options.backend == "local":
+        given = {"mode": options.mode, "context_tokens": options.context, "sampling": given["sampling"]}
+    return named(options.backend, options.model, profile=options.profile, **given)
+
+
+def _options(options: argparse.Namespace) -> "ProxyOptions":
+    from forge.proxy import ProxyOptions  # noqa: PLC0415 - an extra
+
+    return ProxyOptions(
+        host=options.host,
+        port=options.port,
+        max_retries=options.max_retries,
+        rescue=options.rescue,
+        slots=options.slots,
+        queue=options.queue,
+        body_limit=options.body_limit * 1024 * 1024,
+        grace=options.grace,
+        api_key=key_of(options.api_key_env),
+        insecure=options.insecure,
+        origins=tuple(options.origin),
+    )

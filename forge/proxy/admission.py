@@ -1,0 +1,64 @@
+"""Admission: which events of a streamed reply may be shown before the reply is whole. Pure.
+
+Text is shown when it can no longer be part of a call, reasoning at once, calls when they have been judged. Events that
+add nothing (a block that begins or ends) go with the next that is shown, so that what forge adds itself fits behind.
+"""
+
+from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.proxy.upstream import Heard
+from stages.rescue.holding import Holding
+from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
+
+
+class Admission(Struct, frozen=True):
+    """How far a reply has been admitted. Without `holding` nothing is held."""
+
+    holding: Holding | None
+    held: tuple[Heard, ...] = ()
+    free: int = 0
+    """Characters of the text that is held which may be shown."""
+    begun: bool = False
+    closed: bool = False
+    """Whether a call has begun, or the reply has ended: all that follows is held."""
+
+    def advance(self, heard: Heard) -> tuple[Self, tuple[Heard, ...]]:
+        """The next event, and those that may be shown now."""
+        if self.holding is None:
+            return self, (heard,)
+        held = (*self.held, heard)
+        if self.closed or any(isinstance(piece, CallStarted | CallDelta | Ended) for piece in heard.pieces):
+            return replace(self, held=held, closed=True), ()
+        if not self.held and not heard.pieces and (not self.begun or b"ping" in heard.raw[:20]):
+            return replace(self, begun=True), (heard,)
+        text = _text(heard)
+        holding, free = self.holding.advance(text) if text else (self.holding, 0)
+        return replace(self, holding=holding, held=held, free=self.free + free, begun=True).split()
+
+    def split(self) -> tuple[Self, tuple[Heard, ...]]:
+        """What is still held, and the events that may be shown."""
+        shown = spent = used = 0
+        for number, heard in enumerate(self.held, start=1):
+            used += len(_text(heard))
+            if used > self.free:
+                break
+            if heard.pieces:
+                shown, spent = number, used
+        return replace(self, held=self.held[shown:], free=self.free - spent), self.held[:shown]
+
+
+def _text(heard: Heard) -> str:
+    return "".join(piece.text for piece in heard.pieces if isinstance(piece, TextDelta))
+
+
+def shown_text(shown: tuple[Heard, ...]) -> str:
+    """The text of these events."""
+    return "".join(map(_text, shown))
+
+
+def is_said(heard: Heard) -> bool:
+    """Whether the event says something to the client."""
+    return any(isinstance(piece, TextDelta | ReasoningDelta) for piece in heard.pieces)

@@ -1,0 +1,150 @@
+"""The endpoints that ask no model: what is served here, how it is, how many tokens a prompt takes."""
+
+import time
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from forge.connection import Connection
+from forge.proxy.asgi import Asked, Outlet
+from forge.proxy.options import BODY_LIMIT
+from forge.proxy.service import Service
+from forge.proxy.tally import Tally
+from stages.repair.decoding import decode
+from stages.wire.answers import WireAnswer
+from stages.wire.served import RequestError
+from stages.wire.server_wires import CHAT, MESSAGES
+
+PATIENCE = aiohttp.ClientTimeout(total=10.0)
+
+
+class Listed(Struct):
+    """A model that is served; what else its server says of it is kept for clients of OpenAI's protocols."""
+
+    id: str
+    created: int = 0
+
+
+class _List(Struct):
+    data: list[msgspec.Raw] = []
+
+
+_list = msgspec.json.Decoder(_List)
+_listed = msgspec.json.Decoder(Listed)
+
+
+class Info:
+    """What is known of the backend without asking its model."""
+
+    def __init__(
+        self, connection: Connection, session: aiohttp.ClientSession | None, service: Service, tally: Tally
+    ) -> None:
+        self.connection, self._session, self._service, self._tally = connection, session, service, tally
+        self._began = int(time.time())
+
+    async def models(self, asked: Asked, out: Outlet) -> None:
+        """GET /v1/models, in Anthropic's form for its clients."""
+        found = await self._models(asked)
+        if b"anthropic-version" not in asked.headers:
+            body = b'{"object":"list","data":[' + b",".join(map(bytes, found)) + b"]}"
+            await out.answer(WireAnswer(body=body))
+            return
+        models = [_anthropic(decode(_listed, raw)) for raw in found][: _limit(asked.query)]
+        ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
+        await _tell(out, {"data": models, "has_more": False, **ends})
+
+    async def model(self, asked: Asked, out: Outlet) -> None:
+        """GET /v1/models/{id}."""
+        name = asked.path.removeprefix("/models/")
+        anthropic = b"anthropic-version" in asked.headers
+        for raw in await self._models(asked):
+            listed = decode(_listed, raw)
+            if listed.id == name:
+                await (_tell(out, _anthropic(listed)) if anthropic else out.answer(WireAnswer(body=bytes(raw))))
+                return
+        error = RequestError(message=f"there is no model {name[:100]!r} here", status=404, code="model_not_found")
+        await out.answer((MESSAGES if anthropic else CHAT).encode_error(error))
+
+    async def _models(self, asked: Asked) -> list[msgspec.Raw]:
+        """The models, as the backend lists them; else the one that it is."""
+        status, body = await self._got("/v1/models", asked)
+        try:
+            found = decode(_list, body).data if status == 200 else []
+            [decode(_listed, raw) for raw in found]
+        except msgspec.DecodeError:
+            found = []
+        own = {"id": self.connection.setup.model or "forge", "object": "model", "created": self._began}
+        return found or [msgspec.Raw(msgspec.json.encode({**own, "owned_by": "forge"}))]
+
+    async def health(self, asked: Asked, out: Outlet) -> None:
+        """GET /health: the backend's, where it has one."""
+        status, body = await self._got("/health", asked)
+        if status in (0, 404):
+            status, body = (503, b'{"status":"unreachable"}') if self._session and not status else (200, b"")
+        await out.answer(WireAnswer(status=status, body=body or b'{"status":"ok"}'))
+
+    async def props(self, asked: Asked, out: Outlet) -> None:
+        """GET /props, of llama.cpp; else what forge knows of it."""
+        status, body = await self._got("/props", asked)
+        if status == 200:
+            await out.answer(WireAnswer(body=body))
+            return
+        setup, slots = self.connection.setup, self._service.slots.slots
+        generation = {"n_ctx": setup.context_tokens}
+        await _tell(out, {"default_generation_settings": generation, "total_slots": slots, "model_alias": setup.model})
+
+    async def metrics(self, asked: Asked, out: Outlet) -> None:
+        """GET /metrics: forge's own, and those of the backend after them."""
+        status, body = await self._got("/metrics", asked)
+        own = self._tally.metrics(self._service.slots.waiting, self._service.slots.working).encode()
+        await out.answer(WireAnswer(body=own + (body if status == 200 else b"")), "text/plain; version=0.0.4")
+
+    async def alive(self, _: Asked, out: Outlet) -> None:
+        """GET /forge/health: the proxy itself."""
+        slots = self._service.slots
+        await _tell(out, {"status": "ok", "slots": slots.slots, "working": slots.working, "waiting": slots.waiting})
+
+    async def usage(self, _: Asked, out: Outlet) -> None:
+        """GET /forge/usage: the context that the last request took, or 204."""
+        last = self._service.last
+        if last is None:
+            await out.answer(WireAnswer(status=204, body=b""))
+            return
+        window = self.connection.setup.context_tokens
+        share = {"usage_percent": round(100 * last.tokens / window, 1)} if window else {}
+        told = {"current_usage_tokens": last.tokens, "context_window_tokens": window, **share}
+        await _tell(out, {**told, "model": last.model, "observed_at": last.at})
+
+    async def _got(self, path: str, asked: Asked) -> tuple[int, bytes]:
+        """The backend's answer to a GET; status 0 where there is none."""
+        endpoint = self.connection.endpoint
+        if endpoint is None or self._session is None:
+            return 0, b""
+        headers = dict(endpoint.headers)
+        if not endpoint.has_key and (key := self._service.key_of(asked)):
+            headers[endpoint.key_header] = f"Bearer {key}" if endpoint.key_header == "authorization" else key
+        try:
+            async with self._session.get(endpoint.root + path, headers=headers, timeout=PATIENCE) as response:
+                body = await response.content.read(BODY_LIMIT)
+                return response.status, endpoint.hidden.without_bytes(body)
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return 0, b""
+
+
+async def _tell(out: Outlet, told: object) -> None:
+    await out.answer(WireAnswer(body=msgspec.json.encode(told)))
+
+
+def _anthropic(listed: Listed) -> dict[str, str]:
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(0, listed.created), 4_000_000_000)))
+    return {"type": "model", "id": listed.id, "display_name": listed.id, "created_at": made}
+
+
+def _limit(query: bytes) -> int:
+    """`?limit=`, as Anthropic's clients say it."""
+    for part in query.split(b"&"):
+        name, _, value = part.partition(b"=")
+        if name == b"limit" and value.isdigit():
+            return max(1, int(value[:6]))
+    return 1000

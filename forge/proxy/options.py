@@ -1,0 +1,41 @@
+"""What a proxy can be told beside its backend."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+BODY_LIMIT = 16 * 1024 * 1024
+"""Bytes of a request."""
+
+KEEP_ALIVE = 15.0
+"""Maximum seconds of silence in a stream: some clients give up after 120."""
+
+BEGIN_AFTER = 2.0
+"""Seconds that a stream's own status is waited for, so that a refusal keeps it; then the stream begins with a ping."""
+
+
+class ProxyOptions(Struct, frozen=True, kw_only=True):
+    """Options of a proxy.
+
+    `max_retries`: corrections of one reply that the client never sees. `rescue`: calls are looked for in text.
+    `slots`: requests that the backend works on at the same time, 0: as many as it says, else 4; `queue`: those that
+    wait for a slot beyond that. `body_limit` in bytes, `queue_timeout` and `grace`, for requests that are under way
+    when the proxy stops, in seconds.
+    `api_key` is asked of the proxy's own callers; without one it listens on this machine alone, unless `insecure`.
+    `backend_api_key` goes to the backend instead of the client's own. `origins` are web pages that may ask besides
+    those of this machine; `*`: all.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, lt=1 << 16)] = 8081
+    max_retries: Annotated[int, Meta(ge=0, le=20)] = 3
+    rescue: bool = True
+    slots: Annotated[int, Meta(ge=0)] = 0
+    queue: Annotated[int, Meta(ge=0)] = 64
+    queue_timeout: Annotated[float, Meta(gt=0)] = 300.0
+    body_limit: Annotated[int, Meta(gt=0)] = BODY_LIMIT
+    grace: Annotated[float, Meta(ge=0)] = 10.0
+    api_key: str = ""
+    backend_api_key: str = ""
+    insecure: bool = False
+    origins: tuple[str, ...] = ()

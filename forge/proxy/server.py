@@ -1,0 +1,178 @@
+"""ProxyServer: the proxy as an async context: it listens when the block begins, and has stopped when it ends."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from msgspec.structs import replace
+
+from forge.backends import named
+from forge.connection import AnyBackend, Connection, Setup
+from forge.errors import ForgeError
+from forge.proxy.access import refuse_open_house
+from forge.proxy.app import App
+from forge.proxy.exchange import VERBATIM, Model
+from forge.proxy.http_upstream import Served, session
+from forge.proxy.info import Info
+from forge.proxy.options import ProxyOptions
+from forge.proxy.routes import below_of, routes_of
+from forge.proxy.service import Service
+from forge.proxy.slots import Slots
+from forge.proxy.tally import Tally
+from forge.proxy.tools import Guards
+from forge.proxy.upstream import Connected
+from stages.wire.wires import wire
+
+log = logging.getLogger("forge.proxy")
+
+SLOTS = 4
+"""Requests at a backend that does not say how many it works on."""
+
+BACKLOG = 512
+
+
+class ProxyServer:
+    """A proxy in front of a backend: `async with ProxyServer("http://127.0.0.1:8080") as proxy: …proxy.url…`.
+
+    `backend` is one of forge.backends, or a name as on the command line. `port` 0 is any free one. ForgeError for an
+    address that others reach without a key, for a port that is taken, and for a backend that cannot be reached.
+    """
+
+    def __init__(self, backend: AnyBackend, options: ProxyOptions | None = None) -> None:
+        self._backend = named(backend) if isinstance(backend, str) else backend
+        self._options = options or ProxyOptions()
+        refuse_open_house(self._options)
+        self._open = AsyncExitStack()
+        self._stopping = asyncio.Event()
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        """Reach the backend and listen."""
+        async with AsyncExitStack() as opening:
+            connection = await opening.enter_async_context(self._backend.connect())
+            app = await opening.enter_async_context(_application(connection, self._options))
+            listening = opening.enter_context(_socket(self._options))
+            self.url = _url(listening)
+            self._server = await opening.enter_async_context(_running(app, listening, self._options))
+            self._open = opening.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop: requests that are under way have a moment to end."""
+        await self._open.__aexit__(kind, error, trace)
+
+    def stop(self) -> None:
+        """Take no more requests; said twice, those that are under way are cut off."""
+        self._server.force_exit = self._stopping.is_set()
+        self._server.should_exit = True
+        self._stopping.set()
+
+    async def stopped(self) -> None:
+        """Wait until it was told to stop."""
+        await self._stopping.wait()
+
+
+@asynccontextmanager
+async def _application(connection: Connection, options: ProxyOptions) -> AsyncIterator[App]:
+    """The application in front of that connection."""
+    endpoint, tally = connection.endpoint, Tally()
+    setup = _open_to_text(connection.setup)
+    async with AsyncExitStack() as opened:
+        client = None if endpoint is None else await opened.enter_async_context(session(endpoint))
+        spoken = wire(setup.dialect)
+        served = Served(client, endpoint, spoken) if client is not None and endpoint is not None else None
+        model = Model(
+            setup=setup,
+            upstream=served or Connected(connection),
+            guards=Guards(
+                max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode, form=setup.form
+            ),
+            max_retries=options.max_retries,
+            verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
+            name=endpoint.model if endpoint else "",
+        )
+        has = endpoint.slots if endpoint else 0
+        slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)
+        service = Service(model, slots, options)
+        info = Info(connection, client, service, tally)
+        yield App(routes_of(service, info), below_of(info), options, tally)
+
+
+def _open_to_text(setup: Setup) -> Setup:
+    """The setup with native calls for constrained ones: under that constraint a model could never answer in words."""
+    return replace(setup, mode="native") if setup.mode == "constrained" else setup
+
+
+@contextlib.contextmanager
+def _socket(options: ProxyOptions) -> Iterator[socket.socket]:
+    """A socket that listens."""
+    host = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol said, for asyncio sends small packets at once (TCP_NODELAY) on no other sockets.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, options.port))
+        made.listen(BACKLOG)
+    except OSError as error:
+        made.close()
+        raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}") from None
+    with made:
+        yield made
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without handlers of signals, which are the program's; `ready` is set when it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+@asynccontextmanager
+async def _running(app: App, listening: socket.socket, options: ProxyOptions) -> AsyncIterator[_Server]:
+    """The server of that application, from when it answers until it has stopped."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        loop="none",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(options.grace)),
+        backlog=BACKLOG,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await server.ready.wait()
+        yield server
+    finally:
+        server.should_exit = True
+        await serving

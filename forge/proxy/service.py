@@ -1,0 +1,105 @@
+"""The endpoints that ask the model: a request of any protocol, served whole or as a stream."""
+
+import asyncio
+import time
+
+from msgspec import Struct
+
+from forge.proxy.asgi import Asked, Outlet
+from forge.proxy.exchange import Exchange, Model, exchange_of
+from forge.proxy.http_upstream import credential_of
+from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
+from forge.proxy.slots import FullError, Slots
+from forge.proxy.streams import Stream
+from forge.proxy.whole import whole_answer
+from stages.wire.served import RequestError
+from stages.wire.server_wires import ServerWire
+
+
+class Last(Struct, frozen=True):
+    """The tokens of the last reply and its prompt, and when it was, as RFC 3339 has it."""
+
+    tokens: int
+    model: str
+    at: str
+
+
+class Service:
+    """A model behind its slots."""
+
+    def __init__(self, model: Model, slots: Slots, options: ProxyOptions) -> None:
+        self.model, self.slots, self._options = model, slots, options
+        self.last: Last | None = None
+
+    async def serve(self, wire: ServerWire, asked: Asked, out: Outlet) -> None:
+        """WireAnswer a request of that protocol."""
+        key = self.key_of(asked)
+        request = wire.decode_request(asked.body)
+        exchange = request if isinstance(request, RequestError) else exchange_of(wire, request, self.model, key)
+        if isinstance(exchange, RequestError):
+            await out.answer(wire.encode_error(exchange))
+            return
+        out.notes["model"] = exchange.request.model[:80]
+        stream = Stream(exchange, out) if exchange.request.stream else None
+        try:
+            with Pulse(out, stream) if stream else _NOTHING:
+                async with self.slots.slot(key):
+                    await (self._whole(exchange, out) if stream is None else stream.run())
+            if tokens := out.notes.get("tokens"):
+                at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                self.last = Last(int(tokens), exchange.request.model, at)
+        except FullError as full:
+            await self._refuse(wire, full.error, out, stream)
+
+    async def _whole(self, exchange: Exchange, out: Outlet) -> None:
+        await out.answer(await whole_answer(exchange, out.notes))
+
+    async def _refuse(self, wire: ServerWire, error: RequestError, out: Outlet, stream: Stream | None) -> None:
+        if stream is not None and out.begun:
+            await stream.relay.fail(error)
+        else:
+            await out.answer(wire.encode_error(error))
+
+    def key_of(self, asked: Asked) -> str:
+        """The credential for the backend: the proxy's own, or the client's, unless that is the key to the proxy."""
+        if self._options.backend_api_key or self._options.api_key:
+            return self._options.backend_api_key
+        return credential_of(asked.headers)
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing."""
+
+
+_NOTHING = _Nothing()
+
+
+class Pulse:
+    """Pings a stream that has been silent for too long, from within a `with`."""
+
+    def __init__(self, out: Outlet, stream: Stream) -> None:
+        self._out, self._stream = out, stream
+        self._loop = asyncio.get_running_loop()
+        self._ping: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        """Begin to listen."""
+        self._timer = self._loop.call_later(BEGIN_AFTER, self._look)
+
+    def __exit__(self, *_: object) -> None:
+        """Ping no more."""
+        self._timer.cancel()
+        if self._ping is not None:
+            self._ping.cancel()
+
+    def _look(self) -> None:
+        silent = time.monotonic() - self._out.written
+        wait = BEGIN_AFTER if not self._out.begun else KEEP_ALIVE
+        if silent >= wait - 0.01:
+            self._ping = self._loop.create_task(self._stream.relay.ping())
+            silent = 0.0
+        self._timer = self._loop.call_later(KEEP_ALIVE if self._out.begun or not silent else wait - silent, self._look)

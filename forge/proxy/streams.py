@@ -1,0 +1,108 @@
+"""A streamed reply: shown as far as it may be while it comes, judged when it is whole, asked for again unseen."""
+
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from forge.proxy.admission import Admission, is_said, shown_text
+from forge.proxy.asgi import Outlet
+from forge.proxy.errors import refusal_answer, request_error
+from forge.proxy.exchange import Exchange
+from forge.proxy.relay import Relay
+from forge.proxy.turn import Accepted, Again, Exhausted, judged
+from forge.proxy.upstream import Heard, Post, Refusal
+from stages.effect import Fault, Reply
+from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
+
+
+class Stream:
+    """One exchange as a stream to the client."""
+
+    def __init__(self, exchange: Exchange, out: Outlet) -> None:
+        self._exchange, self._out = exchange, out
+        self.relay = Relay(exchange, out)
+        self._text = ""
+        self._thought = False
+
+    async def run(self) -> None:
+        """Ask until there is a reply, show it, end the stream."""
+        post, attempts = self._exchange.first, 0
+        guarded = self._exchange.guarded
+        state = guarded.state if guarded else None
+        while True:
+            attempts += 1
+            self._out.notes["attempts"] = str(attempts)
+            admission = Admission(guarded.guard.holding if guarded else None)
+            got = await self._attempt(post, admission, first=attempts == 1)
+            if isinstance(got, Refusal):
+                return await self._refuse(got)
+            reply, held = got
+            if reply.usage is not None:
+                self._out.notes["tokens"] = str(reply.usage.prompt + reply.usage.completion)
+            if guarded is None or state is None:
+                return await self._end("passed")
+            match judged(guarded.turn, state, reply):
+                case Accepted(reply=reply, clean=clean):
+                    if clean and attempts == 1:
+                        for heard in held:
+                            await self.relay.show(heard)
+                        return await self._end("clean")
+                    await self._tell(reply)
+                    return await self._end("retried" if attempts > 1 else "repaired")
+                case Again(state=state, request=request):
+                    post = self._exchange.post(request)
+                case Exhausted(reply=reply):
+                    await self._tell(reply)
+                    return await self._end("exhausted")
+
+    async def _attempt(
+        self, post: Post, admission: Admission, *, first: bool
+    ) -> tuple[Reply, tuple[Heard, ...]] | Refusal:
+        """The whole reply, and those of its events that were not shown; of a retry, none is."""
+        pieces: list[Piece | Fault] = []
+        keeps = self._exchange.guarded is not None
+        async with aclosing(self._exchange.upstream.stream(post)) as events:
+            async for heard in events:
+                if isinstance(heard, Refusal):
+                    return heard
+                fault = next((piece for piece in heard.pieces if isinstance(piece, Fault)), None)
+                if fault is not None and not _is_ended(pieces):
+                    return Refusal(fault)
+                if keeps:
+                    pieces += heard.pieces
+                if not first:
+                    continue
+                admission, shown = admission.advance(heard)
+                for one in shown:
+                    await self.relay.show(one)
+                if keeps and shown:
+                    self._text += shown_text(shown)
+                    self._thought = self._thought or any(map(is_said, shown))
+        if not keeps:
+            return Reply(), ()
+        reply = gather_reply(pieces)
+        return Refusal(reply) if isinstance(reply, Fault) else (reply, admission.held)
+
+    async def _tell(self, reply: Reply) -> None:
+        """Show a reply of which some may have been shown, of this attempt or of an earlier one."""
+        text = reply.text
+        if self._text:
+            rest = text[len(self._text) :] if text.startswith(self._text) else ("" if reply.calls else f"\n\n{text}")
+            text = rest if text.strip() else ""
+        pieces = reply_pieces(replace(reply, text=text, reasoning="" if self._thought else reply.reasoning))
+        await self.relay.say(pieces)
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        self._out.notes["outcome"] = "error"
+        if self._out.begun:
+            await self.relay.fail(request_error(refusal.fault))
+        else:
+            await self._out.answer(refusal_answer(self._exchange.wire, refusal, same=self._exchange.same))
+
+    async def _end(self, outcome: str) -> None:
+        self._out.notes["outcome"] = outcome
+        await self._out.end()
+
+
+def _is_ended(pieces: list[Piece | Fault]) -> bool:
+    return any(isinstance(piece, Ended) for piece in pieces[-3:])

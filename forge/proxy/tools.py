@@ -1,0 +1,111 @@
+"""What a request's tools make: the stages that judge replies, kept by what the client wrote."""
+
+from collections import OrderedDict
+from functools import partial
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages import Stage, enforce, on, pipeline, rescue, validate
+from stages.effect import Execute
+from stages.policy.batch_selection import kept_calls
+from stages.policy.rules import RepairLimits, Rules
+from stages.reading.toolset import Toolset, parameters_of
+from stages.rescue.holding import Holding
+from stages.rescue.markers import openers
+from stages.rescue.names import names_pattern
+from stages.schema import Check, Fits, Misfit, SchemaError, checker
+from stages.serialize import Mode
+from stages.state import Awaiting, State, Vetted
+from stages.tool import ToolSpec
+from stages.wire.prompted.forms import FORMS, FormName
+from stages.wire.served import NO_PARAMETERS, ServerRequest
+
+KEPT = 64
+"""Sets of tools that are remembered: a client has two or three."""
+
+
+class Guard(Struct, frozen=True):
+    """The rules of a request, what judges a reply to it, and what holds a text back that may be a call."""
+
+    rules: Rules
+    judging: Stage
+    holding: Holding
+
+
+@on(Vetted)
+def _hand_over(state: State, phase: Vetted) -> State:
+    """The calls are the client's to run: what came of them is in its next request."""
+    return state.to(Awaiting(effect=Execute(calls=phase.calls), batch=phase.batch))
+
+
+class Guards:
+    """Guards by the tools that they are for; schemas are compiled when a call of theirs is first judged."""
+
+    def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
+        self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
+        self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
+        self._openers = openers(rescue.FAMILIES if search_text else ())
+
+    def of(self, request: ServerRequest) -> Guard:
+        """The guard of this request."""
+        tools = tuple((spec.name, bytes(spec.parameters), spec.description) for spec in request.specs)
+        key = (tools, request.choice.mode, request.choice.tools, request.parallel)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = self._made(request)
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return found
+
+    def _made(self, request: ServerRequest) -> Guard:
+        allowed = request.choice.tools
+        specs = tuple(spec for spec in request.specs if not allowed or spec.name in allowed)
+        rules = Rules(
+            tools=specs,
+            on_text="nudge" if request.choice.mode == "required" else "accept",
+            rescue=self._rescue,
+            repair_limits=RepairLimits(),
+            max_retries=self._max_retries,
+            max_tool_errors=self._max_retries,
+            max_repeats=None,
+            batch="all" if request.parallel else "first",
+        )
+        checks: dict[str, Check] = {spec.name: _LazyCheck(spec) for spec in specs}
+        tools = Toolset(
+            specs={spec.name: spec for spec in specs},
+            checks=checks,
+            parameters={spec.name: _parameters(spec) for spec in specs},
+        )
+        judge = validate(
+            rules, in_text=self._mode != "native", families=self._openers, tools=tools, form=FORMS[self._form]
+        )
+        judging = pipeline(judge, enforce(keep=partial(kept_calls, rules)), _hand_over)
+        return Guard(rules, judging, Holding(self._openers.anywhere, names_pattern([spec.name for spec in specs])))
+
+
+def _parameters(spec: ToolSpec) -> tuple[str, ...]:
+    """The names of its parameters; none where a client has put something else there."""
+    try:
+        return parameters_of(spec)
+    except msgspec.DecodeError:
+        return ()
+
+
+class _LazyCheck:
+    """The check of a tool's arguments, compiled when it is first asked. A schema that is none asks for nothing."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self._parameters: Raw = spec.parameters
+        self._check: Check | None = None
+
+    def __call__(self, text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+        """Whether the arguments fit."""
+        if self._check is None:
+            try:
+                self._check = checker(self._parameters)
+            except SchemaError:
+                self._check = checker(NO_PARAMETERS)
+        return self._check(text, untyped=untyped)

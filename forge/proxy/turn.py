@@ -1,0 +1,183 @@
+"""One guarded turn: what is made of a reply to a client's request, and what the model is asked instead. Pure.
+
+The client has asked already: its request is the turn's first `Send`. Where the backend speaks the client's protocol,
+it is sent as it came, and a retry adds messages to it; for any other it is written anew from forge's nouns.
+"""
+
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+from returns.result import Failure, Success
+
+from forge.connection import Setup
+from forge.proxy.tools import Guard
+from stages import Stage, fold, on, pipeline, send, serialize
+from stages.deliver import deliver
+from stages.effect import Execute, RawCall, Replied, Reply, Request, Send
+from stages.ledger import Budget, Ledger
+from stages.message import ToolCall
+from stages.pipeline import advance
+from stages.policy.rules import Rules
+from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
+from stages.wire import constrained
+from stages.wire.prompted.forms import FORMS
+from stages.wire.sampling import Sampling
+from stages.wire.served import ServerRequest, as_sent
+from stages.wire.valid import call_as_text
+from stages.wire.wires import demandable, demanding, wire
+
+
+class Accepted(Struct, frozen=True):
+    """The reply that the client gets. `clean`: as the model gave it; otherwise with calls found or repaired."""
+
+    reply: Reply
+    clean: bool
+
+
+class Again(Struct, frozen=True):
+    """What the model is asked next, with what is wrong in its history."""
+
+    state: State
+    request: Request
+
+
+class Exhausted(Struct, frozen=True):
+    """Every attempt failed: the last one, in words."""
+
+    reply: Reply
+
+
+Step = Accepted | Again | Exhausted
+
+
+class Turn(Struct, frozen=True):
+    """The two halves of a turn: what asks, for retries and other protocols, and what judges."""
+
+    asking: Stage
+    judging: Stage
+
+
+def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
+    """A turn in which the client's own body is sent, and retries add to it."""
+    known, encode = len(request.history), wire(setup.dialect).messages
+
+    @on(Folded)
+    def write(state: State, _: Folded) -> State:
+        sent = as_sent(request)
+        added = encode(state.history[known:])
+        return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
+
+    return Turn(pipeline(fold(), write, send(guard.rules)), guard.judging)
+
+
+def written_turn(request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
+    """A turn in which the request is written for the backend's own protocol."""
+    return Turn(pipeline(*_writing(request, guard.rules, setup, model), send(guard.rules)), guard.judging)
+
+
+def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
+    """A request whose reply is not judged, for a backend of another protocol: no call may be made."""
+    return _written(request, Rules(tools=(), on_text="accept"), setup, model)[0]
+
+
+def counted_request(request: ServerRequest, setup: Setup, model: str) -> tuple[Request, int]:
+    """The request as the backend would be sent it, and the characters of its prompt."""
+    return _written(request, Rules(tools=request.specs, on_text="accept"), setup, model)
+
+
+def _written(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Request, int]:
+    written = pipeline(*_writing(request, rules, setup, model))(opening(request, 0, asked=False)).unwrap()
+    match written.phase:
+        case Prepared(request=made):
+            return made, written.ledger.prompt_size
+        case phase:
+            raise TypeError(f"the request was not written: {type(phase).__name__}")
+
+
+def _writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Stage, ...]:
+    spoken = wire(setup.dialect)
+    sampling = request.sampling.over(setup.sampling)
+    if sampling.max_tokens is UNSET:
+        sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
+    written = serialize(
+        rules,
+        setup.mode,
+        model or setup.model,
+        sampling,
+        wire=spoken,
+        form=FORMS[setup.form],
+        alternating=setup.alternating,
+    )
+    return fold(), written, _with_demands(request, rules, setup, sampling)
+
+
+def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: Sampling) -> Stage:
+    """A stage that adds what the request demands of the reply: a call, a form."""
+    spoken = wire(setup.dialect)
+    demanded = request.choice.mode == "required" and setup.mode == "native" and demandable(spoken, sampling)
+
+    @on(Prepared)
+    def stage(state: State, phase: Prepared) -> State:
+        tail = phase.request.tail
+        if demanded and rules.tools:
+            tail = demanding(tail, spoken, tuple(tool.name for tool in rules.tools))
+        elif request.format is not None and not rules.tools and spoken.dialect.constrain != "none":
+            schema = request.format.schema or Raw(b'{"type":"object"}')
+            field = constrained.field(schema, spoken.dialect.constrain)
+            tail = Raw(b"{" + b",".join(filter(None, (bytes(tail)[1:-1], field))) + b"}")
+        return state.to(replace(phase, request=replace(phase.request, tail=tail)))
+
+    return stage
+
+
+def opening(request: ServerRequest, max_retries: int, *, asked: bool) -> State:
+    """The state in which a turn begins. `asked`: the client's own body is the first request."""
+    budget = Budget(calls=max_retries + (0 if asked else 1))
+    ledger = Ledger(budget=budget, turn=1 if asked else 0)
+    phase = Awaiting(effect=Send(request=Request(), turn=1)) if asked else Ready()
+    return State(history=request.history, ledger=ledger, phase=phase)
+
+
+def ask(turn: Turn, state: State) -> Again | None:
+    """What the model is asked; None where the turn's attempts are used up."""
+    match advance(turn.asking, state):
+        case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
+            return Again(asked, request)
+        case _:
+            return None
+
+
+def judged(turn: Turn, state: State, reply: Reply) -> Step:
+    """What is made of the reply to the request that the state awaits."""
+    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judging, answered)):
+        case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
+            clean = _as_given(reply, calls)
+            return Accepted(reply if clean else _with_calls(reply, calls, batch.said.text), clean)
+        case Success(State(phase=Done())):
+            return Accepted(reply, clean=True)
+        case Success(State(phase=Ready()) as corrected):
+            return ask(turn, corrected) or Exhausted(in_words(reply))
+        case Failure():
+            return Exhausted(in_words(reply))
+        case moved:
+            raise TypeError(f"a turn ended in {moved}")
+
+
+def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:
+    """Whether these are the reply's own calls, as it has them, each under an id of its own."""
+    ids = {call.id for call in reply.calls}
+    whole = len(calls) == len(reply.calls) == len(ids) and "" not in ids
+    return whole and all(call.origin == "native" and not call.repairs for call in calls)
+
+
+def _with_calls(reply: Reply, calls: tuple[ToolCall, ...], text: str) -> Reply:
+    """The reply with the calls as they may run, under the server's own ids where it gave any."""
+    ids = [call.id for call in reply.calls] if reply.calls else [""] * len(calls)
+    made = (RawCall(id=i, name=c.name, arguments=c.arguments) for i, c in zip(ids, calls, strict=False))
+    return replace(reply, text=text, calls=tuple(made), finish="tool_calls" if reply.finish == "stop" else reply.finish)
+
+
+def in_words(reply: Reply) -> Reply:
+    """The reply with its calls told in its text: they must not be run."""
+    told = map(call_as_text, reply.calls)
+    text = "\n".join(filter(None, (reply.text, *told)))
+    return replace(reply, text=text, calls=(), finish="length" if reply.finish == "length" else "stop")

@@ -1,0 +1,47 @@
+"""A whole reply: asked for, judged, asked for again; then the client's answer."""
+
+from forge.proxy.errors import refusal_answer
+from forge.proxy.exchange import Exchange
+from forge.proxy.turn import Accepted, Again, Exhausted, judged
+from forge.proxy.upstream import Refusal, Whole
+from stages.effect import Reply
+from stages.wire.answers import WireAnswer
+
+
+async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
+    """The answer; `notes` are told how it came about."""
+    post, attempts = exchange.first, 0
+    state = exchange.guarded.state if exchange.guarded else None
+    while True:
+        attempts += 1
+        got = await exchange.upstream.whole(post)
+        if isinstance(got, Refusal):
+            return _told(refusal_answer(exchange.wire, got, same=exchange.same), notes, attempts, "error")
+        if (usage := got.reply.usage) is not None:
+            notes["tokens"] = str(usage.prompt + usage.completion)
+        if exchange.guarded is None or state is None:
+            return _told(_passed(exchange, got), notes, attempts, "passed")
+        match judged(exchange.guarded.turn, state, got.reply):
+            case Accepted(reply=reply, clean=clean):
+                outcome = "retried" if attempts > 1 else "clean" if clean else "repaired"
+                answer = _passed(exchange, got) if clean else _encoded(exchange, reply)
+                return _told(answer, notes, attempts, outcome)
+            case Again(state=state, request=request):
+                post = exchange.post(request)
+            case Exhausted(reply=reply):
+                return _told(_encoded(exchange, reply), notes, attempts, "exhausted")
+
+
+def _passed(exchange: Exchange, got: Whole) -> WireAnswer:
+    """The backend's own bytes, where they are the client's protocol."""
+    return WireAnswer(body=got.raw) if exchange.same and got.raw else _encoded(exchange, got.reply)
+
+
+def _encoded(exchange: Exchange, reply: Reply) -> WireAnswer:
+    return WireAnswer(body=exchange.wire.encode_reply(reply, exchange.envelope()))
+
+
+def _told(answer: WireAnswer, notes: dict[str, str], attempts: int, outcome: str) -> WireAnswer:
+    notes["outcome"], notes["attempts"] = outcome, str(attempts)
+    told = (("x-forge-outcome", outcome), ("x-forge-attempts", str(attempts)))
+    return WireAnswer(body=answer.body, status=answer.status, headers=(*answer.headers, *told))

@@ -1,0 +1,67 @@
+"""Holding: the beginning of a streamed text that cannot be part of a call, so that it may be shown at once.
+
+What a family's opener begins is held until it is clear that it is no call: a call names its tool soon. This decides
+what is shown early and nothing else; which calls a reply holds is read from the whole of it.
+"""
+
+import re
+from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+WINDOW = 400
+"""Characters after an opener in which a call has named its tool."""
+
+_SYMBOLS = re.compile(r"[<\[{(\]=>`\uff5b\u273f]")
+_WORDS = ("Action", "Tool", "Function", "Call:", "tool_name:", "tool:", "function_name:", "function:", "action:")
+_LAST = re.compile(r"\w{0,40}:?\Z")
+_BEHIND = 200
+"""Characters that openers look back."""
+_GROWING = 130
+"""Characters in which a symbol has become an opener, or has not."""
+
+
+class Holding(Struct, frozen=True):
+    """How much of a text may be shown. `begun`: a call has, so nothing more may be.
+
+    `anywhere` is where a family may begin (`markers.Openers`), `names` where a tool is named (`names_pattern`).
+    """
+
+    anywhere: re.Pattern[str]
+    names: re.Pattern[str]
+    behind: str = ""
+    """The end of what was shown: openers look back."""
+    text: str = ""
+    """What is held."""
+    begun: bool = False
+
+    def advance(self, chunk: str) -> tuple[Self, int]:
+        """The next characters; how many in all, of those that were held and these, may be shown now."""
+        held = self.text + chunk
+        if self.begun:
+            return replace(self, text=held), 0
+        text, first = self.behind + held, len(self.behind)
+        position = first
+        while found := self.anywhere.search(text, position):
+            start = found.start()
+            near = text[start : start + WINDOW]
+            named = self.names.search(near) is not None
+            if named or len(near) < WINDOW:
+                return self._holding(text, start, begun=named), start - first
+            position = start + 1
+        shown = max(position, _uncertain(text, first))
+        return self._holding(text, shown), shown - first
+
+    def _holding(self, text: str, shown: int, *, begun: bool = False) -> Self:
+        return replace(self, behind=text[max(0, shown - _BEHIND) : shown], text=text[shown:], begun=begun)
+
+
+def _uncertain(text: str, first: int) -> int:
+    """Where an opener may have begun, from `first` on, of which more must be seen; the text's end where none has."""
+    tail = max(first, len(text) - _GROWING)
+    symbol = _SYMBOLS.search(text, tail)
+    last = _LAST.search(text, max(first, len(text) - 41))
+    word = last[0] if last else ""
+    begun = bool(word) and (any(one.startswith(word) for one in _WORDS) or word.endswith("call:"))
+    return min(symbol.start() if symbol else len(text), len(text) - len(word) if begun else len(text))

@@ -1,0 +1,454 @@
+"""The proxy between a real client and a scripted server: what passes as it came, what is judged, what is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from forge.backends import named
+from forge.errors import ForgeError
+from forge.proxy import ProxyOptions, ProxyServer
+from forge.testing import Scripted
+from tests.scripted_model import Line, ScriptedModel, completion, hanging, whole
+
+LOOK: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Look at a place.",
+        "parameters": {"type": "object", "properties": {"at": {"type": "integer"}}, "required": ["at"]},
+    },
+}
+ASK = {"role": "user", "content": "Look at place 4."}
+
+
+class Behind:
+    """A client, and the server behind the proxy."""
+
+    def __init__(self, model: ScriptedModel, session: aiohttp.ClientSession, url: str) -> None:
+        self.model, self.session, self.url = model, session, url
+
+    async def post(self, path: str, body: object, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.session.post(self.url + path, data=data, headers=told) as answer:
+            return answer.status, await answer.read(), {name.lower(): value for name, value in answer.headers.items()}
+
+    async def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.session.request(method, self.url + path, headers=told) as answer:
+            return answer.status, await answer.read(), {name.lower(): value for name, value in answer.headers.items()}
+
+
+@asynccontextmanager
+async def behind(
+    *script: Line, model: str = "", profile: str | None = None, slots: int = 8, pages: Any = None, **options: Any
+) -> AsyncIterator[Behind]:
+    async with (
+        ScriptedModel(*script, slots=slots, **(pages or {})) as server,
+        ProxyServer(named(server.url, model, profile=profile), ProxyOptions(port=0, **options)) as proxy,
+        aiohttp.ClientSession() as session,
+    ):
+        yield Behind(server, session, proxy.url)
+
+
+def run(go: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await go()
+
+    asyncio.run(bounded())
+
+
+def asked(**more: object) -> dict[str, object]:
+    return {"model": "tiny", "messages": [ASK], "tools": [LOOK], **more}
+
+
+def test_a_clean_reply_passes_byte_for_byte_in_both_directions() -> None:
+    """Blanks, fields that forge does not know, the order of fields: all stay."""
+    body = b'{ "model":"tiny", "odd" : [1,  2], "messages":[{"role":"user","content":"hi"}],"tools":%b }'
+    sent = body % msgspec.json.encode([LOOK])
+    function = b'{"name":"look","arguments":"{\\"at\\":  4}"}'
+    reply = b'{ "choices": [ {"message": {"tool_calls":[{"id":"x1","function":%b}]}}], "timings": {} }' % function
+
+    async def go() -> None:
+        async with behind(whole(reply)) as there:
+            status, got, headers = await there.post("/v1/chat/completions", sent)
+            assert (status, got, there.model.asked) == (200, reply, [sent])
+            assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("clean", "1")
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("reply", "arguments"),
+    [
+        (completion('<tool_call>{"name": "look", "arguments": {"at": 4}}</tool_call>'), {"at": 4}),
+        (completion(None, ("look", '{"at": "4"}')), {"at": 4}),
+        (completion(None, ("look", '{"at": 4,}')), {"at": 4}),
+    ],
+    ids=["a call in the text", "a number as text", "a comma too many"],
+)
+def test_a_call_that_can_be_repaired_is_repaired_without_another_request(reply: Any, arguments: Any) -> None:
+    async def go() -> None:
+        async with behind(whole(reply)) as there:
+            status, got, headers = await there.post("/v1/chat/completions", asked())
+            choice = msgspec.json.decode(got)["choices"][0]
+            (call,) = choice["message"]["tool_calls"]
+            assert (status, choice["finish_reason"], call["function"]["name"]) == (200, "tool_calls", "look")
+            assert msgspec.json.decode(call["function"]["arguments"]) == arguments
+            assert call["id"]
+            assert headers["x-forge-outcome"] == "repaired"
+
+    run(go)
+
+
+def test_what_is_wrong_is_asked_for_again_and_the_client_never_sees_it() -> None:
+    bad = completion("Hm.", ("look", '{"at": "the door"}'))
+    good = completion(None, ("look", '{"at": 4}'))
+
+    async def go() -> None:
+        async with behind(whole(bad), whole(good)) as there:
+            status, got, headers = await there.post("/v1/chat/completions", asked(odd=1))
+            assert (status, msgspec.json.decode(got)) == (200, good)
+            assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("retried", "2")
+            first, second = there.model.body(0), there.model.body(1)
+            assert {**second, "messages": second["messages"][:1]} == first
+            spoken, answer = second["messages"][1:]
+            assert (spoken["role"], spoken["content"], answer["role"]) == ("assistant", "Hm.", "tool")
+            assert answer["tool_call_id"] == spoken["tool_calls"][0]["id"]
+            assert "integer" in answer["content"]
+
+    run(go)
+
+
+def test_when_every_attempt_fails_the_last_is_told_in_words() -> None:
+    bad = completion("Let me see.", ("fly", "{}"))
+
+    async def go() -> None:
+        async with behind(whole(bad), whole(bad), max_retries=1) as there:
+            status, got, headers = await there.post("/v1/chat/completions", asked())
+            choice = msgspec.json.decode(got)["choices"][0]
+            assert (status, choice["finish_reason"]) == (200, "stop")
+            assert choice["message"] == {"role": "assistant", "content": "Let me see.\n[called fly: {}]"}
+            assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", "2")
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("more", "posts"),
+    [
+        ({}, 1),
+        ({"tool_choice": "none"}, 1),
+        ({"tool_choice": "required"}, 2),
+        ({"tool_choice": {"type": "function", "function": {"name": "look"}}}, 2),
+    ],
+)
+def test_a_text_is_an_answer_unless_a_call_is_demanded(more: dict[str, object], posts: int) -> None:
+    async def go() -> None:
+        script = (whole(completion("It is a tree.")), whole(completion(None, ("look", '{"at":4}'))))
+        async with behind(*script) as there:
+            status, _, _ = await there.post("/v1/chat/completions", asked(**more))
+            assert (status, len(there.model.asked)) == (200, posts)
+
+    run(go)
+
+
+def test_one_call_at_a_time_where_the_client_wants_no_more() -> None:
+    two = completion(None, ("look", '{"at":1}'), ("look", '{"at":2}'))
+
+    async def go() -> None:
+        async with behind(whole(two), whole(two)) as there:
+            _, both, _ = await there.post("/v1/chat/completions", asked())
+            _, one, _ = await there.post("/v1/chat/completions", asked(parallel_tool_calls=False))
+            counts = [len(msgspec.json.decode(b)["choices"][0]["message"]["tool_calls"]) for b in (both, one)]
+            assert counts == [2, 1]
+
+    run(go)
+
+
+@pytest.mark.parametrize("more", [{"n": 2}, {"logprobs": True}, {"tools": []}])
+def test_what_is_not_judged_goes_straight_through(more: dict[str, object]) -> None:
+    reply = b'{"choices":[ {"message":{"content":"<tool_call>{}"}} , {"message":{"content":"b"}}]}'
+
+    async def go() -> None:
+        async with behind(whole(reply)) as there:
+            assert (await there.post("/chat/completions", asked(**more)))[1] == reply
+
+    run(go)
+
+
+def test_the_model_that_was_asked_for_by_name_replaces_the_clients_and_nothing_else() -> None:
+    async def go() -> None:
+        async with behind(whole(completion("hi")), model="named") as there:
+            await there.post("/v1/chat/completions", asked(model="gpt-9", odd=None))
+            assert there.model.body(0) == {**asked(), "model": "named", "odd": None}
+
+    run(go)
+
+
+def test_a_client_of_anthropics_is_served_by_a_server_of_openais() -> None:
+    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
+    body = {"model": "claude-x", "max_tokens": 99, "system": "Be brief.", "messages": [ASK], "tools": [tool]}
+
+    async def go() -> None:
+        async with behind(whole(completion("Well.", ("look", '{"at": 4}')))) as there:
+            status, got, _ = await there.post("/v1/messages", body, anthropic_version="2023-06-01")
+            answer = msgspec.json.decode(got)
+            assert (status, answer["stop_reason"], answer["model"]) == (200, "tool_use", "claude-x")
+            assert [block["type"] for block in answer["content"]] == ["text", "tool_use"]
+            assert answer["content"][1]["input"] == {"at": 4}
+            sent = there.model.body(0)
+            assert [message["role"] for message in sent["messages"]] == ["system", "user"]
+            assert (sent["model"], sent["max_tokens"], sent["tools"][0]["function"]["name"]) == ("tiny", 99, "look")
+
+    run(go)
+
+
+def test_a_demand_for_a_call_is_written_for_the_other_protocol() -> None:
+    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
+    body = {"model": "m", "max_tokens": 9, "messages": [ASK], "tools": [tool], "tool_choice": {"type": "any"}}
+
+    async def go() -> None:
+        async with behind(whole(completion(None, ("look", '{"at": 4}'))), profile="vllm") as there:
+            await there.post("/v1/messages", body)
+            assert there.model.body(0)["tool_choice"] in (
+                "required",
+                {"type": "function", "function": {"name": "look"}},
+            )
+
+    run(go)
+
+
+def test_any_backend_can_be_served() -> None:
+    async def go() -> None:
+        async with (
+            ProxyServer(
+                Scripted(['<tool_call>{"name":"look","arguments":{"at":4}}</tool_call>']), ProxyOptions(port=0)
+            ) as proxy,
+            aiohttp.ClientSession() as session,
+            session.post(proxy.url + "/v1/chat/completions", json=asked()) as answer,
+        ):
+            assert (await answer.json())["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "look"
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "headers", "words"),
+    [
+        (
+            whole({"error": {"message": "slow down", "type": "x"}}, 429, retry_after="7"),
+            429,
+            {"retry-after": "7"},
+            "slow down",
+        ),
+        (whole({"error": {"message": "no such model", "code": "model_not_found"}}, 404), 404, {}, "model_not_found"),
+        (whole(b"<html>bad gateway</html>", 502), 502, {}, "bad gateway"),
+        (
+            whole(
+                {
+                    "error": {
+                        "code": 400,
+                        "message": "the request exceeds the available context size",
+                        "n_prompt_tokens": 9000,
+                        "n_ctx": 8192,
+                    }
+                },
+                400,
+            ),
+            400,
+            {"x-should-retry": "false"},
+            "context_length_exceeded",
+        ),
+        (whole(b"no json"), 502, {}, "no chat completion"),
+    ],
+)
+def test_a_fault_of_the_backend_keeps_its_status_and_its_words(
+    line: Line, status: int, headers: dict[str, str], words: str
+) -> None:
+    async def go() -> None:
+        for stream in (False, True) if line.status != 200 else (False,):
+            async with behind(line) as there:
+                got, body, told = await there.post("/v1/chat/completions", asked(stream=stream))
+                assert (got, {name: told.get(name) for name in headers}) == (status, headers)
+                assert words in body.decode()
+                assert msgspec.json.decode(body)["error"]["message"]
+
+    run(go)
+
+
+def test_a_backend_that_has_gone_is_a_502() -> None:
+    async def go() -> None:
+        async with behind() as there:
+            there.model._server.close()
+            await there.model._server.wait_closed()
+            status, body, _ = await there.post("/v1/chat/completions", asked())
+            assert (status, "cannot connect" in body.decode() or "broke" in body.decode()) == (502, True)
+
+    run(go)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_goes_away_frees_the_backends_slot_within_100_ms(stream: bool) -> None:
+    async def go() -> None:
+        async with behind(hanging(), hanging(b"data: {}\n\n"), slots=1) as there:
+            for _ in range(2):
+                there.model.left.clear()
+                there.model.came.clear()
+                asking = asyncio.create_task(there.post("/v1/chat/completions", asked(stream=stream)))
+                await there.model.came.wait()
+                asking.cancel()
+                began = asyncio.get_running_loop().time()
+                await there.model.left.wait()
+                assert asyncio.get_running_loop().time() - began < 5  # 0.1 on a machine that does nothing else
+            _, health, _ = await there.get("/forge/health")
+            assert msgspec.json.decode(health)["working"] == 0
+
+    run(go)
+
+
+def test_a_full_queue_is_429_and_who_waits_and_leaves_is_dequeued() -> None:
+    async def go() -> None:
+        async with behind(hanging(), whole(completion("hi")), slots=1, queue=1) as there:
+            first = asyncio.create_task(there.post("/v1/chat/completions", asked()))
+            await there.model.came.wait()
+            second = asyncio.create_task(there.post("/v1/chat/completions", asked()))
+            await until(there, waiting=1)
+            status, body, headers = await there.post("/v1/chat/completions", asked())
+            assert (status, headers["retry-after"]) == (429, "2")
+            assert "busy" in msgspec.json.decode(body)["error"]["message"]
+            second.cancel()
+            await until(there, waiting=0)
+            third = asyncio.create_task(there.post("/v1/chat/completions", asked()))
+            await until(there, waiting=1)
+            first.cancel()
+            assert (await third)[0] == 200
+
+    run(go)
+
+
+async def until(there: Behind, **wanted: int) -> None:
+    """Ask the proxy until it says so."""
+    while True:
+        told = msgspec.json.decode((await there.get("/forge/health"))[1])
+        if all(told[name] == value for name, value in wanted.items()):
+            return
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("/v1/chat/completions", b"{", 400, "no JSON"),
+        ("/v1/chat/completions", b'{"messages":[]}', 400, "model"),
+        ("/v1/chat/completions", b'{"model":"m","messages":[{"role":"user","content":7}]}', 400, "messages[0].content"),
+        ("/v1/messages", b'{"model":"m","messages":[]}', 400, "max_tokens"),
+        (
+            "/v1/messages",
+            b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}],"thread":{}}',
+            400,
+            "thread",
+        ),
+        ("/v1/nothing", b"{}", 404, "/nothing"),
+        ("/v1/chat/completions", b" " * 2000, 413, "1000 bytes"),
+    ],
+)
+def test_a_request_that_is_wrong_is_refused_in_its_protocol(path: str, body: bytes, status: int, words: str) -> None:
+    async def go() -> None:
+        async with behind(body_limit=1000) as there:
+            got, told, _ = await there.post(path, body)
+            answer = msgspec.json.decode(told)
+            assert (got, answer.get("type")) == (status, "error" if path == "/v1/messages" else None)
+            assert words in answer["error"]["message"]
+            assert there.model.asked == []
+
+    run(go)
+
+
+def test_methods_models_and_pages() -> None:
+    async def go() -> None:
+        async with behind() as there:
+            status, _, headers = await there.get("/v1/chat/completions")
+            assert (status, headers["allow"]) == (405, "POST")
+            models = msgspec.json.decode((await there.get("/v1/models"))[1])
+            assert models["data"][0]["id"] == "tiny"
+            theirs = msgspec.json.decode((await there.get("/v1/models?limit=5", anthropic_version="2023-06-01"))[1])
+            assert (theirs["data"][0]["type"], theirs["first_id"], theirs["has_more"]) == ("model", "tiny", False)
+            assert msgspec.json.decode((await there.get("/v1/models/tiny"))[1])["id"] == "tiny"
+            assert (await there.get("/models/other"))[0] == 404
+            assert (await there.get("/health"))[:2] == (200, b'{"status":"ok"}')
+            assert msgspec.json.decode((await there.get("/props"))[1])["total_slots"] == 8
+            assert (await there.get("/forge/usage"))[0] == 204
+            assert b'forge_requests_total{path="/models",status="200"}' in (await there.get("/metrics"))[1]
+            assert (await there.get("/api/hello", "HEAD"))[0] == 404
+
+    run(go)
+
+
+def test_tokens_are_counted_by_the_server_or_estimated() -> None:
+    body = {"model": "m", "messages": [ASK], "system": "Be brief."}
+    counting = {"tokenize": {"tokens": [1] * 42}, "apply-template": {"prompt": "all of it"}}
+
+    async def go() -> None:
+        async with behind(pages=counting) as there:
+            assert (await there.post("/v1/messages/count_tokens", body))[1] == b'{"input_tokens":42}'
+        async with behind() as there:
+            told = msgspec.json.decode((await there.post("/v1/messages/count_tokens", body))[1])
+            assert 5 < told["input_tokens"] < 60
+
+    run(go)
+
+
+def test_the_clients_credential_goes_on_and_no_other() -> None:
+    hi = whole(completion("hi"))
+
+    async def go() -> None:
+        async with behind(hi, hi) as there:
+            await there.post("/v1/chat/completions", asked(), authorization="Bearer client-key")
+            await there.post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [ASK]}, x_api_key="other-key")
+            told = [headers.get("authorization") for headers in there.model.headers]
+            assert told == ["Bearer client-key", "Bearer other-key"]
+        async with behind(hi, backend_api_key="own-key") as there:
+            await there.post("/v1/chat/completions", asked(), authorization="Bearer client-key")
+            assert there.model.headers[0]["authorization"] == "Bearer own-key"
+        async with behind(hi, api_key="door-key") as there:
+            assert (await there.post("/v1/chat/completions", asked(), authorization="Bearer wrong"))[0] == 401
+            assert (await there.post("/v1/chat/completions", asked(), x_api_key="door-key"))[0] == 200
+            assert "authorization" not in there.model.headers[0]
+
+    run(go)
+
+
+def test_a_proxy_that_others_reach_needs_a_key_or_a_word() -> None:
+    with pytest.raises(ForgeError, match="--insecure"):
+        ProxyServer("http://127.0.0.1:1", ProxyOptions(host="::"))
+    ProxyServer("http://127.0.0.1:1", ProxyOptions(host="::", insecure=True))
+    ProxyServer("http://127.0.0.1:1", ProxyOptions(host="::", api_key="k"))
+
+
+def test_web_pages_of_this_machine_may_ask_and_others_are_refused() -> None:
+    async def go() -> None:
+        async with behind(whole(completion("hi")), origins=("https://mine.example",)) as there:
+            status, _, headers = await there.get("/v1/models", "OPTIONS", origin="http://localhost:3000")
+            assert (status, headers["access-control-allow-origin"]) == (204, "http://localhost:3000")
+            assert (await there.post("/v1/chat/completions", asked(), origin="https://evil.example"))[0] == 403
+            status, _, headers = await there.post("/v1/chat/completions", asked(), origin="https://mine.example")
+            assert (status, headers["access-control-allow-origin"]) == (200, "https://mine.example")
+
+    run(go)
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
+    async def go() -> None:
+        async with behind() as there:
+            port = int(there.url.rpartition(":")[2])
+            with pytest.raises(ForgeError, match=r"cannot listen on 127\.0\.0\.1"):
+                async with ProxyServer(there.model.url, ProxyOptions(port=port)):
+                    pass
+
+    run(go)
