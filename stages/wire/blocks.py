@@ -122,7 +122,7 @@ def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
 
 
 def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
-    blocks, before = _closed(blocks)
+    blocks, before = close_block(blocks)
     block = Block(kind=kind, number=blocks.count)
     if kind == "call" and blocks.calling is not None:
         block = replace(block, call=blocks.calls, name=blocks.calling.name, id=blocks.calling.id)
@@ -130,7 +130,7 @@ def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
     return after, (*before, BlockOpened(block=block))
 
 
-def _closed(blocks: Blocks) -> _Written:
+def close_block(blocks: Blocks) -> _Written:
     if blocks.open is None:
         return blocks, ()
     closed = BlockClosed(block=blocks.open, text=_joined(blocks.said))
@@ -148,14 +148,14 @@ def _ended(blocks: Blocks) -> _Written:
     held = blocks.held
     if blocks.calling is not None and not _is_written(blocks):
         add(_opened(blocks, "call"))
-    add(_closed(blocks))
+    add(close_block(blocks))
     blocks = replace(blocks, calling=None, held=_Held())
     add(_grown(blocks, "reasoning", _joined(held.reasoning)))
     add(_grown(blocks, "text", _joined(held.text)))
     for call in sorted(held.calls, key=lambda call: call.index):
         add(_opened(replace(blocks, calling=call), "call"))
         add(_grown(blocks, "call", _joined(call.arguments)))
-    add(_closed(blocks))
+    add(close_block(blocks))
     return blocks, tuple(events)
 
 

@@ -19,6 +19,8 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True, tag="reasoning"):
     """More of the reasoning, whether the server or tags in the text separate it."""
 
     text: str
+    sealed: str = ""
+    """All of it as its server wants it back (`effect.Reply`), where the reply came in one go."""
 
 
 class Reclassified(Struct, frozen=True, kw_only=True, tag="reclassified"):
@@ -115,7 +117,7 @@ def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
         for piece in (call, *((CallDelta(index=call.index, arguments=arguments),) if arguments else ()))
     )
     return (
-        *((ReasoningDelta(text=reply.reasoning),) if reply.reasoning else ()),
+        *((ReasoningDelta(text=reply.reasoning, sealed=reply.sealed),) if reply.reasoning or reply.sealed else ()),
         *((TextDelta(text=reply.text),) if reply.text else ()),
         *calls,
         Ended(finish=reply.finish, usage=reply.usage, sealed=reply.sealed),

@@ -1,12 +1,13 @@
 """The body of a client's request: read within bounds, and every fault told by the path of its field."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from stages.message import Assistant, History
 from stages.repair.decoding import decode, objects
@@ -60,9 +61,14 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
 
 def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
     """The value of a field that was left unread; its faults are told under its path."""
+    given = bytes(part)
     try:
-        return decode(decoder, bytes(part))
-    except msgspec.ValidationError as error:
+        return decoder.decode(given)  # its nesting is the body's, which was counted
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return decode(decoder, given)
+    except msgspec.DecodeError as error:
         said, path = _located(str(error))
         raise Refused(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
 
@@ -78,18 +84,23 @@ def _located(error: str) -> tuple[str, str]:
     return said[:1].lower() + said[1:], path
 
 
-def sampling(called: Mapping[str, str], **given: float | tuple[str, ...] | None) -> Sampling:
-    """The options that are set, held to their ranges; `called` has the client's names of those with another."""
+def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float | None) -> Sampling:
+    """The options that are set, held to their ranges; `called` has the client's names of those with another.
+
+    An empty stop text would stop every reply, and is left out.
+    """
     chosen = tuple((name, value) for name, value in given.items() if value is not None)
+    stops = tuple(filter(None, stop))
     try:
-        return _sampling(chosen)
+        made = _numbers(chosen)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
         raise Refused(said, called.get(path, path)) from None
+    return replace(made, stop=stops) if stops else made
 
 
 @lru_cache(maxsize=256)
-def _sampling(chosen: tuple[tuple[str, float | tuple[str, ...]], ...]) -> Sampling:
+def _numbers(chosen: tuple[tuple[str, float], ...]) -> Sampling:
     """Kept, as clients send the same options with every request, and to check them takes longer than to read a body."""
     return msgspec.convert(dict(chosen), Sampling)
 

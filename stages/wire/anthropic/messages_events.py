@@ -1,22 +1,50 @@
 """Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
 
 `message_start`, then each block with its start, its deltas and its stop, `message_delta` with the reason and the usage,
-`message_stop`. Events have names, or clients don't see them. Sealed thinking comes with the reply's end, when its block
-is closed: here thinking has no signature.
+`message_stop`. Events have names, or clients don't see them. Thinking has its signature where the reply came in one
+go; of a stream it is known when its block is closed, and left out.
 """
 
 from typing import Self, assert_never
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Usage
+from stages.repair.decoding import decode
 from stages.wire.answers import CallIds, Envelope, event
 from stages.wire.anthropic.errors import error_object
 from stages.wire.anthropic.messages_reply import message_object, stop_of, usage_object
-from stages.wire.blocks import Block, BlockClosed, BlockEvent, BlockGrown, BlockOpened, Blocks, advance_blocks
-from stages.wire.deltas import Ended, Piece
+from stages.wire.anthropic.thinking import unsealed_blocks
+from stages.wire.blocks import (
+    Block,
+    BlockClosed,
+    BlockEvent,
+    BlockGrown,
+    BlockOpened,
+    Blocks,
+    advance_blocks,
+    close_block,
+)
+from stages.wire.deltas import Ended, Piece, ReasoningDelta
 from stages.wire.served import RequestError
+
+
+class _Thinking(Struct):
+    """A sealed block; one whose text is hidden has neither."""
+
+    type: str
+    thinking: str = ""
+    signature: str = ""
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """What comes in deltas, by its name."""
+        return (("thinking", self.thinking), ("signature", self.signature))
+
+
+_thinking = msgspec.json.Decoder(_Thinking)
 
 
 class MessageEvents(Struct, frozen=True, kw_only=True):
@@ -46,6 +74,9 @@ class MessageEvents(Struct, frozen=True, kw_only=True):
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events of the next piece."""
         after, opening = self.begin()
+        if isinstance(piece, ReasoningDelta) and piece.sealed and after.blocks.calling is None:
+            blocks, sealed = _sealed(after.blocks, unsealed_blocks(piece.sealed))
+            return replace(after, blocks=blocks), opening + sealed
         blocks, written = advance_blocks(after.blocks, piece)
         ids, events = after.ids, [opening]
         for each in written:
@@ -65,6 +96,20 @@ def message_events(envelope: Envelope) -> MessageEvents:
 
 def _event(name: str, **fields: object) -> bytes:
     return event({"type": name, **fields}, name)
+
+
+def _sealed(blocks: Blocks, thinking: tuple[Raw, ...]) -> tuple[Blocks, bytes]:
+    """Thinking as it was sealed, each block whole."""
+    blocks, closed = close_block(blocks)
+    events = [_block_event(each, "") for each in closed]
+    for number, raw in enumerate(thinking, start=blocks.count):
+        block = decode(_thinking, bytes(raw))
+        empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw
+        deltas = ({"type": f"{kind}_delta", kind: said} for kind, said in block.parts if said)
+        events.append(_event("content_block_start", index=number, content_block=empty))
+        events += [_event("content_block_delta", index=number, delta=delta) for delta in deltas]
+        events.append(_event("content_block_stop", index=number))
+    return replace(blocks, count=blocks.count + len(thinking)), b"".join(events)
 
 
 def _block_event(written: BlockEvent, call_id: str) -> bytes:

@@ -101,11 +101,11 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
         choice=chosen(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
         sampling=sampling(
-            {"stop": "stop_sequences"},
+            {},
             temperature=asked.temperature,
             top_p=share(asked.top_p),
             top_k=asked.top_k,
-            stop=tuple(filter(None, asked.stop_sequences or ())) or None,
+            stop=asked.stop_sequences or (),
             max_tokens=above_zero(asked.max_tokens),
         ),
         stream=bool(asked.stream),

@@ -75,6 +75,8 @@ def _chunk(events: ChatEvents, delta: dict[str, object]) -> bytes:
 
 def _written(events: _E, piece: Piece) -> tuple[_E, bytes]:
     match piece:
+        case TextDelta(text="") | ReasoningDelta(text=""):
+            return events, b""
         case TextDelta(text=text):
             after, calls = _settled(events)
             return after, calls + _chunk(after, {"content": text})

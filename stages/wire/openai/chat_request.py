@@ -108,7 +108,7 @@ def _sampling(asked: _Request) -> Sampling:
         presence_penalty=asked.presence_penalty,
         frequency_penalty=asked.frequency_penalty,
         seed=asked.seed,
-        stop=tuple(filter(None, stops)) or None,
+        stop=stops,
         max_tokens=above_zero(asked.max_completion_tokens if newer else asked.max_tokens),
     )
 

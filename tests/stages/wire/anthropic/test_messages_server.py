@@ -18,11 +18,21 @@ from stages.wire.anthropic.messages_answer import decode_reply
 from stages.wire.anthropic.messages_events import message_events
 from stages.wire.anthropic.messages_reply import encode_reply
 from stages.wire.anthropic.messages_request import decode_count_request, decode_request
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
+from stages.wire.anthropic.messages_stream import AnthropicStream
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    TextDelta,
+    gather_reply,
+    reply_pieces,
+)
 from stages.wire.served import Choice, Foreign, Format, RequestError, ServerRequest, Thinking, refusal
 from stages.wire.server_errors import too_long
 from stages.wire.server_wires import MESSAGES
-from tests.wire_client import Endpoint, said, schema_of
+from tests.wire_client import Endpoint, pieces, said, schema_of
 
 ASK: Any = {"role": "user", "content": "Look."}
 LOOK: Any = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}
@@ -252,6 +262,16 @@ def test_sealed_thinking_goes_back_as_it_came() -> None:
     sealed = '[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"x"}]'
     reply = Reply(text="Yes.", reasoning="Hm.", sealed=sealed, usage=Usage(prompt=1))
     assert decode_reply(encode_reply(reply, envelope())) == reply
+
+
+def test_sealed_thinking_is_streamed_as_it_came() -> None:
+    sealed = '[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"x"}]'
+    reply = Reply(text="Yes.", reasoning="Hm.", sealed=sealed, usage=Usage(prompt=1))
+    stream = pieces(message_events(envelope()), reply_pieces(reply))
+    decoder, read = AnthropicStream().advance(stream)
+    assert gather_reply((*read, *decoder.finish())) == reply
+    blocks = [event["index"] for event in told(stream) if event["type"] == "content_block_stop"]
+    assert blocks == [0, 1, 2]
 
 
 def test_a_call_that_is_none_is_told_as_text() -> None:
