@@ -1,4 +1,4 @@
-"""Exceptions for people who like them, under the names of docs/names.md; `Result` is the other way."""
+"""Exceptions, for code that prefers them to `Result`; docs/names.md lists their names."""
 
 from typing import assert_never
 
@@ -9,7 +9,7 @@ from stages.state import State
 
 
 class ForgeError(Exception):
-    """The base of all of them. `state` is the run's last state, None where there was no run."""
+    """Base class of forge's exceptions. `state` is the run's last state, None if there was no run."""
 
     def __init__(self, message: str, state: State | None = None) -> None:
         super().__init__(message)
@@ -17,7 +17,7 @@ class ForgeError(Exception):
 
 
 class DefinitionError(ForgeError, ValueError):
-    """A workflow, or an option, was given wrongly; `problems` lists every mistake, a sentence each."""
+    """A workflow or an option is wrong; `problems` lists every mistake, one sentence each."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -25,7 +25,7 @@ class DefinitionError(ForgeError, ValueError):
 
 
 class ToolCallError(ForgeError):
-    """The model gave no usable call after all retries."""
+    """The model made no usable call after all retries."""
 
 
 class ToolExecutionError(ForgeError):
@@ -53,7 +53,7 @@ class ContextBudgetExceeded(ForgeError):  # noqa: N818 - a name that users know
 
 
 class BackendError(ForgeError):
-    """The model's server cannot be reached, or gave no answer that can be used; `fault` says which way."""
+    """The model's server cannot be reached or gave no usable answer; `fault` says what happened."""
 
     def __init__(self, message: str, state: State | None = None, fault: Fault | None = None) -> None:
         super().__init__(message, state)
@@ -61,19 +61,19 @@ class BackendError(ForgeError):
 
 
 class InDoubtError(ForgeError):
-    """The run needs a tool of which a call was begun, and nobody says whether it took effect."""
+    """The run needs a tool with a call whose outcome is unknown, and nobody has settled it."""
 
 
 class ApprovalError(ForgeError):
-    """A call needs a person's yes, and there is nobody to ask."""
+    """A call needs a person's approval, and there is nobody to ask."""
 
 
 class WatcherError(ForgeError):
-    """`on_chunk` raised; the exception is this one's `__cause__`. The request is closed, and the run ends here."""
+    """`on_chunk` raised the exception in `__cause__`. The request is closed, and the run ends."""
 
 
 class CallbackError(ForgeError):
-    """A function of the user's own failed, a guard say; `place` says where it was given, `__cause__` what it raised."""
+    """A user's function, such as a guard, failed; `place` is where it was passed, `__cause__` what it raised."""
 
     def __init__(self, message: str, place: str) -> None:
         super().__init__(message)
@@ -81,17 +81,17 @@ class CallbackError(ForgeError):
 
 
 class PipelineError(ForgeError, TypeError):
-    """The stages of a run leave it in a phase in which none of them acts."""
+    """The stages of a run left it in a phase in which none of them acts."""
 
 
 class JournalError(ForgeError):
-    """A journal cannot be written or read, or the run that is replayed does something that is not in it."""
+    """A journal cannot be written or read, or a replayed run differs from it."""
 
 
 class UnrecordedError(JournalError):
-    """The journal of a run that is going on can no longer be written; the loop ends the run as `JournalFailed`.
+    """The journal of a running run can no longer be written; the loop ends the run as `JournalFailed`.
 
-    `outcome` is what was not written down; None: the effect was not begun.
+    `outcome` is what could not be recorded; None: the effect was not started.
     """
 
     def __init__(self, message: str, outcome: Outcome | None = None) -> None:
@@ -100,10 +100,10 @@ class UnrecordedError(JournalError):
 
 
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
-    """The slot worker was stopped before the job was done."""
+    """The slot worker was stopped before the job was finished."""
 
     def __init__(self) -> None:
-        super().__init__("the slot worker was stopped before this job was done; nobody will run it")
+        super().__init__("the slot worker was stopped before this job was finished; it will not run")
 
 
 class WorkflowCancelledError(ForgeError):
@@ -111,25 +111,25 @@ class WorkflowCancelledError(ForgeError):
 
 
 class ToolResolutionError(Exception):
-    """Raise this in a tool when the arguments are fine but the data is not there.
+    """Raise this in a tool if the arguments are valid but there is no data for them.
 
-    The model is told to try other data. The step is not recorded, the error not counted.
+    The model is told to try other data. The step does not count as done, the error is not counted.
     """
 
 
 class ToolFailed(Exception):  # noqa: N818 - a name that users know
-    """Raise this in a tool when trying again is no use: the model must adapt. Not counted."""
+    """Raise this in a tool if trying again is pointless: the model must adapt. The error is not counted."""
 
 
 _ADVICE = "Try the mode constrained, or a larger model."
 _CUT_OFF = (
-    "It was cut off by the limit of tokens of one reply before a call was complete: allow more of them "
+    "It reached the maximum number of tokens per reply before a call was complete; allow more "
     "(--max-tokens; in Python Sampling(max_tokens=…))."
 )
 
 
 def explain(halt: Halt) -> str:
-    """The halt as a sentence: what was wrong, and what to do."""
+    """The halt as a sentence: what went wrong, and what to do."""
     match halt:
         case halts.BadReplies(attempts=attempts, raw=raw, cut=cut):
             return (
@@ -153,13 +153,13 @@ def explain(halt: Halt) -> str:
             )
         case halts.DeadEnd(completed=done, pending=pending):
             return (
-                f"the workflow's order leaves no tool that may be called; done: {', '.join(done) or 'nothing'}; "
+                f"the workflow's order rules leave no tool to call; done: {', '.join(done) or 'nothing'}; "
                 f"pending: {', '.join(pending) or 'nothing'}. Relax the rules in order=…"
             )
         case halts.CannotFit(tokens=tokens, budget=budget):
             return (
-                f"the prompt takes about {tokens} tokens, and the context has room for {budget} beside a reply; "
-                "nothing more may be cut. Start the server with a larger context, lower max_tokens, or shorten "
+                f"the prompt takes about {tokens} tokens, and the context has room for {budget} besides the reply; "
+                "nothing else can be cut. Start the server with a larger context, lower max_tokens, or shorten "
                 "the system prompt, the tools or their results."
             )
         case halts.BackendFailed(fault=fault, attempts=attempts):
@@ -168,17 +168,17 @@ def explain(halt: Halt) -> str:
             return f"the model's server {trouble}{tried}: {fault.detail}"
         case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
             return (
-                f"{tool} {arguments} was begun before the run was cut short, and nobody knows whether it took effect"
-                f"{f' ({reason})' if reason else ''}. Find out; then resume the run with somebody to ask (ask=…; in a "
-                "terminal, forge resume), who says whether it did"
+                f"{tool} {arguments} was started before the run was interrupted, and its outcome is unknown"
+                f"{f' ({reason})' if reason else ''}. Find out whether it took effect, then resume the run with "
+                "somebody to ask (ask=…; in a terminal, forge resume)"
             )
         case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):
             return (
-                f"{tool} {arguments} needs a person's yes, and {reason}. Resume the run with somebody to ask (ask=…; "
-                "in a terminal, forge resume)"
+                f"{tool} {arguments} needs a person's approval, and {reason}. Resume the run with "
+                "somebody to ask (ask=…; in a terminal, forge resume)"
             )
         case halts.JournalFailed(problem=problem):
-            return f"{problem}. The run was stopped, for what it did next would not be on record"
+            return f"{problem}. The run was stopped because its next steps could not be recorded"
         case halts.Cancelled(turns=turns):
             return f"cancelled after {quantity(turns, 'model call')}"
         case _:
@@ -186,7 +186,7 @@ def explain(halt: Halt) -> str:
 
 
 def _ended(words: str) -> str:
-    """The words as a sentence with its end; an exception without a message is its name alone."""
+    """The text as a sentence with a full stop."""
     said = words.rstrip(": ")
     return said if said.endswith((".", "!", "?")) else f"{said}."
 

@@ -1,4 +1,4 @@
-"""How a run ended: `Finished` or `Halted`, both with its last state."""
+"""The end of a run: `Finished` or `Halted`, both with the last state."""
 
 from typing import Generic
 
@@ -11,16 +11,16 @@ from stages.halt import Halt
 from stages.state import Completed, Ending, Said, State
 
 _SHOWN = 200
-"""Characters of a value that a repr shows."""
+"""Maximum characters of a value in a repr."""
 
 R_co = TypeVar("R_co", default=object, covariant=True)
-"""The type of a run's value: the workflow's `result`, object where it has none."""
+"""Type of a run's value: the workflow's `result`, object if it has none."""
 
 
 class Finished(Struct, Generic[R_co], frozen=True, kw_only=True):
     """A run that reached a typed outcome, and its last state.
 
-    `result` is the value as an instance of the workflow's result type, where it has one.
+    `result` is the value as an instance of the workflow's result type, if it has one.
     """
 
     outcome: Ending
@@ -29,15 +29,15 @@ class Finished(Struct, Generic[R_co], frozen=True, kw_only=True):
 
     @property
     def value(self) -> R_co:
-        """The result; else what the terminal tool returned, as JSON has it; the text, where the model answered in text.
+        """The result; otherwise what the terminal tool returned, as JSON, or the answer in text.
 
-        The outcome itself where it is a question or a hand-over. Only a run that ended by its result has one of the
-        workflow's type: where a run may end otherwise, look at `outcome` first.
+        For a question or a hand-off, the outcome itself. Only a run that ended with its result has a value of the
+        workflow's type; if a run may end otherwise, check `outcome` first.
         """
         return _value(self)  # type: ignore[return-value]  # see above
 
     def __repr__(self) -> str:
-        """The value, cut to size, and the state in a few words."""
+        """The shortened value and state."""
         return f"Finished({type(self.outcome).__name__}, value={short_repr(_value(self))}, {self.state!r})"
 
 
@@ -52,10 +52,10 @@ def _value(finished: Finished) -> object:
 
 
 class Halted(ForgeError):  # noqa: N818 - nobody raises it
-    """A run that ended without its goal: why, and its last state, from which it can be resumed.
+    """A run that ended without reaching its goal: the reason, and the last state, from which it can be resumed.
 
-    It is the failure of a Result, and raised by nobody. As an exception it is the cause of what `unwrap` raises, so
-    that the traceback says why the run ended; `str` of it is that sentence.
+    It is the failure of a Result and never raised itself. It is an exception so that it can be the cause of what
+    `unwrap` raises: the traceback then says why the run ended. `str()` gives that sentence.
     """
 
     __match_args__ = ("halt", "state")
@@ -66,19 +66,19 @@ class Halted(ForgeError):  # noqa: N818 - nobody raises it
         self.halt = halt
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other ended in the same state for the same reason."""
+        """Same reason and same state."""
         return isinstance(other, Halted) and (self.halt, self.state) == (other.halt, other.state)
 
     def __hash__(self) -> int:
-        """The same for equal ones; the rest of a state has no hash."""
+        """By the kind of halt and the run; the rest of a state is not hashable."""
         return hash((type(self.halt), self.state.run))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copied and pickled by its fields."""
+        """Copy and pickle by fields."""
         return (_halted, (self.halt, self.state))
 
     def __repr__(self) -> str:
-        """The reason in a sentence, cut to size, and the state in a few words."""
+        """The shortened reason and state."""
         return f"Halted({type(self.halt).__name__}: {short_repr(str(self), quoted=False)}, {self.state!r})"
 
 
@@ -87,7 +87,7 @@ def _halted(halt: Halt, state: State) -> Halted:
 
 
 def short_repr(value: object, *, quoted: bool = True, most: int = _SHOWN) -> str:
-    """The value as Python writes it, or as it is where it is a text and not `quoted`, cut to size."""
+    """The repr of the value, or the plain text of a str that is not `quoted`, shortened to `most` characters."""
     plain = value if isinstance(value, str) else repr(value)
     short = plain if len(plain) <= most else f"{plain[:most]}…"
     return repr(short) if quoted and isinstance(value, str) else short

@@ -105,9 +105,9 @@ def says(what: Callable[[Ask], object]) -> Asker:
 UNWILLING: list[tuple[str, Asker, str]] = [
     ("raises", pager, "raised OSError: the pager is off"),
     ("is not async", lambda q: Approved(digest=q.digest), "is no async function; define it with `async def`"),  # type: ignore[return-value, list-item]
-    ("says True", says(lambda _: True), "returned True, and that is neither a yes nor a no; return Approved(digest="),
-    ("says nothing", says(lambda _: None), "returned None, and that is neither a yes nor a no"),
-    ("says yes in words", says(lambda _: "yes"), "returned 'yes', and that is neither a yes nor a no"),
+    ("says True", says(lambda _: True), "returned True, which is no answer; return Approved(digest="),
+    ("says nothing", says(lambda _: None), "returned None, which is no answer"),
+    ("says yes in words", says(lambda _: "yes"), "returned 'yes', which is no answer"),
     ("means another", says(lambda _: Approved(digest="abc")), "returned Approved with the digest 'abc', which is that"),
     ("rejects another", says(lambda _: Rejected(digest="", reason="no")), "write digest=question.digest"),
     (
@@ -123,7 +123,7 @@ UNWILLING: list[tuple[str, Asker, str]] = [
     (
         "gives no reason",
         says(lambda q: Rejected(digest=q.digest, reason=None)),  # type: ignore[arg-type]  # what people write
-        "returned Rejected with None for words; they must be a string",
+        "returned Rejected with None as text; it must be a string",
     ),
 ]
 

@@ -102,7 +102,7 @@ def test_one_message_at_a_time_and_no_loop_within_a_loop() -> None:
         begun = asyncio.Event()
         running = asyncio.ensure_future(conversation.say("First.", observer=lambda _: begun.set()))
         await begun.wait()
-        with pytest.raises(ForgeError, match="the conversation is at another message"):
+        with pytest.raises(ForgeError, match="the conversation is still running another message"):
             await conversation.say("Second.")
         (await running).unwrap()
 

@@ -1,4 +1,4 @@
-"""Runtime: run a workflow, go on with one, watch it."""
+"""Runtime: run a workflow, resume it, watch it."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Callbacks: the user's own functions that a run calls; one that fails is told with its place in the definition."""
+"""Callbacks: users' functions that a run calls; if one fails, the error names it and where it was passed."""
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -17,16 +17,16 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _Place = str
-"""Where a function was given, as it is written there: `guards[0]`, `completion_checks['refund']`."""
+"""Where a function was passed, such as `guards[0]` or `completion_checks['refund']`."""
 
 
 def placed(function: Callable[_P, _R], place: _Place, *kinds: type) -> Callable[_P, _R]:
-    """The function; where it raises, or returns what is of none of these kinds, it raises a CallbackError."""
+    """The function, raising CallbackError if it raises or returns something of none of these kinds."""
 
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             returned = function(*args, **kwargs)
-        # Whatever it raises: it is the user's own, and they need to know which of their functions it was.
+        # A user's function may raise anything, and they need to know which one it was.
         except Exception as error:
             raise _failed(function, place, error) from error
         if not isinstance(returned, kinds):
@@ -56,7 +56,7 @@ def placed_guard(guard: Guard, place: _Place) -> Guard:
 def placed_async(
     function: Callable[_P, Awaitable[_R]], place: _Place, own: Callable[..., object] | None = None
 ) -> Callable[_P, Awaitable[_R]]:
-    """The async function; where it raises, it raises a CallbackError. `own`: the user's, if wrapped."""
+    """The async function, raising CallbackError if it raises. `own`: the user's function, if wrapped."""
 
     async def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
@@ -70,7 +70,7 @@ def placed_async(
 
 
 def placed_stage(stage: Stage, place: _Place) -> Stage:
-    """The stage; where it raises, or returns neither a State nor a Halt, it raises a CallbackError."""
+    """The stage, raising CallbackError if it raises or returns neither a State nor a Halt."""
 
     def called(state: State) -> Result[State, Halt]:
         try:
@@ -84,7 +84,7 @@ def placed_stage(stage: Stage, place: _Place) -> Stage:
     return called
 
 
-ADVICE = "Fix it; the run can go on from this error's `state` (forge.resume)."
+ADVICE = "Fix it, then resume the run from this error's `state` (forge.resume)."
 
 
 def _failed(function: Callable[..., object], place: _Place, error: Exception) -> CallbackError:
@@ -103,11 +103,11 @@ def _own_name(function: Callable[..., object]) -> str:
 
 
 _OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.pointfree.bind", "returns.result")
-"""The modules that call a function of the user's on behalf of others."""
+"""Modules that call users' functions on behalf of others."""
 
 
 def _line(trace: TracebackType | None) -> str:
-    """Where in the function that was: its own line, rather than one of a library that it calls."""
+    """The file and line in the user's own function, not in a library that it calls."""
     if trace is None or trace.tb_next is None:
         return ""
     own = trace.tb_next

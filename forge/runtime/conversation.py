@@ -1,4 +1,4 @@
-"""Conversation: runs of one workflow, each going on from what was said before."""
+"""Conversation: runs of one workflow, each continuing what was said before."""
 
 from collections.abc import Mapping
 from typing import Generic, Unpack
@@ -16,11 +16,11 @@ from stages.state import State
 
 
 class Conversation(Generic[R_co]):
-    """A workflow that is run for one message after the other. Corrections and failed attempts are not carried on.
+    """A workflow that is run for one message after another. Corrections and failed attempts are not carried over.
 
-    `state` is that of the last run, None before the first: a value that can be saved as JSON. Give it to another
-    Conversation to go on there. Steps and budgets are those of each message; what was said, and where results can be
-    recalled, is shared.
+    `state` is the last run's, None before the first: a value that can be saved as JSON. Pass it to another
+    Conversation to continue there. Each message has its own steps and budget; the history and the results that can be
+    recalled are shared.
     """
 
     @checked
@@ -39,19 +39,19 @@ class Conversation(Generic[R_co]):
         self.state = state
 
     def __repr__(self) -> str:
-        """Of which workflow, and where it is."""
+        """The workflow's name and the state."""
         return f"Conversation({self._workflow.name!r}, {self.state!r})"
 
     @checked
     async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
-        """Run the workflow for this message; options as in `forge.run`. ForgeError while another message is run."""
+        """Run the workflow for this message; options as in `forge.run`. ForgeError if another is still running."""
         if self._running:
-            raise ForgeError("the conversation is at another message; await its end, or cancel it")
+            raise ForgeError("the conversation is still running another message; await it, or cancel it")
         self._running = True
         try:
             ended = await self._run(message, **watching)
         except ForgeError as error:
-            self.state = error.state or self.state  # what was done before it is not forgotten
+            self.state = error.state or self.state  # keep what was done before it
             raise
         finally:
             self._running = False

@@ -1,4 +1,4 @@
-"""A run as an async stream of its events: what the observer and `on_chunk` are told, then how it ended."""
+"""A run as an async stream: its events and deltas, then its end."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ _R = TypeVar("_R")
 _Told: TypeAlias = Event | Delta
 
 WAITING_LIMIT = 256
-"""Events that may wait to be read before the run waits too."""
+"""Maximum number of unread events before the run waits for its reader."""
 
 
 @checked
@@ -37,9 +37,9 @@ async def stream(
     initial_messages: History = (),
     **watching: Unpack[Watching],
 ) -> AsyncGenerator[_Told | Finished[_R] | Halted, None]:
-    """The events of `forge.run` and the deltas of its replies as they come; last, the `Finished` or `Halted`.
+    """The events of `forge.run` and the deltas of its replies as they arrive; last, the `Finished` or `Halted`.
 
-    The run goes no further than a few hundred events ahead of the reader. Leaving the loop cancels it as `cancel`
+    The run stays at most a few hundred events ahead of the reader. Leaving the loop cancels it as `cancel`
     does: every call is answered, the journal is complete; the end of the run is awaited when the generator is closed
     (`contextlib.aclosing`). Raises what `run` raises.
     """
@@ -77,7 +77,7 @@ async def _forwarded(asked: asyncio.Event, stop: asyncio.Event) -> None:
 
 
 class _Line:
-    """What waits to be read, in order."""
+    """The unread events, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[_Told] = deque()
@@ -86,7 +86,7 @@ class _Line:
         self._room = asyncio.Event()
 
     def put(self, event: _Told) -> None:
-        """Add one. Of a tool's progress that nobody reads, the last is kept: it must not fill the memory."""
+        """Add an event. Of a tool's unread progress only the latest is kept, so that memory stays bounded."""
         last = self._waiting[-1] if len(self._waiting) >= WAITING_LIMIT else None
         if isinstance(event, ToolProgressed) and isinstance(last, ToolProgressed) and last.call_id == event.call_id:
             self._waiting.pop()
@@ -94,13 +94,13 @@ class _Line:
         self._came.set()
 
     async def room(self) -> None:
-        """Until fewer wait than the limit."""
+        """Wait until fewer than the maximum are unread."""
         while len(self._waiting) >= WAITING_LIMIT:
             self._room.clear()
             await self._room.wait()
 
     async def next(self) -> _Told | None:
-        """The next one; None where no more will come."""
+        """The next event; None after the last one."""
         while not self._waiting:
             if self._closed:
                 return None
@@ -117,7 +117,7 @@ class _Line:
 
 
 def _both(line: _Line, watching: Watching) -> Callable[[Event], None]:
-    """The observer of the stream, and the user's own after it."""
+    """An observer that feeds the stream, then the user's own."""
     own = watching.get("observer")
 
     def observer(event: Event) -> None:
@@ -129,7 +129,7 @@ def _both(line: _Line, watching: Watching) -> Callable[[Event], None]:
 
 
 def _chunks(line: _Line, watching: Watching) -> OnChunk:
-    """What is told of deltas: the stream, which makes the run wait where its reader is slow, and the user's own."""
+    """An `on_chunk` that feeds the stream and the user's own, and waits for a slow reader."""
     own = watching.get("on_chunk")
 
     async def on_chunk(delta: Delta) -> None:

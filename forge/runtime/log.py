@@ -1,4 +1,4 @@
-"""The log of a run: its events as lines at DEBUG, of names and sizes alone, so that no value can be in it."""
+"""The log of a run: its events at DEBUG, with names and sizes only, so that no value can leak."""
 
 import logging
 
@@ -9,11 +9,11 @@ from stages.message import ToolCall
 _log = logging.getLogger("forge")
 
 _NAME_LIMIT = 64
-"""Characters of a name that are logged; a model may make one up."""
+"""Maximum characters of a name in the log; a model may invent one."""
 
 
 def escaped(record: logging.LogRecord) -> bool:
-    """Escape what could forge a line or steer a terminal: a server or a model may have written some of it."""
+    """Escape what could forge a log line or control a terminal: parts may come from a server or a model."""
     text = record.getMessage()
     if not text.isprintable():
         record.msg = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -25,12 +25,12 @@ _log.addFilter(escaped)
 
 
 def logging_turns() -> bool:
-    """Whether anybody reads them."""
+    """Whether turns are logged."""
     return _log.isEnabledFor(logging.DEBUG)
 
 
 def log_event(event: events.Event, run: str) -> None:
-    """Log the event, where it is one of a turn."""
+    """Log the event, if it belongs to a turn."""
     if line := _line(event):
         _log.debug("run %s: %s", run[:8] or "-", line)
 
@@ -90,5 +90,5 @@ def _became(result: object) -> str:
 
 
 def _name(text: str) -> str:
-    """The name as one safe word: a server or a model may have chosen it."""
+    """The name as one printable ASCII word: a server or a model may have chosen it."""
     return ascii(text[:_NAME_LIMIT])[1:-1]

@@ -1,4 +1,4 @@
-"""Asking: the user's own function that answers questions; what it returns is held to what was asked."""
+"""Questions: the user's `ask` function, with its answers checked against the question."""
 
 import inspect
 
@@ -14,7 +14,7 @@ _PLACE = "ask"
 
 
 def asking(ask: Asker) -> Asker:
-    """The function; where it raises, or returns what does not answer the question, it raises a CallbackError."""
+    """The function, raising CallbackError if it raises or its answer does not fit the question."""
 
     async def answered(question: Ask) -> object:
         answer: object = ask(question)
@@ -32,20 +32,20 @@ def asking(ask: Asker) -> Asker:
             if not wrong:
                 return _sound(returned)
         else:
-            wrong = f"returned {repr(returned)[:200]}, and that is neither a yes nor a no; return {_WAYS}"
+            wrong = f"returned {repr(returned)[:200]}, which is no answer; return {_WAYS}"
         raise CallbackError(f"{_PLACE}, {_name(ask)}, {wrong}. {ADVICE}", _PLACE)
 
     return asked
 
 
 _WAYS = (
-    "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, where nobody can say, "
+    "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, if nobody can decide, "
     "Unanswered(digest=question.digest, reason=…)"
 )
 
 
 def _mistake(question: Ask, answer: Answer) -> str:
-    """What is wrong with the answer; empty: nothing."""
+    """What is wrong with the answer; empty if it is fine."""
     kind = type(answer).__name__
     if answer.digest != question.digest:
         return (
@@ -59,12 +59,12 @@ def _mistake(question: Ask, answer: Answer) -> str:
         return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"
     words = getattr(answer, "result" if isinstance(answer, Settled) else "reason", "")
     if not isinstance(words, str):
-        return f"returned {kind} with {repr(words)[:80]} for words; they must be a string"
+        return f"returned {kind} with {repr(words)[:80]} as text; it must be a string"
     return ""
 
 
 def _sound(answer: Answer) -> Answer:
-    """The answer without halves of characters, which a terminal lets through for bytes that are no text."""
+    """The answer with valid Unicode: a terminal may pass on halves of surrogate pairs."""
     match answer:
         case Rejected() | Unanswered():
             return replace(answer, reason=sound(answer.reason))

@@ -1,4 +1,4 @@
-"""Recovery: go on with a run that a crash, a cancellation or a dead server cut short, from its journal."""
+"""Recovery: resume a run that a crash, a cancellation or an unreachable server interrupted, from its journal."""
 
 import logging
 from collections import deque
@@ -38,28 +38,27 @@ _log = logging.getLogger("forge")
 async def resume_journal(
     workflow: Workflow[_R], path: str | Path, *, backend: AnyBackend, **watching: Unpack[Watching]
 ) -> Result[Finished[_R], Halted]:
-    """Go on with the run that the journal at `path` records, and go on recording it there.
+    """Resume the run that the journal at `path` records, and continue that journal.
 
-    What is in the journal is not done again. A model call whose answer never came is sent again. Calls that were
-    begun, and nobody wrote down what became of them, are made again if their tools only read or are declared
-    idempotent; any other is in doubt, and the workflow's `in_doubt` says what happens. A run that had ended
-    ends the same, and the model is not reached for it. What the workflow says otherwise than when the run began is
-    told in the log of `forge`, as a warning.
+    What is in the journal is not done again. An unanswered model call is sent again. Calls that were started without
+    a recorded outcome are retried if their tools only read or are declared idempotent; the outcome of any other is
+    unknown, and the workflow's `in_doubt` says what happens. A run that had ended returns the same end without
+    reaching the model. If the workflow has changed since the run began, the logger `forge` warns of it.
 
-    Raises JournalError where the file cannot be gone on with: it is damaged, another run writes to it, or it is of
-    another workflow or model. For those, `forge.journal.states` gives the last state, and `forge.resume` takes any.
+    Raises JournalError if the journal is damaged, another run is writing to it, or it belongs to another workflow or
+    model. In the last case, take the last state from `forge.journal.states` and pass it to `forge.resume`.
     """
     if "journal" in watching:
-        raise TypeError("a resumed run is recorded in the journal that it is resumed from; leave out `journal`")
+        raise TypeError("a run resumed from a journal is recorded in that journal; leave out `journal`")
     if "redact" in watching:
-        raise TypeError("a run that can be resumed is recorded with all its values; leave out `redact`")
+        raise TypeError("a journal that can be resumed holds all values; leave out `redact`")
     tell = observing(watching)
     journal = _unanswered(read_journal(path))
     if journal.header.workflow != workflow.name:
         raise JournalError(f"{path} records the workflow {journal.header.workflow!r}, not {workflow.name!r}")
     if journal.header.redacted:
         hidden = ", ".join(journal.header.redacted)
-        raise JournalError(f"{path} is redacted ({hidden}): the run cannot go on without what is hidden there")
+        raise JournalError(f"{path} is redacted ({hidden}): the run cannot be resumed without the hidden values")
     (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
     if changed := changed_since(journal, workflow):
         _log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
@@ -80,7 +79,7 @@ async def resume_journal(
 
 
 def _unanswered(journal: Journal) -> Journal:
-    """The journal, with the model call or the question that it ends with still to be asked if nobody answered it."""
+    """The journal, with a final unanswered model call or question pending again."""
     last = journal.entries[-1].outcome if journal.entries else None
     if journal.pending is None and isinstance(last, Undelivered | Unanswered):
         return replace(journal, entries=journal.entries[:-1], pending=journal.entries[-1].effect)
@@ -88,7 +87,7 @@ def _unanswered(journal: Journal) -> Journal:
 
 
 def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None:
-    """The end of a run that had come to one, told to the observer."""
+    """The end of a run that had already ended, told to the observer; None for any other."""
     if last.halt is not None:
         return halted(last.halt, last.state, tell)
     phase = last.state.phase
@@ -100,7 +99,7 @@ def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None
 
 
 def _refuse_another(journal: Journal, setup: Setup, path: str | Path) -> None:
-    """JournalError where the run was written for another model, mode or context: its next request would not fit."""
+    """JournalError if the run was recorded with another model, mode or context: its next request would not fit."""
     if found := differences(_of_requests(journal.header.setup), _of_requests(setup)):
         raise JournalError(
             f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}"
@@ -113,7 +112,7 @@ def _of_requests(setup: Setup) -> Setup:
 
 
 def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
-    """The interpreter, that does not make the pending calls again if that might do something twice."""
+    """The interpreter, which does not retry pending calls that may already have taken effect."""
     doubtful = pending if isinstance(pending, Execute) and not pending.retriable else None
 
     async def perform(effect: Effect) -> Outcome:

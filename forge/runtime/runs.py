@@ -1,4 +1,4 @@
-"""Run a workflow on a backend: asynchronously, synchronously, from a saved state, with exceptions."""
+"""Run a workflow on a backend: async, sync, from a saved state, or with exceptions."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -39,11 +39,11 @@ async def run(
     initial_messages: History = (),
     **watching: Unpack[Watching],
 ) -> Result[Finished[_R], Halted]:
-    """Run the workflow for this message to a typed end.
+    """Run the workflow for this message: the value it finished with, or why it halted, with the last state.
 
     `backend` is one of `forge.backends`, a server's address, or `local`. `prompt_vars` fill the system
-    prompt's `{placeholders}`. `initial_messages` are an earlier conversation, system prompt included, which
-    the message continues. Raises a ForgeError only for what was defined wrongly, before anything happens.
+    prompt's `{placeholders}`. `initial_messages` are an earlier conversation, including its system prompt, which
+    the message continues. Raises ForgeError only for wrong definitions, before anything happens.
     """
     state = workflow.start(message, prompt_vars, initial_messages)
     announce(state.history[len(initial_messages) :], watching)
@@ -54,9 +54,9 @@ async def run(
 async def follow(
     workflow: Workflow[_R], before: State, message: str, *, backend: AnyBackend, **watching: Unpack[Watching]
 ) -> Result[Finished[_R], Halted]:
-    """Run the workflow for the next message of a conversation, whose last run ended in the state `before`.
+    """Run the workflow for the next message of a conversation whose last run ended in the state `before`.
 
-    What was said goes on, corrections and failed attempts do not. Steps, counts and the budget begin anew.
+    The history is kept without corrections and failed attempts. Steps, counts and the budget start afresh.
     """
     state = workflow.follow(before, message)
     announce(state.history[-1:], watching)
@@ -72,12 +72,12 @@ async def resume(
     budget: Budget | None = None,
     **watching: Unpack[Watching],
 ) -> Result[Finished[_R], Halted]:
-    """Go on from a state: a saved one, or that of a halted run with a fresh `budget` and its counts at zero.
+    """Resume a run from a state: a saved one, or a halted run's with a new `budget`, which resets its counts.
 
     ForgeError for a state that does not fit the workflow (`forge.runtime.saved_state`), before anything happens.
 
-    A state that waits for calls may have been saved after they were begun: they are not made again, but in doubt,
-    unless their tools only read or are declared idempotent.
+    A state that waits for calls may have been saved after they were started: unless their tools only read or are
+    declared idempotent, they are not retried, and their outcome is unknown.
     """
     tell = observing(watching)
     state = reopened(accepted(workflow, state))
@@ -86,7 +86,7 @@ async def resume(
             budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
         )
     if redact := watching.get("redact"):
-        redact.refuse_wrong(workflow.compiled.tools.parameters)  # before a model is loaded, which may take minutes
+        redact.refuse_wrong(workflow.compiled.tools.parameters)  # before loading a model, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own, and its
     # journal begins with what decides.
     state = replace(state, sent=Sent(), naming=Naming())
@@ -108,17 +108,17 @@ async def resume(
 def _recorded(
     interpret: Interpreter, workflow: Workflow, state: State, connection: Connection, watching: Watching
 ) -> AbstractContextManager[Interpreter]:
-    """The interpreter, with all that passes through it written to the run's journal if it has one."""
+    """The interpreter, recording to the run's journal if it has one."""
     journal, redact = watching.get("journal"), watching.get("redact")
     if journal is None:
         return nullcontext(interpret)
-    # Most runs have no journal, and start faster without.
+    # Most runs have no journal, and start faster without these imports.
     from forge.journal.redaction import Redactor  # noqa: PLC0415
     from forge.journal.writing import recording  # noqa: PLC0415
     from forge.workflow.differences import definition_of  # noqa: PLC0415
 
     hidden = redact.kinds() if redact else ()
-    # Nobody goes on with a run whose journal is redacted, and what is hidden may stand in its definition too.
+    # A redacted run is never resumed, and its definition may contain what is hidden.
     definition = {} if redact else definition_of(workflow)
     header = Header(
         workflow=workflow.name,
@@ -144,7 +144,7 @@ def run_sync(
     initial_messages: History = (),
     **watching: Unpack[Watching],
 ) -> Result[Finished[_R], Halted]:
-    """`run`, for code without an event loop."""
+    """`run` for code without an event loop."""
     started = run(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
     )
@@ -152,7 +152,7 @@ def run_sync(
 
 
 def synchronously(started: Coroutine[object, object, _T], instead: str) -> _T:
-    """What the coroutine returns, for code without an event loop. ForgeError, with what to write, where one runs."""
+    """The result of the coroutine. ForgeError, with what to write instead, if an event loop is running."""
     if not _looping():
         return asyncio.run(started)
     started.close()
@@ -177,7 +177,7 @@ def run_or_raise(
     initial_messages: History = (),
     **watching: Unpack[Watching],
 ) -> _R:
-    """The value of `run_sync`'s outcome; a halt is raised as the ForgeError of its kind."""
+    """The value of `run_sync`'s outcome; a halt is raised as the matching ForgeError."""
     result = run_sync(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
     )

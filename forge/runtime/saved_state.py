@@ -1,4 +1,4 @@
-"""Saved states: what a workflow must know of one before it goes on from it, told in words where it does not fit."""
+"""Saved states, checked before a workflow resumes from them."""
 
 from collections.abc import Iterator
 
@@ -15,17 +15,17 @@ from stages.state import Awaiting, Batch, Edited, Executed, State, Vetted
 
 
 def accepted(workflow: Workflow, state: State) -> State:
-    """The state, if the workflow can go on from it; what the workflow itself decides is not taken from it.
+    """The state, if the workflow can resume from it; decisions that are the workflow's are not taken from it.
 
-    ForgeError, with every problem, for a state of another version, or one that waits for what the workflow would
-    not ask for: a tool that it has not, arguments that do not fit, a call without the yes that it needs.
+    ForgeError, with all problems, for a state of another version, or one that waits for something the workflow would
+    not ask for: an unknown tool, arguments that do not fit, a call without the approval that it needs.
     """
     try:
         state = current(state)
     except ValueError as error:
         raise ForgeError(str(error)) from None
     if problems := tuple(_problems(workflow, state)):
-        raise ForgeError("this workflow cannot go on from that state: " + "; ".join(problems))
+        raise ForgeError("this workflow cannot resume from that state: " + "; ".join(problems))
     match state.phase:
         case Awaiting(effect=Execute(calls=calls) as effect) as phase:
             retriable = all((spec := workflow.rules.tool(call.name)) and spec.retriable for call in calls)
@@ -54,15 +54,15 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
             yield from _unfounded(workflow, calls, batch, left)
         case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
             if ask.call not in left:
-                yield f"it asks about a call of {ask.call.name} that does not wait for an answer"
+                yield f"it asks about a call of {ask.call.name} that is not waiting for an answer"
             if ask.digest != call_digest(ask.call):
-                yield f"its question about {ask.call.name} is bound to other arguments than those of the call"
+                yield f"its question about {ask.call.name} is bound to arguments other than the call's"
         case _:
             pass
 
 
 def _misfits(workflow: Workflow, call: ToolCall) -> Iterator[str]:
-    """What is wrong with a call that waits."""
+    """What is wrong with a waiting call."""
     checks = workflow.compiled.tools.checks
     check = checks.get(call.name)
     if check is None:
@@ -81,6 +81,6 @@ def _unfounded(
     for call in calls:
         spec = workflow.rules.tool(call.name)
         if call not in left:
-            yield f"it runs a call of {call.name} that does not wait for it"
+            yield f"it runs a call of {call.name} that is not waiting"
         elif spec is not None and spec.approval and call.id not in batch.approved:
-            yield f"it runs {call.name}, which needs a person's yes, and has none"
+            yield f"it runs {call.name} without the approval that it needs"

@@ -1,4 +1,4 @@
-"""The state that a run begins with: for a message alone, after an earlier conversation, after an earlier run."""
+"""The initial state of a run: for a first message, after an earlier conversation, or after an earlier run."""
 
 import re
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ _CALL_ID = re.compile(r"call_(\d{1,12})")
 def opening(
     budget: Budget, system_prompt: str, message: str, prompt_vars: Mapping[str, str], earlier: History
 ) -> State:
-    """A run for that message; `earlier` is a conversation that it continues, with a system prompt of its own.
+    """The initial state for that message; `earlier` is a conversation to continue, including its system prompt.
 
-    DefinitionError for an empty message, and for a system prompt whose `{placeholder}` is not among `prompt_vars`.
+    DefinitionError for an empty message, or a `{placeholder}` of the system prompt that is not in `prompt_vars`.
     """
     turn = max(map(turn_of, earlier), default=0)
     ledger = Ledger(budget=budget, turn=turn, progress=turn, ids=_last_id(earlier))
@@ -33,11 +33,10 @@ def opening(
 
 
 def following(budget: Budget, before: State, message: str) -> State:
-    """A run for the next message of a conversation, whose last run ended in the state `before`.
+    """The initial state for the next message of a conversation whose last run ended in the state `before`.
 
-    What was said goes on, without the corrections and the attempts that failed; so do the results that can be
-    recalled, what is known of the model's tokens, and calls whose outcome is unknown. Steps, counts and the budget
-    begin anew.
+    It keeps the history without corrections and failed attempts, the results that can be recalled, what is known
+    about the model's tokens, and calls whose outcome is unknown. Steps, counts and the budget start afresh.
     """
     stopped = interrupt(before)
     kept, known = collapsed(stopped.history, over=True), stopped.ledger
@@ -57,20 +56,20 @@ def following(budget: Budget, before: State, message: str) -> State:
 
 
 def _said(message: str) -> str:
-    """The message, as it can be sent. DefinitionError for one that says nothing."""
+    """The message with valid Unicode. DefinitionError for an empty one."""
     if not message.strip():
-        raise DefinitionError(("the message is empty; say what is to be done",))
+        raise DefinitionError(("the message is empty; say what the model should do",))
     return sound(message)
 
 
 def _last_id(history: History) -> int:
-    """The highest number among forge's own call ids, so that those of a further run are new."""
+    """The highest number among forge's own call ids, so that later ones are unique."""
     calls = (call.id for message in history if isinstance(message, Assistant) for call in message.calls)
     return max((int(found[1]) for found in map(_CALL_ID.fullmatch, calls) if found), default=0)
 
 
 def prompt(template: str, values: Mapping[str, str]) -> str:
-    """The system prompt, filled in. DefinitionError for each placeholder without a value."""
+    """The system prompt with its placeholders filled in. DefinitionError lists those without a value."""
     if missing := sorted(placeholders(template) - values.keys()):
         raise DefinitionError(
             tuple(

@@ -1,4 +1,4 @@
-"""Watching: how a run is watched and steered from outside, and what that means to its loop."""
+"""Watching: the options by which a caller observes and controls a run."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # what only a journal needs
 
 
 class Watching(TypedDict, total=False):
-    """How a run is watched and steered from outside; all of it optional, None included.
+    """Options by which a caller observes and controls a run; all optional, and None means not set.
 
-    `observer` is called with each event, `on_message` with each message that the history grows by (not with those of
-    an earlier conversation), `on_compact` with each compaction; one that raises is logged, and the run goes on.
-    Setting `cancel` ends the run. `ask` is asked about tools that want approval. `journal` is the file to record the
-    run in, `redact` what must not stand there. `sampling` are the options of this run's replies, over those of the
-    backend. `on_chunk`, a plain or an async function, is called with each delta of a reply (`stages.wire.deltas`)
-    while it comes; one that raises ends the run with a WatcherError.
+    `observer` is called with each event, `on_message` with each new message of the history (not with those of an
+    earlier conversation), `on_compact` with each compaction; if one raises, that is logged and the run continues.
+    Setting `cancel` ends the run. `ask` decides on tools that need approval. `journal` is the file to record the run
+    in, `redact` what to hide there. `sampling` overrides the backend's sampling options for this run. `on_chunk`, a
+    plain or async function, is called with each delta of a reply (`stages.wire.deltas`) as it arrives; if it raises,
+    the run ends with a WatcherError.
     """
 
     observer: Observer | None
@@ -45,14 +45,14 @@ class Watching(TypedDict, total=False):
 
 
 def announce(opening: History, watching: Watching) -> None:
-    """Tell who watches of the messages that a run begins with."""
+    """Tell the observers about the messages that a run begins with."""
     if tell := observing(watching):
         for message in opening:
             notify(tell, events.MessageAdded(message=message))
 
 
 def observing(watching: Watching) -> Observer | None:
-    """One observer that tells all who watch, in the order observer, on_message, on_compact; None where nobody does."""
+    """One observer that calls observer, on_message and on_compact, in that order; None if none is set."""
     observer, on_message = watching.get("observer"), watching.get("on_message")
     on_compact = watching.get("on_compact")
     if not (on_message or on_compact):
@@ -73,7 +73,7 @@ def observing(watching: Watching) -> Observer | None:
 
 
 def interpreting(workflow: Workflow, connection: Connection, watching: Watching) -> Interpreter:
-    """What performs the effects of such a run; what its tools yield on the way is told to whoever watches."""
+    """The interpreter of the run's effects; progress of its tools goes to the observers."""
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))

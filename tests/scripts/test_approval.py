@@ -125,9 +125,9 @@ FORGED: list[tuple[str, State, str]] = [
         waits_for(WRONG),
         "its call of pay do not fit the tool: amount: expected number",
     ),
-    ("no yes", waits_for(CALL), "it runs pay, which needs a person's yes, and has none"),
-    ("a call of no reply", waits_for(run=(CALL,)), "it runs a call of pay that does not wait for it"),
-    ("a yes to something else", asks(CALL, call_digest(WRONG)), "is bound to other arguments than those of the call"),
+    ("no yes", waits_for(CALL), "it runs pay without the approval that it needs"),
+    ("a call of no reply", waits_for(run=(CALL,)), "it runs a call of pay that is not waiting"),
+    ("a yes to something else", asks(CALL, call_digest(WRONG)), "is bound to arguments other than the call's"),
 ]
 
 

@@ -181,7 +181,7 @@ def test_a_divergence_says_that_the_journal_is_redacted(tmp_path: Path) -> None:
 def test_a_redacted_run_cannot_go_on(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     recorded(path, NATIVE[2:], RULES)
-    with pytest.raises(JournalError, match="cannot go on without what is hidden"):
+    with pytest.raises(JournalError, match="cannot be resumed without the hidden values"):
         asyncio.run(resume_journal(Bank().workflow, path, backend=Scripted([])))
 
 
