@@ -1,0 +1,177 @@
+"""Deliver: each outcome goes where it belongs, and is paid for; what belongs nowhere is refused."""
+
+import pytest
+from msgspec.structs import replace
+
+from stages.deliver import deliver, interrupt, reopened
+from stages.effect import (
+    Approved,
+    Ask,
+    Effect,
+    Execute,
+    Fault,
+    InDoubt,
+    NotRun,
+    Outcome,
+    Rejected,
+    Replied,
+    Reply,
+    Request,
+    Results,
+    Send,
+    Settled,
+    Succeeded,
+    Unanswered,
+    Undelivered,
+    Usage,
+)
+from stages.execution.batch import call_digest
+from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
+from stages.ledger import Budget, Price
+from stages.message import Assistant, Tool, ToolCall
+from stages.phase import Answered, Awaiting, Batch, Edited, Executed, Ready
+from stages.state import State
+
+CALL = ToolCall(id="call_1", name="write", arguments='{"text":"t"}')
+DIGEST = call_digest(CALL)
+SEND, EXECUTE, ASK = Send(request=Request(), turn=1), Execute(calls=(CALL,)), Ask(call=CALL, digest=DIGEST)
+UNSURE = replace(ASK, in_doubt=replace(CALL, id="call_0"))
+FINE = Results(results=(Succeeded(call_id="call_1", text="done"),), seconds=2.0)
+SLOW = Fault(kind="timeout", detail="no first byte")
+
+
+def awaiting(effect: Effect, **ledger: object) -> State:
+    batch = Batch() if isinstance(effect, Send) else Batch(said=Assistant(calls=(CALL,)))
+    return State(history=(), phase=Awaiting(effect=effect, batch=batch)).note(**ledger)
+
+
+def delivered(effect: Effect, outcome: Outcome, **ledger: object) -> State:
+    return deliver(awaiting(effect, **ledger), outcome).unwrap()
+
+
+def test_a_reply_is_read_next() -> None:
+    reply = Reply(text="Hello.")
+    assert delivered(SEND, Replied(reply=reply)).phase == Answered(reply=reply)
+
+
+def test_a_reply_costs_what_the_server_counted_and_the_time_that_it_took() -> None:
+    usage = Usage(prompt=600, completion=100)
+    budget = Budget(tokens=1_000, seconds=10.0, cost=1.0, price=Price(prompt=1_000.0))
+    ledger = delivered(SEND, Replied(reply=Reply(usage=usage), seconds=4.0), budget=budget).ledger
+    assert (ledger.budget.tokens, ledger.budget.seconds, ledger.tokens_used) == (300, 6.0, 700)
+    assert [ledger.budget.cost, ledger.cost] == pytest.approx([0.4, 0.6])
+
+
+@pytest.mark.parametrize("usage", [None, Usage(prompt=-5, completion=-5, cached=-5), Usage(prompt=10**9)])
+def test_a_budget_never_grows_nor_falls_below_nothing(usage: Usage | None) -> None:
+    ledger = delivered(
+        SEND, Replied(reply=Reply(usage=usage), seconds=99.0), budget=Budget(tokens=50, seconds=1.0)
+    ).ledger
+    assert ledger.budget.seconds == 0.0
+    assert ledger.budget.tokens in (0, 50)
+    assert ledger.tokens_used >= 0
+
+
+def test_results_go_into_the_batch_and_cost_calls_and_time() -> None:
+    after = delivered(EXECUTE, FINE, budget=Budget(tool_calls=3, seconds=5.0))
+    assert after.phase == Executed(batch=Batch(said=Assistant(calls=(CALL,)), results=FINE.results))
+    assert (after.ledger.budget.tool_calls, after.ledger.budget.seconds) == (2, 3.0)
+
+
+def test_a_call_whose_outcome_is_unknown_is_remembered() -> None:
+    after = delivered(EXECUTE, Results(results=(InDoubt(call_id="call_1", reason="The connection broke."),)))
+    assert after.ledger.in_doubt == (CALL,)
+    known = delivered(EXECUTE, FINE, in_doubt=(replace(CALL, id="call_0"),))
+    assert known.ledger.in_doubt == (), "the same call has succeeded since"
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome", "halt"),
+    [
+        (SEND, Undelivered(fault=SLOW, attempts=3), BackendFailed(fault=SLOW, attempts=3)),
+        (
+            ASK,
+            Unanswered(digest=DIGEST, reason="nobody is there"),
+            ApprovalNeeded(tool="write", arguments=CALL.arguments, reason="nobody is there"),
+        ),
+        (
+            UNSURE,
+            Unanswered(digest=DIGEST, reason="nobody is there"),
+            OutcomeUnknown(tool="write", arguments=CALL.arguments, call_id="call_0", reason="nobody is there"),
+        ),
+    ],
+)
+def test_what_nobody_answers_ends_the_run(effect: Effect, outcome: Outcome, halt: Halt) -> None:
+    assert deliver(awaiting(effect), outcome).failure() == halt
+
+
+def test_a_server_that_takes_no_tools_is_asked_without_them_once() -> None:
+    refused = Undelivered(fault=Fault(kind="no_tools", detail="tools are not supported"))
+    after = delivered(SEND, refused)
+    assert (after.phase, after.ledger.fallback) == (Ready(), "tools are not supported")
+    assert isinstance(deliver(awaiting(SEND, fallback="before"), refused).failure(), BackendFailed)
+
+
+def test_a_yes_is_for_this_call_and_a_no_is_remembered() -> None:
+    yes, no = delivered(ASK, Approved(digest=DIGEST)), delivered(ASK, Rejected(digest=DIGEST, reason="too late"))
+    assert isinstance(yes.phase, Executed)
+    assert yes.phase.batch.approved == (CALL.id,)
+    assert isinstance(no.phase, Executed)
+    assert [type(result) for result in no.phase.batch.results] == [NotRun]
+    assert no.ledger.rejected == (DIGEST,)
+
+
+def test_arguments_of_a_persons_own_are_checked_first() -> None:
+    after = delivered(ASK, Approved(digest=DIGEST, edited='{"text":"u"}'))
+    assert isinstance(after.phase, Edited)
+    assert (after.phase.arguments, after.phase.fit) == ('{"text":"u"}', False)
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_once_somebody_has_found_out_the_outcome_is_unknown_no_more(*, happened: bool) -> None:
+    after = delivered(UNSURE, Settled(digest=DIGEST, happened=happened, result="5"), in_doubt=(UNSURE.in_doubt,))
+    assert after.ledger.in_doubt == ()
+    assert isinstance(after.phase, Executed)
+    assert [result.call_id for result in after.phase.batch.results] == [CALL.id] * happened, "it is not made again"
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome"),
+    [
+        (SEND, FINE),
+        (EXECUTE, Replied(reply=Reply())),
+        (EXECUTE, Results(results=())),
+        (EXECUTE, Results(results=(Succeeded(call_id="call_2", text=""),))),
+        (ASK, Approved(digest="of another call")),
+        (ASK, Settled(digest=DIGEST, happened=True)),
+        (ASK, Undelivered(fault=SLOW)),
+    ],
+)
+def test_an_outcome_of_something_else_is_refused(effect: Effect, outcome: Outcome) -> None:
+    with pytest.raises(ValueError, match=f"does not answer the {type(effect).__name__} that is awaited"):
+        deliver(awaiting(effect), outcome)
+
+
+def test_an_outcome_that_nobody_awaits_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing is awaited in the phase Ready"):
+        deliver(State(history=()), FINE)
+
+
+@pytest.mark.parametrize(
+    ("retriable", "begun", "status"), [(False, True, "in_doubt"), (True, True, "not_run"), (False, False, "not_run")]
+)
+def test_a_run_that_is_cut_short_answers_every_call(status: str, *, retriable: bool, begun: bool) -> None:
+    after = interrupt(awaiting(replace(EXECUTE, retriable=retriable)), begun=begun)
+    assert isinstance(after.phase, Ready)
+    assert [message.status for message in after.history if isinstance(message, Tool)] == [status]
+    assert bool(after.ledger.in_doubt) == (status == "in_doubt")
+
+
+def test_a_request_that_was_never_answered_is_neither_paid_for_nor_counted() -> None:
+    again = reopened(awaiting(SEND, turn=4, budget=Budget(calls=5), rejected=(DIGEST,)))
+    assert again.phase == Ready()
+    assert (again.ledger.turn, again.ledger.budget.calls, again.ledger.rejected) == (3, 6, ())
+
+
+def test_a_question_is_still_one_when_the_run_goes_on() -> None:
+    assert reopened(awaiting(ASK)).phase == awaiting(ASK).phase

@@ -1,0 +1,48 @@
+"""Verdicts: what is none is told in a sentence that says what to write."""
+
+import pytest
+
+from stages.guards import required_steps
+from stages.halt import Cancelled
+from stages.message import ToolCall
+from stages.objection import Custom, Objection
+from stages.verdict import Guard, Stop, not_a_guard, not_a_verdict
+from tests.property.machine import RULES
+
+CALL = ToolCall(id="call_1", name="look", arguments="{}")
+OTHER = ToolCall(id="call_2", name="look", arguments="{}")
+AGAINST = Objection(call=CALL, wrong=Custom(text="No."))
+
+
+@pytest.mark.parametrize(
+    "verdict", [[], (), [AGAINST], (AGAINST, AGAINST), Stop(halt=Cancelled(turns=0, completed=()))]
+)
+def test_verdicts(verdict: object) -> None:
+    assert not_a_verdict(verdict, (CALL,)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (None, "returned None; it must return a list of Objections"),
+        (AGAINST, "it must return a list of Objections"),
+        ("no", "returned 'no'"),
+        (["no"], "objected with 'no'; write Objection(call=call, wrong=Custom(text=…))"),
+        ([Objection(wrong=Custom(text="No."))], "objected to None, which is no call of the batch"),
+        ([Objection(call=OTHER, wrong=Custom(text="No."))], "take each from the calls given"),
+        ("x" * 10_000, "returned 'xxx"),
+    ],
+)
+def test_what_is_no_verdict(given: object, says: str) -> None:
+    told = not_a_verdict(given, (CALL,))
+    assert told is not None
+    assert says in told
+    assert len(told) < 500
+
+
+def test_the_maker_of_a_guard_is_told_apart_from_a_guard() -> None:
+    def made() -> Guard:
+        return required_steps(RULES)
+
+    assert not_a_guard(made) == "made makes a guard; call it, as in made(…)"
+    assert not_a_guard(required_steps(RULES)) is None
