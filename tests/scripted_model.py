@@ -112,6 +112,8 @@ class ScriptedModel:
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
             self.left.set()
+        except asyncio.CancelledError:
+            pass  # the test is over
         finally:
             writer.close()
 

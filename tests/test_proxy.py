@@ -51,7 +51,7 @@ async def behind(
     async with (
         ScriptedModel(*script, slots=slots, **(pages or {})) as server,
         ProxyServer(named(server.url, model, profile=profile), ProxyOptions(port=0, **options)) as proxy,
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
     ):
         yield Behind(server, session, proxy.url)
 

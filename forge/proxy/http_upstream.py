@@ -16,6 +16,7 @@ from forge.proxy.events import EVENT_LIMIT, EventCutter, TooLongError
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault
+from stages.wire.deltas import Ended, reply_pieces
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
@@ -53,15 +54,26 @@ class Served:
                 if response.status >= 300:
                     yield self._refused(response, await _read(response, BODY_LIMIT) or b"")
                     return
-                async for heard in self._events(response):
+                events = self._whole(response) if _is_whole(response) else self._events(response)
+                async for heard in events:
                     yield heard
         except TooLongError:
             yield Refusal(Fault(kind="too_large", detail=f"an event has more than {EVENT_LIMIT} bytes"))
         except RAISED as error:
             yield Refusal(_fault_of(error, self._url))
 
+    async def _whole(self, response: ClientResponse) -> AsyncGenerator[Heard | Refusal]:
+        """The pieces of a reply that a server gives in one go although it was asked for a stream."""
+        raw = await _read(response, BODY_LIMIT) or b""
+        reply = self._wire.decode(raw)
+        if isinstance(reply, Fault):
+            yield Refusal(reply, raw)
+            return
+        for piece in reply_pieces(reply):
+            yield Heard(b"", (piece,))
+
     async def _events(self, response: ClientResponse) -> AsyncGenerator[Heard | Refusal]:
-        decoder, cutter, size = self._wire.stream, EventCutter(), 0
+        decoder, cutter, size, ended = self._wire.stream, EventCutter(), 0, False
         async for chunk in response.content.iter_any():
             size += len(chunk)
             if size > STREAM_LIMIT:
@@ -69,10 +81,11 @@ class Served:
                 return
             for raw in cutter.cut(chunk):
                 decoder, pieces = decoder.advance(raw)
+                ended = ended or any(isinstance(piece, Ended) for piece in pieces)
                 yield Heard(raw, pieces)
         rest = cutter.rest()
         decoder, pieces = decoder.advance(rest)
-        yield Heard(rest, (*pieces, *decoder.finish()))
+        yield Heard(rest, (*pieces, *(() if ended else decoder.finish())))
 
     async def _posted(self, post: Post, written: bytes) -> ClientResponse:
         headers = self._headers
@@ -99,6 +112,10 @@ class Served:
             retriable={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
         )
         return Refusal(fault, shown)
+
+
+def _is_whole(response: ClientResponse) -> bool:
+    return response.headers.get("content-type", "").startswith("application/json")
 
 
 async def _read(response: ClientResponse, limit: int) -> bytes | None:

@@ -53,7 +53,8 @@ class Relay:
         """Show an event."""
         await self._out.stream(headers)
         pieces = [piece for piece in heard.pieces if not isinstance(piece, Fault)]
-        if self._own is not None:
+        if self._own is not None or not (heard.raw or self._start):
+            # Without bytes of its own it is a reply that did not come as a stream.
             await self._say(pieces)
             return
         self._start = self._start or heard.raw

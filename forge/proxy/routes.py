@@ -6,12 +6,12 @@ from forge.proxy.app import Route
 from forge.proxy.count import count_tokens
 from forge.proxy.info import Info
 from forge.proxy.service import Service
-from stages.wire.server_wires import CHAT, MESSAGES
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 
 
 def routes_of(service: Service, info: Info) -> dict[str, Route]:
     """The paths."""
-    served = {wire.path: Route({"POST": partial(service.serve, wire)}, wire) for wire in (CHAT, MESSAGES)}
+    served = {wire.path: Route({"POST": partial(service.serve, wire)}, wire) for wire in (CHAT, MESSAGES, RESPONSES)}
     return {
         **served,
         "/messages/count_tokens": Route({"POST": partial(count_tokens, service, info.connection)}, MESSAGES),
