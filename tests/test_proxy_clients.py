@@ -1,0 +1,194 @@
+"""The official clients, unchanged, against the proxy in front of a server that misbehaves."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from pydantic import BaseModel
+
+from tests.scripted_model import DONE, Line, called, chunk, completion, sse, streamed, whole
+from tests.test_proxy import ASK, LOOK, Behind, behind, run
+
+TOOL: Any = LOOK
+SCHEMA = LOOK["function"]["parameters"]
+THEIRS: Any = {"name": "look", "description": "Look.", "input_schema": SCHEMA}
+RESPONSES: Any = {"type": "function", "name": "look", "parameters": SCHEMA, "strict": False}
+MESSAGES: Any = [ASK]
+FENCED = 'I will.\n```json\n{"name": "look", "arguments": {"at": "4"}}\n```'
+WRONG = completion("Hm.", ("look", '{"where": 4}'))
+RIGHT = completion(None, ("look", '{"at": 4}'))
+
+
+def pieces(text: str = "", *calls: tuple[str, str]) -> Line:
+    """A stream of that text, a word at a time, and of these calls."""
+    words = [sse(chunk({"content": word})) for word in text.split(" ")] if text else []
+    made = [sse(chunk(called(name, arguments))) for name, arguments in calls]
+    end = sse(chunk({}, "tool_calls" if calls else "stop"))
+    return streamed(sse(chunk({"role": "assistant"})), *words, *made, end, DONE)
+
+
+class Clients(Behind):
+    """Both official clients of that proxy."""
+
+    def __init__(self, there: Behind) -> None:
+        super().__init__(there.model, there.session, there.url)
+        self.own = openai.AsyncOpenAI(base_url=f"{there.url}/v1", api_key="none", max_retries=0)
+        self.theirs = anthropic.AsyncAnthropic(base_url=there.url, api_key="none", max_retries=0)
+
+
+@asynccontextmanager
+async def clients(*script: Line, **options: Any) -> AsyncIterator[Clients]:
+    async with behind(*script, **options) as there:
+        made = Clients(there)
+        async with made.own, made.theirs:
+            yield made
+
+
+def call_of(completion: Any) -> tuple[str, Any]:
+    """The only call of a chat completion."""
+    (call,) = completion.choices[0].message.tool_calls
+    return call.function.name, json.loads(call.function.arguments)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [(whole(RIGHT),), (whole(completion(FENCED)),), (whole(WRONG), whole(RIGHT))],
+    ids=["right", "in the text", "wrong, then right"],
+)
+def test_whole_replies(script: tuple[Line, ...]) -> None:
+    async def go() -> None:
+        async with clients(*script) as there:
+            reply = await there.own.chat.completions.create(model="m", messages=MESSAGES, tools=[TOOL])
+            assert call_of(reply) == ("look", {"at": 4})
+        async with clients(*script) as there:
+            answer = await there.own.responses.create(model="m", input="Look.", tools=[RESPONSES])
+            (item,) = [item for item in answer.output if item.type == "function_call"]
+            assert (item.name, item.arguments.replace(" ", ""), answer.status) == ("look", '{"at":4}', "completed")
+        async with clients(*script) as there:
+            message = await there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES, tools=[THEIRS])
+            (block,) = [block for block in message.content if block.type == "tool_use"]
+            assert (block.name, block.input, message.stop_reason) == ("look", {"at": 4}, "tool_use")
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (pieces("", ("look", '{"at": 4}')),),
+        (pieces(FENCED),),
+        (pieces("Hm.", ("look", '{"where": 4}')), pieces("Hm.", ("look", '{"at": 4}'))),
+    ],
+    ids=["right", "in the text", "wrong, then right"],
+)
+def test_streams_through_the_helpers(script: tuple[Line, ...]) -> None:
+    async def go() -> None:
+        async with clients(*script) as there:
+            async with there.own.chat.completions.stream(model="m", messages=MESSAGES, tools=[TOOL]) as stream:
+                completed = await stream.get_final_completion()
+            assert call_of(completed) == ("look", {"at": 4})
+            assert completed.choices[0].finish_reason == "tool_calls"
+        async with clients(*script) as there:
+            async with there.own.responses.stream(model="m", input="Look.", tools=[RESPONSES]) as responding:
+                answer = await responding.get_final_response()
+            (item,) = [item for item in answer.output if item.type == "function_call"]
+            assert (item.name, item.arguments.replace(" ", "")) == ("look", '{"at":4}')
+        async with clients(*script) as there:
+            async with there.theirs.messages.stream(
+                model="m", max_tokens=9, messages=MESSAGES, tools=[THEIRS]
+            ) as speaking:
+                message = await speaking.get_final_message()
+            (block,) = [block for block in message.content if block.type == "tool_use"]
+            assert (block.name, block.input, message.stop_reason) == ("look", {"at": 4}, "tool_use")
+
+    run(go)
+
+
+class Place(BaseModel):
+    name: str
+    number: int
+
+
+def test_structured_output_is_asked_of_the_backend_and_parsed() -> None:
+    line = whole(completion('{"name": "door", "number": 4}'))
+
+    async def go() -> None:
+        async with clients(line, line, line, profile="vllm") as there:
+            parsed = await there.own.chat.completions.parse(model="m", messages=MESSAGES, response_format=Place)
+            assert parsed.choices[0].message.parsed == Place(name="door", number=4)
+            answer = await there.own.responses.parse(model="m", input="Where?", text_format=Place)
+            assert answer.output_parsed == Place(name="door", number=4)
+            message = await there.theirs.messages.parse(model="m", max_tokens=9, messages=MESSAGES, output_format=Place)
+            assert message.parsed_output == Place(name="door", number=4)
+            for number in range(3):
+                assert '"number"' in there.model.asked[number].decode()
+
+    run(go)
+
+
+def test_the_tool_runner_comes_to_its_end() -> None:
+    @anthropic.beta_async_tool
+    async def look(at: int) -> str:
+        """Look at a place."""
+        return f"At {at} is a tree."
+
+    async def go() -> None:
+        async with clients(whole(completion(FENCED)), whole(completion("It is a tree."))) as there:
+            runner = there.theirs.beta.messages.tool_runner(model="m", max_tokens=99, messages=MESSAGES, tools=[look])
+            final = await runner.until_done()
+            assert final.content[0].type == "text"
+            assert final.content[0].text == "It is a tree."
+            roles = [message["role"] for message in there.model.body(len(there.model.asked) - 1)["messages"]]
+            assert roles[-2:] == ["assistant", "tool"]
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("status", "kinds"),
+    [
+        (400, (openai.BadRequestError, anthropic.BadRequestError)),
+        (401, (openai.AuthenticationError, anthropic.AuthenticationError)),
+        (404, (openai.NotFoundError, anthropic.NotFoundError)),
+        (429, (openai.RateLimitError, anthropic.RateLimitError)),
+        (500, (openai.InternalServerError, anthropic.InternalServerError)),
+    ],
+)
+def test_a_fault_is_the_clients_own_exception(status: int, kinds: tuple[type[Exception], type[Exception]]) -> None:
+    line = whole({"error": {"message": "it will not"}}, status)
+
+    async def go() -> None:
+        async with clients(line, line, line) as there:
+            asks: list[tuple[type[Exception], Callable[[], Any]]] = [
+                (kinds[0], lambda: there.own.chat.completions.create(model="m", messages=MESSAGES)),
+                (kinds[0], lambda: there.own.responses.create(model="m", input="x")),
+                (kinds[1], lambda: there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES)),
+            ]
+            for kind, ask in asks:
+                with pytest.raises(kind, match="it will not"):
+                    await ask()
+
+    run(go)
+
+
+def test_models_and_counted_tokens() -> None:
+    async def go() -> None:
+        async with clients() as there:
+            assert [model.id async for model in there.own.models.list()] == ["tiny"]
+            assert [model.id async for model in there.theirs.models.list()] == ["tiny"]
+            assert (
+                (await there.own.models.retrieve("tiny")).id
+                == (await there.theirs.models.retrieve("tiny")).id
+                == "tiny"
+            )
+            counts = [
+                there.theirs.messages.count_tokens(model="m", messages=MESSAGES, tools=[THEIRS]) for _ in range(25)
+            ]
+            assert {count.input_tokens > 5 for count in await asyncio.gather(*counts)} == {True}
+
+    run(go)
