@@ -36,7 +36,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     def part_id(self, prefix: str, number: int) -> str:
         """The id of a part of this answer, as unique as its own: `call_3f2a_0`."""
-        own = self.id.partition("-")[2] or self.id.partition("_")[2] or self.id
+        own = self.id.replace("-", "_", 1).partition("_")[2] or self.id
         return f"{prefix}_{own}_{number}"
 
 

@@ -23,7 +23,7 @@ from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.valid import system_first
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 from tests.property import responses_client, servers
-from tests.property.test_stream_laws import cut, cut_bytes, places, read
+from tests.property.test_stream_laws import RECORDED, cut, cut_bytes, places, read
 from tests.property.test_wire_laws import parsed, values
 from tests.property.test_wire_laws import replies as any_replies
 
@@ -220,6 +220,16 @@ def test_a_stream_that_forge_writes_is_the_reply_however_it_is_cut(
     reply, pieces = given
     _, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, pings)
     same(sides.streamed(cut_bytes(stream, chunks)), reply)
+
+
+@each
+@pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
+def test_what_a_real_server_streamed_is_the_same_reply_for_a_client(sides: Sides, case: dict[str, Any]) -> None:
+    pieces = [piece for piece in read(OPENAI.stream, [case["stream"].encode()]) if not isinstance(piece, Fault)]
+    reply = gather_reply(pieces)
+    assert isinstance(reply, Reply)
+    _, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, (1,))
+    same(sides.streamed([stream]), reply)
 
 
 @each
