@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from stages.message import Kind, ToolCall
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, gc=False):
     """A request as JSON in parts, so that a turn adds only its own messages.
 
     `head` and `tail` are objects: the fields before `messages`, and those after.
@@ -29,14 +29,14 @@ class Request(Struct, frozen=True, kw_only=True):
         return b"".join((head, b"," * (len(head) > 1), *messages, b"," * (len(tail) > 1), tail))
 
 
-class Send(Struct, frozen=True, kw_only=True, tag="send"):
+class Send(Struct, frozen=True, kw_only=True, gc=False, tag="send"):
     """Post the request to the model."""
 
     request: Request
     turn: int
 
 
-class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
+class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
     """Run these calls concurrently: several reads, or one call alone.
 
     `run` is the id of their run. `retriable`: safe to retry where the outcome is unknown, as they only read or are
@@ -48,7 +48,7 @@ class Execute(Struct, frozen=True, kw_only=True, tag="execute"):
     retriable: bool = False
 
 
-class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
+class Ask(Struct, frozen=True, kw_only=True, gc=False, tag="ask"):
     """Ask a person whether this very call may run; `digest` binds the answer to it.
 
     `in_doubt`: an earlier call of the same tool, often the same call, whose outcome is unknown; the person answers with
@@ -65,7 +65,7 @@ class Ask(Struct, frozen=True, kw_only=True, tag="ask"):
 Effect = Send | Execute | Ask
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class Usage(Struct, frozen=True, kw_only=True, gc=False):
     """Tokens as the server counted them."""
 
     prompt: int = 0
@@ -73,7 +73,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     cached: int = 0
 
 
-class RawCall(Struct, frozen=True, kw_only=True):
+class RawCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call as the server gave it, still unchecked."""
 
     id: str = ""
@@ -81,7 +81,7 @@ class RawCall(Struct, frozen=True, kw_only=True):
     arguments: str = ""
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class Reply(Struct, frozen=True, kw_only=True, gc=False):
     """A model's reply, as the codec of its wire read it.
 
     `finish` is the server's own word (stop, length …). `sealed` is what the server wants back unchanged: JSON that only
@@ -96,7 +96,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
+class Replied(Struct, frozen=True, kw_only=True, gc=False, tag="replied"):
     """The model answered; `seconds` is how long it took."""
 
     reply: Reply
@@ -116,7 +116,7 @@ FaultKind = Literal[
 """
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class Fault(Struct, frozen=True, kw_only=True, gc=False):
     """What went wrong in the transport. `body` is the server's answer, cut to size; never shown to a model."""
 
     kind: FaultKind
@@ -129,7 +129,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     """Whether the server itself says that a retry may help; None: it does not say."""
 
 
-class Undelivered(Struct, frozen=True, kw_only=True, tag="undelivered"):
+class Undelivered(Struct, frozen=True, kw_only=True, gc=False, tag="undelivered"):
     """No reply came, and the retry policy gave up after `attempts` attempts."""
 
     fault: Fault
@@ -137,21 +137,21 @@ class Undelivered(Struct, frozen=True, kw_only=True, tag="undelivered"):
     seconds: float = 0.0
 
 
-class NeedsInput(Struct, frozen=True, kw_only=True, tag="needs_input"):
+class NeedsInput(Struct, frozen=True, kw_only=True, gc=False, tag="needs_input"):
     """The run ended with a question to the user. A terminal tool returns this value to ask it."""
 
     question: str
     suggestions: tuple[str, ...] = ()
 
 
-class HandOff(Struct, frozen=True, kw_only=True, tag="hand_off"):
+class HandOff(Struct, frozen=True, kw_only=True, gc=False, tag="hand_off"):
     """The run ended by passing the work on. A terminal tool returns this value to hand over."""
 
     to: str
     payload: str = ""
 
 
-class Succeeded(Struct, frozen=True, kw_only=True, tag="succeeded"):
+class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
     """The tool returned. `text` is what the model is shown, `value` the result as JSON."""
 
     call_id: str
@@ -160,14 +160,14 @@ class Succeeded(Struct, frozen=True, kw_only=True, tag="succeeded"):
     ends: NeedsInput | HandOff | None = None
 
 
-class Unresolved(Struct, frozen=True, kw_only=True, tag="unresolved"):
+class Unresolved(Struct, frozen=True, kw_only=True, gc=False, tag="unresolved"):
     """The arguments were fine, the data was not there (`ToolResolutionError`). Not counted as a mistake."""
 
     call_id: str
     message: str
 
 
-class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
+class Failed(Struct, frozen=True, kw_only=True, gc=False, tag="failed"):
     """The tool raised. `counted` is False for `ToolFailed`: retrying cannot help."""
 
     call_id: str
@@ -176,21 +176,21 @@ class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
     counted: bool = True
 
 
-class NotRun(Struct, frozen=True, kw_only=True, tag="not_run"):
+class NotRun(Struct, frozen=True, kw_only=True, gc=False, tag="not_run"):
     """The call was not run; `reason` is a sentence for the model."""
 
     call_id: str
     reason: str
 
 
-class InDoubt(Struct, frozen=True, kw_only=True, tag="in_doubt"):
+class InDoubt(Struct, frozen=True, kw_only=True, gc=False, tag="in_doubt"):
     """The call's outcome is unknown: it was started and may have taken effect; `reason` is a sentence for the model."""
 
     call_id: str
     reason: str
 
 
-class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
+class Refused(Struct, frozen=True, kw_only=True, gc=False, tag="refused"):
     """A guard refused the call; `text` is the correction, `kind` its kind. Interpreters never return it."""
 
     call_id: str
@@ -201,14 +201,14 @@ class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
 CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused
 
 
-class Results(Struct, frozen=True, kw_only=True, tag="results"):
+class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
     """The results of the calls of one `Execute`, in their order."""
 
     results: tuple[CallResult, ...]
     seconds: float = 0.0
 
 
-class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
+class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):
     """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any.
 
     Those are checked like the model's own: by the tool's schema and the guards (`stages.execution.approvals`).
@@ -218,14 +218,14 @@ class Approved(Struct, frozen=True, kw_only=True, tag="approved"):
     edited: str | None = None
 
 
-class Rejected(Struct, frozen=True, kw_only=True, tag="rejected"):
+class Rejected(Struct, frozen=True, kw_only=True, gc=False, tag="rejected"):
     """The call may not run, because of `reason`."""
 
     digest: str
     reason: str
 
 
-class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
+class Settled(Struct, frozen=True, kw_only=True, gc=False, tag="settled"):
     """Whether the call in `Ask.in_doubt` took effect, and `result`, what it returned, if that is known.
 
     If it did, the call that is asked about does not run. If not, it runs unless something else forbids it.
@@ -236,7 +236,7 @@ class Settled(Struct, frozen=True, kw_only=True, tag="settled"):
     result: str = ""
 
 
-class Unanswered(Struct, frozen=True, kw_only=True, tag="unanswered"):
+class Unanswered(Struct, frozen=True, kw_only=True, gc=False, tag="unanswered"):
     """Nobody could be asked, or nobody answered in time: the run ends, and asks again when it is resumed."""
 
     digest: str

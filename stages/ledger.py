@@ -46,7 +46,7 @@ class Budget(Options, frozen=True, kw_only=True):
     price: Price = _FREE
 
 
-class Success(Struct, frozen=True, kw_only=True):
+class Success(Struct, frozen=True, kw_only=True, gc=False):
     """A call that succeeded: steps and prerequisites are judged by these.
 
     `answer` is the digest of what the model was told of it, `turn` the model call that made it.
@@ -58,7 +58,7 @@ class Success(Struct, frozen=True, kw_only=True):
     turn: int = 0
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class Attempt(Struct, frozen=True, kw_only=True, gc=False):
     """A call that brought nothing new. `answer` is the digest of its answer; empty: it was refused, or it raised."""
 
     name: str
@@ -67,7 +67,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     turn: int = 0
 
 
-class Compaction(Struct, frozen=True, kw_only=True):
+class Compaction(Struct, frozen=True, kw_only=True, gc=False):
     """One compaction of the history. `phase` is how far the compactor had to go."""
 
     turn: int
@@ -79,7 +79,7 @@ class Compaction(Struct, frozen=True, kw_only=True):
     messages_after: int
 
 
-class Ledger(Struct, frozen=True, kw_only=True):
+class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """What is enforced, whatever the model remembers."""
 
     budget: Budget = Budget()

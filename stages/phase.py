@@ -7,7 +7,7 @@ from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused,
 from stages.message import Assistant, History, ToolCall
 
 
-class SummaryOrder(Struct, frozen=True, kw_only=True):
+class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
     """What the model is asked for instead of its next turn: a summary, the last tier of compaction.
 
     `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
@@ -20,7 +20,7 @@ class SummaryOrder(Struct, frozen=True, kw_only=True):
     budget: ContextBudget
 
 
-class Ready(Struct, frozen=True, kw_only=True, tag="ready"):
+class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
     """A turn begins; with `summary`, that is asked for first.
 
     `sizes` are those of the messages that no request has shown yet, where they were measured already.
@@ -30,7 +30,7 @@ class Ready(Struct, frozen=True, kw_only=True, tag="ready"):
     sizes: tuple[int, ...] = ()
 
 
-class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
+class Folded(Struct, frozen=True, kw_only=True, gc=False, tag="folded"):
     """The view is chosen: what the model will be shown. `sizes`: see Ready; empty where the view is not the history.
 
     `notes` stand at the end of this prompt alone: the next one goes on from the view without them.
@@ -42,14 +42,14 @@ class Folded(Struct, frozen=True, kw_only=True, tag="folded"):
     notes: History = ()
 
 
-class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
+class Prepared(Struct, frozen=True, kw_only=True, gc=False, tag="prepared"):
     """The request is written, ready for the wire."""
 
     request: Request
     summary: SummaryOrder | None = None
 
 
-class Batch(Struct, frozen=True, kw_only=True):
+class Batch(Struct, frozen=True, kw_only=True, gc=False):
     """Calls that are being executed, in what the model `said`, and what came back so far.
 
     `approved`: ids that a person said yes to. `notice`: what the model is told after the results of a call that its
@@ -67,7 +67,7 @@ class Batch(Struct, frozen=True, kw_only=True):
         return self.said.calls
 
 
-class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
+class Awaiting(Struct, frozen=True, kw_only=True, gc=False, tag="awaiting"):
     """The world must do something. `batch` is what an `Execute` or `Ask` belongs to, `summary` what a `Send` is for.
 
     Without `summary`, a `Send` is for the run's next turn.
@@ -78,13 +78,13 @@ class Awaiting(Struct, frozen=True, kw_only=True, tag="awaiting"):
     summary: SummaryOrder | None = None
 
 
-class Answered(Struct, frozen=True, kw_only=True, tag="answered"):
+class Answered(Struct, frozen=True, kw_only=True, gc=False, tag="answered"):
     """The model replied."""
 
     reply: Reply
 
 
-class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
+class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
     """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
 
     `refused` are the answers to those of the calls that must not run. `allowed`: the guards were asked, and let the
@@ -107,7 +107,7 @@ class Vetted(Struct, frozen=True, kw_only=True, tag="vetted"):
         return Batch(said=self.said, results=self.refused, notice=self.notice)
 
 
-class Edited(Struct, frozen=True, kw_only=True, tag="edited"):
+class Edited(Struct, frozen=True, kw_only=True, gc=False, tag="edited"):
     """A person approved the call of `ask` with arguments of their own; `fit`: they fit the tool's schema."""
 
     batch: Batch
@@ -116,20 +116,20 @@ class Edited(Struct, frozen=True, kw_only=True, tag="edited"):
     fit: bool = False
 
 
-class Executed(Struct, frozen=True, kw_only=True, tag="executed"):
+class Executed(Struct, frozen=True, kw_only=True, gc=False, tag="executed"):
     """Part of the batch, or all of it, has come back."""
 
     batch: Batch
 
 
-class Completed(Struct, frozen=True, kw_only=True, tag="completed"):
+class Completed(Struct, frozen=True, kw_only=True, gc=False, tag="completed"):
     """A terminal tool succeeded; `value` is what it returned, as JSON."""
 
     tool: str
     value: Raw
 
 
-class Said(Struct, frozen=True, kw_only=True, tag="said"):
+class Said(Struct, frozen=True, kw_only=True, gc=False, tag="said"):
     """The model answered in plain text, and text was welcome."""
 
     text: str
@@ -138,7 +138,7 @@ class Said(Struct, frozen=True, kw_only=True, tag="said"):
 Ending = Completed | Said | NeedsInput | HandOff
 
 
-class Done(Struct, frozen=True, kw_only=True, tag="done"):
+class Done(Struct, frozen=True, kw_only=True, gc=False, tag="done"):
     """The run reached its goal."""
 
     outcome: Ending

@@ -95,12 +95,14 @@ def advance(turn: Stage, state: State) -> Result[State, Halt]:
     """
     moved = turn(state)
     match moved:
-        case Success(State(phase=Awaiting() | Done())) | Failure():
+        case Success(State(phase=Awaiting() | Done())):
             return moved
         case Success(State(phase=Ready())) if not isinstance(state.phase, Ready):
             return moved
+        case Success(State() as stuck):
+            raise StuckError(stuck)
         case _:
-            raise StuckError(moved.unwrap())
+            return moved
 
 
 @overload

@@ -14,6 +14,8 @@ The rules of the loop:
  7. The history is always valid for a server: each call is answered, right after the message that made it.
  8. A mistake of the model becomes a corrective message and a count. One correct call, or one clean batch,
     sets the counts back.
+
+All of it is frozen and holds no cycle, so the garbage collector need not walk it (`gc=False`), however long the run is.
 """
 
 from typing import Self
@@ -76,7 +78,7 @@ SCHEMA_VERSION = 3
 """Of the State's JSON form; `stages.saved` says what becomes of another."""
 
 
-class Cleared(Struct, frozen=True, kw_only=True):
+class Cleared(Struct, frozen=True, kw_only=True, gc=False):
     """A tool's result as it was before compaction cut it, and the call that it answered."""
 
     call_id: str
@@ -86,7 +88,7 @@ class Cleared(Struct, frozen=True, kw_only=True):
     status: Status = "succeeded"
 
 
-class Sent(Struct, frozen=True, kw_only=True):
+class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
 
     `mode` and `wire` say how it was written, `view` what it shows, `sizes` its messages by
@@ -110,7 +112,7 @@ class Sent(Struct, frozen=True, kw_only=True):
     """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
 
 
-class Naming(Struct, frozen=True, kw_only=True):
+class Naming(Struct, frozen=True, kw_only=True, gc=False):
     """Which messages name a tool, so that a search for a call in them costs what came since the last one.
 
     `length` and `last` are the length of the history that was looked through, and its last message, `places` where
@@ -125,7 +127,7 @@ class Naming(Struct, frozen=True, kw_only=True):
     cut_places: tuple[int, ...] = ()
 
 
-class State(Struct, frozen=True, kw_only=True):
+class State(Struct, frozen=True, kw_only=True, gc=False):
     """All of a run."""
 
     history: History
