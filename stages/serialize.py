@@ -21,7 +21,7 @@ from stages.tokens import length
 from stages.wire import constrained, valid
 from stages.wire.prompted import forms as prompted
 from stages.wire.sampling import Sampling
-from stages.wire.tool_schemas import ToolSchemas, call_schema, tool_schemas
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas
 from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
@@ -154,7 +154,7 @@ def _extends(view: History, before: History) -> bool:
 
 def _tail(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Callable[[State], Raw]:
     if mode == "constrained":
-        return _constraint(rules, wire, schemas or tool_schemas(rules.tools))
+        return _constraint(rules, wire, schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, mode, wire, schemas)
     if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
         return lambda _: fixed

@@ -24,7 +24,7 @@ from stages.policy.rules import Rules, legal_tools, pending
 from stages.reading.corrections import corrected_calls
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
-from stages.reading.toolset import Toolset, toolset
+from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue import Family
 from stages.rescue.markers import Openers
 from stages.schema import Fits, Misfit
@@ -52,7 +52,7 @@ def validate(
     asked for. `say` puts objections in words.
     """
     known = rescue.FAMILIES if families is None else families
-    compiled = tools or toolset(rules.tools)
+    compiled = tools or toolset_of(rules.tools)
     read = reader(rules, in_text=in_text, families=known, tools=compiled, form=form)
     sift = sieve(compiled, known.families if isinstance(known, Openers) else known)
 

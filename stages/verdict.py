@@ -1,4 +1,4 @@
-"""Verdict: what a guard says of a batch of calls."""
+"""Verdict: what a guard returns for a batch of calls."""
 
 from collections.abc import Callable, Sequence
 

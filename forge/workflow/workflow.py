@@ -31,7 +31,7 @@ from stages.options.types import wrong_options
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
 from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules, required_tools
-from stages.reading.toolset import toolset
+from stages.reading.toolset import toolset_of
 from stages.rescue import Family
 from stages.rescue.markers import openers
 from stages.state import Budget, Completed, Price, State
@@ -40,7 +40,7 @@ from stages.verdict import Guard, not_a_guard
 from stages.view.recall import RECALL
 from stages.view.summary import Summarize
 from stages.view.warnings import ContextWarning
-from stages.wire.tool_schemas import tool_schemas
+from stages.wire.tool_schemas import compiled_schemas
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
@@ -243,8 +243,8 @@ class Workflow(Generic[R_co]):
         guards = GuardList(limited=self.budget.tool_calls is not None, own=own)
         return CompiledWorkflow(
             rules=rules,
-            tools=toolset(rules.tools),
-            schemas=tool_schemas(rules.tools),
+            tools=toolset_of(rules.tools),
+            schemas=compiled_schemas(rules.tools),
             openers=openers((*own_families(self.families), *rescue.FAMILIES)),
             own_families=len(self.families),
             guard_list=guards,

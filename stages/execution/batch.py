@@ -175,7 +175,7 @@ def result_text(result: CallResult) -> str:
         case Failed(counted=False, message=message):
             return outcomes.tool_failed(message)
         case Failed(error=error, message=message):
-            return outcomes.failed(error, message)
+            return outcomes.tool_raised(error, message)
         case NotRun(reason=reason):
             return outcomes.not_run(reason)
         case Refused(text=text):

@@ -8,7 +8,7 @@ def unresolved(message: str) -> str:
     return f"[ToolResolutionError] {message}"
 
 
-def failed(error: str, message: str) -> str:
+def tool_raised(error: str, message: str) -> str:
     """For a tool that raised."""
     return f"[ToolError] {error}: {message}"
 

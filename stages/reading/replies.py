@@ -15,7 +15,7 @@ from stages.nudges.quoting import quote
 from stages.nudges.replies import no_such_tool
 from stages.objection import BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
 from stages.policy.rules import RepairLimits, Rules
-from stages.reading.toolset import Toolset, toolset
+from stages.reading.toolset import Toolset, toolset_of
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.markers import Openers
@@ -78,7 +78,7 @@ def reader(
     `in_text`: calls are asked for as text (`stages.wire.prompted.forms`), so that very form is read even where
     rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
-    judge = _Judge(tools=tools or toolset(rules.tools), limits=rules.repair_limits)
+    judge = _Judge(tools=tools or toolset_of(rules.tools), limits=rules.repair_limits)
     split_reasoning = rescue.split_reasoning  # its grammar is compiled now, and not before it is needed
     found_in = rescue.rescuer(families) if rules.rescue and families != () else None
 

@@ -1,4 +1,4 @@
-"""Toolset: what reading a reply takes of the tools, compiled once: their checks and the names of their parameters."""
+"""Toolset: what is needed of the tools to read a reply, compiled once: their checks and parameter names."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,7 +19,7 @@ class Toolset(Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, tuple[str, ...]]
 
 
-def toolset(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check] | None = None) -> Toolset:
+def toolset_of(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check] | None = None) -> Toolset:
     """The tools, compiled; with other checks of their arguments than their schemas', if given."""
     known = checks or {tool.name: argument_check(tool) for tool in tools}
     return Toolset(

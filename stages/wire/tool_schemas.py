@@ -1,4 +1,4 @@
-"""The tools' schemas as backends' grammars bear them, compiled once: for requests that constrain a reply to calls."""
+"""The tools' schemas in the forms that backends' grammars support, compiled once, for constrained replies."""
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
@@ -26,7 +26,7 @@ class ToolSchemas(Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...]
 
 
-def tool_schemas(tools: tuple[ToolSpec, ...]) -> ToolSchemas:
+def compiled_schemas(tools: tuple[ToolSpec, ...]) -> ToolSchemas:
     """The schemas of these tools."""
     targets: tuple[Target, ...] = get_args(Target)
     calls = {target: MappingProxyType({tool.name: call_schema(tool, target) for tool in tools}) for target in targets}
