@@ -1,0 +1,97 @@
+"""Events: each transition is told once, in the order in which a person would tell it."""
+
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from stages.compaction import ContextBudget
+from stages.effect import Ask, Execute, Reply, Request, Send, Succeeded
+from stages.events import (
+    ApprovalAsked,
+    CallsAccepted,
+    Event,
+    FellBack,
+    HistoryCompacted,
+    MessageAdded,
+    ModelReplied,
+    Nudged,
+    RunFinished,
+    SummaryAsked,
+    SummaryFailed,
+    ToolsReturned,
+    TurnStarted,
+    new_messages,
+    observe,
+)
+from stages.ledger import Budget, Compaction
+from stages.message import Assistant, Kind, Tool, ToolCall, User
+from stages.phase import Answered, Awaiting, Batch, Completed, Done, Executed, Phase, SummaryOrder
+from stages.state import State
+
+CALL = ToolCall(id="call_1", name="look", arguments="{}")
+BEFORE = State(history=(User(text="Go."),)).note(turn=1, budget=Budget(calls=4))
+SEND = Send(request=Request(), turn=1)
+DONE = Succeeded(call_id="call_1", text="7")
+ORDER = SummaryOrder(text="Sum up.", messages=3, shortest=1, budget=ContextBudget(tokens=100))
+
+
+@pytest.mark.parametrize(
+    ("phase", "event"),
+    [
+        (Awaiting(effect=SEND, summary=ORDER), SummaryAsked(turn=1, messages=3, calls_left=4)),
+        (Awaiting(effect=Execute(calls=(CALL,))), CallsAccepted(calls=(CALL,))),
+        (Awaiting(effect=Ask(call=CALL, digest="d", problem="p")), ApprovalAsked(call=CALL, problem="p")),
+        (Answered(reply=Reply(text="Hello.")), ModelReplied(turn=1, reply=Reply(text="Hello."))),
+        (Executed(batch=Batch(results=(DONE,))), ToolsReturned(results=(DONE,))),
+        (
+            Done(outcome=Completed(tool="finish", value=Raw(b"7"))),
+            RunFinished(outcome=Completed(tool="finish", value=Raw(b"7"))),
+        ),
+    ],
+)
+def test_where_a_run_arrives_is_one_event(phase: Phase, event: Event) -> None:
+    assert observe(BEFORE, BEFORE.to(phase)) == (event,)
+
+
+def test_a_turn_begins_with_what_it_takes_and_what_is_left() -> None:
+    after = BEFORE.to(Awaiting(effect=SEND)).note(context_tokens=1_000, prompt_size=400)
+    (event,) = observe(BEFORE, after)
+    assert isinstance(event, TurnStarted)
+    assert (event.turn, event.context_tokens, event.calls_left) == (1, 1_000, 4)
+    assert 50 < event.prompt_tokens < 400
+
+
+def test_only_the_results_that_are_new_are_told() -> None:
+    other = replace(DONE, call_id="call_2")
+    waiting = BEFORE.to(Awaiting(effect=Execute(calls=(CALL,)), batch=Batch(results=(DONE,))))
+    assert observe(waiting, waiting.to(Executed(batch=Batch(results=(DONE, other))))) == (
+        ToolsReturned(results=(other,)),
+    )
+
+
+def test_messages_are_told_then_what_corrects_then_the_rest() -> None:
+    nudge = Tool(call_id="call_1", name="look", text="Not yet.", kind=Kind.STEP_NUDGE)
+    cut = Compaction(
+        turn=1, phase=1, tokens_before=9, tokens_after=5, budget_tokens=9, messages_before=2, messages_after=1
+    )
+    after = BEFORE.say(Assistant(calls=(CALL,)), nudge).note(
+        compactions=(cut,), summary_failures=("too long",), fallback="no tools"
+    )
+    assert observe(BEFORE, after) == (
+        MessageAdded(message=Assistant(calls=(CALL,))),
+        MessageAdded(message=nudge),
+        Nudged(kind=Kind.STEP_NUDGE, text="Not yet."),
+        FellBack(reason="no tools"),
+        SummaryFailed(problem="too long"),
+        HistoryCompacted(compaction=cut),
+    )
+
+
+def test_nothing_happened_between_a_state_and_itself() -> None:
+    assert observe(BEFORE, BEFORE) == ()
+
+
+def test_a_reshaped_history_adds_no_message() -> None:
+    assert new_messages(BEFORE, BEFORE.say(User(text="More."))) == (User(text="More."),)
+    assert new_messages(BEFORE.say(User(text="More.")), BEFORE) == ()
+    assert new_messages(BEFORE, replace(BEFORE, history=(User(text="Stop."), User(text="More.")))) == ()
