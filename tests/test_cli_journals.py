@@ -172,7 +172,7 @@ def test_a_page_with_the_timeline_on_which_nothing_that_was_said_is_markup(folde
 
 @pytest.mark.parametrize("command", ["replay", "bisect", "ablate"])
 def test_a_file_that_is_no_journal_is_wrong_use(folder: Path, command: str) -> None:
-    for file, says in (("flow.py", "flow.py is no journal"), ("none.jsonl", "cannot read the journal none.jsonl")):
+    for file, says in (("flow.py", "flow.py is not a journal"), ("none.jsonl", "cannot read the journal none.jsonl")):
         done = forge(folder, command, file, "--workflow", "flow.py:workflow")
         assert (done.returncode, done.stdout) == (2, "")
         assert says in done.stderr

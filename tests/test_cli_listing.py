@@ -105,9 +105,9 @@ def test_a_glance_says_how_far_a_run_came(tmp_path: Path) -> None:
     said = glance(good)
     assert (said.state, said.outcome, said.turns) == ("done", "finish returned", 2)
     begun = glance(cut(good, 4))
-    assert (begun.state, begun.outcome, begun.turns) == ("open", "cut short; the outcome of pay is unknown", 1)
-    assert glance(cut(good, 2)).outcome == "cut short in turn 1, before the model answered"
-    assert glance(cut(good, 1)).outcome == "cut short before anything was done"
+    assert (begun.state, begun.outcome, begun.turns) == ("open", "interrupted; the outcome of pay is unknown", 1)
+    assert glance(cut(good, 2)).outcome == "interrupted in turn 1, before the model answered"
+    assert glance(cut(good, 1)).outcome == "interrupted before anything was done"
     bad = glance(recorded(tmp_path, "bad", ["Hm."] * 9))
     assert (bad.state, bad.outcome) == ("ended", "ended after a reply in text")
 
@@ -134,7 +134,7 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
     first, *_ = done.stdout.splitlines()
     assert first.startswith("till �[2J   20")
-    for part in ("open  cut short; the outcome of pay is unknown", "done  finish returned", "1 turn,", "2 turns,"):
+    for part in ("open  interrupted; the outcome of pay is unknown", "done  finish returned", "1 turn,", "2 turns,"):
         assert part in done.stdout
     (line,) = (line for line in done.stdout.splitlines() if line.lstrip().startswith("resume "))
     assert shlex.split(line.partition("forge ")[2])[:5] == [
@@ -144,7 +144,7 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
         "--backend",
         "BACKEND",
     ]
-    assert "none.jsonl is no journal" in done.stdout
+    assert "none.jsonl is not a journal" in done.stdout
     told = json.loads(forge("runs", str(folder), "--json", "--last", "1").stdout)
     assert [(one["path"], one["state"]) for one in told] == [(str(begun), "open")]
     assert "no runs are recorded" in forge("runs", FORGE_STATE=str(tmp_path / "none")).stdout

@@ -115,8 +115,8 @@ def test_what_is_redacted_is_not_in_the_journal(tmp_path: Path, model: str) -> N
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        (("--redact", "nope"), "there is no tool 'nope' whose results could be hidden; tools: pay, finish"),
-        (("--redact-pattern", "("), "'(' is no RE2 pattern: missing ): ("),
+        (("--redact", "nope"), "there is no tool 'nope' with results to hide; tools: pay, finish"),
+        (("--redact-pattern", "("), "'(' is not a valid RE2 pattern: missing ): ("),
         (("--redact-env", "NO_SUCH"), "--redact-env NO_SUCH: that environment variable is not set"),
     ],
 )

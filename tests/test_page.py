@@ -81,7 +81,7 @@ def test_what_is_long_is_folded_and_what_was_said_is_text(tmp_path: Path) -> Non
 
 def test_a_run_that_was_cut_short_says_so_and_what_is_unknown(tmp_path: Path) -> None:
     html = shown(cut_before_pay_came_back(recorded(tmp_path / "run.jsonl")))
-    assert '<p class="end cut">cut short: begun, and never finished: the call of pay</p>' in html
+    assert '<p class="end interrupted">interrupted: started, never finished: the call of pay</p>' in html
     assert '<p class="end unknown">outcome unknown: pay {&quot;amount&quot;:5}</p>' in html
     assert '<dd class="unknown">pay {&quot;amount&quot;:5}</dd>' in html
     assert '<dd class="resumed">' not in html
@@ -91,7 +91,7 @@ def test_a_run_that_was_resumed_is_marked_where_it_was_cut(tmp_path: Path) -> No
     path = cut_before_pay_came_back(recorded(tmp_path / "run.jsonl"))
     asyncio.run(resume_journal(DESK, path, backend=Scripted([call("finish", result="without it")])))
     html = shown(path)
-    assert html.count('<dd class="resumed">the run was cut short here, and went on later</dd>') == 1
+    assert html.count('<dd class="resumed">the run was interrupted here and resumed later</dd>') == 1
     assert html.index('<dd class="resumed">') < html.index('<dd class="unknown">[InDoubt] pay was begun')
     assert '<p class="end unknown">outcome unknown: pay {&quot;amount&quot;:5}</p>' in html
 

@@ -36,8 +36,8 @@ dt{color:var(--dim);text-align:right}dd{margin:0;white-space:pre-wrap;overflow-w
 font:13px/1.5 ui-monospace,monospace}summary{cursor:pointer}summary i{color:var(--dim)}
 .model,.tools,.note,.called{color:var(--dim)}.nudge,.warning,.failed{color:var(--warn)}.result,.done{color:var(--good)}
 .halted{color:var(--bad)}.runs{color:var(--run)}.compact,.summary,.approval{color:var(--aside)}
-.thought{color:var(--dim);font-style:italic}.cut,.resumed,.unknown{color:var(--warn);font-weight:bold}
-.unknown{background:var(--unknown)}dd.cut,dd.resumed{border-top:2px dashed}
+.thought{color:var(--dim);font-style:italic}.interrupted,.resumed,.unknown{color:var(--warn);font-weight:bold}
+.unknown{background:var(--unknown)}dd.interrupted,dd.resumed{border-top:2px dashed}
 @media(max-width:40rem){body{margin:1rem auto}section{padding-left:.6rem}dl{grid-template-columns:minmax(0,1fr);gap:0}
 dt{text-align:left;margin-top:.4rem}}
 """

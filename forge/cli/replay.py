@@ -172,7 +172,7 @@ def recorded(journal: Journal) -> Iterator[Text | Row]:
                 yield _told("asks", f"{call.name} {call.arguments}".encode())
         yield _told("answer", msgspec.json.encode(entry.outcome))
     if journal.pending is not None:
-        yield Text(f"begun, and never finished: {effect_name(journal.pending)}", style="yellow")
+        yield Text(f"started, never finished: {effect_name(journal.pending)}", style="yellow")
 
 
 def _told(label: str, content: bytes) -> Row:

@@ -72,7 +72,7 @@ class _Turns:
             self._items += (Item(type(m).__name__.lower(), m.text) for m in step.state.history)
         if step.outcome is not None:
             if self._effects in self._journal.resumed:
-                self._items.append(Item("resumed", "the run was cut short here, and went on later"))
+                self._items.append(Item("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
             self._items += _took(step.outcome)
@@ -85,7 +85,7 @@ class _Turns:
     def whole(self) -> Timeline:
         """The timeline of all that was added."""
         end, unknown = self._end(), self._unknown()
-        if end.label == "cut short":
+        if end.label == "interrupted":
             self._items += (end, *(Item("unknown", call) for call in unknown))
         self._close()
         return Timeline(end=end, unknown=unknown, facts=self._took.facts(), sections=tuple(self._sections))
@@ -108,7 +108,7 @@ class _Turns:
             return Item("done", ending(last.state.phase.outcome))
         pending = self._journal.pending
         return Item(
-            "cut short", f"begun, and never finished: {effect_name(pending)}" if pending else "nothing followed"
+            "interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed"
         )
 
     def _unknown(self) -> tuple[str, ...]:

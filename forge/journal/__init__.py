@@ -1,4 +1,4 @@
-"""Journal: the record of a run: written, redacted, read, replayed, compared, gone on with."""
+"""Journal: the record of a run: written, redacted, read, replayed, compared, resumed."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Ablation: what a recorded run would have decided without each of its guardrails, one reply at a time, and no model.
+"""Ablation: what a recorded run would have decided without each of its guardrails, reply by reply, without a model.
 
-Each decision is made again from the state that the run was really in, so it is exact for that step. What the model
-would have said after another decision nobody can know: no row follows a run beyond its first difference.
+Each decision is repeated from the state that the run was really in, so it is exact for that step. What the model
+would have said after a different decision is unknown, so nothing is followed beyond the first difference.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,14 +30,14 @@ from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Answered, Edited, Executed, Ready
 
 Where = Literal["reply", "prompt"]
-"""What a guardrail works on: what the model answered and what came of it, or what it is shown."""
+"""What a guardrail acts on: the model's reply and its consequences, or the prompt."""
 
 
 class Acted(Struct, frozen=True, kw_only=True):
-    """A turn in which a guardrail made the difference: what the run did, and what it would have done without it.
+    """A turn in which a guardrail made a difference: what the run did, and what it would have done without it.
 
     `turn` is the number of the model call, `step` the state that was decided on, as `states` counts. `ends`:
-    without the guardrail the run would have been over here.
+    without the guardrail the run would have ended here.
     """
 
     turn: int
@@ -48,7 +48,7 @@ class Acted(Struct, frozen=True, kw_only=True):
 
 
 class Ablated(Struct, frozen=True, kw_only=True):
-    """A guardrail, what it does in a few words, and each turn in which it acted."""
+    """A guardrail, what it does, and each turn in which it made a difference."""
 
     guardrail: str
     does: str
@@ -68,7 +68,7 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
     variants = _variants(as_recorded(record, workflow))
     turns = {name: turn_of(variant.workflow, record.header.setup) for name, variant in variants.items()}
     acted: dict[str, list[Acted]] = {name: [] for name in variants}
-    # A pass for all of them: the states of a run, kept together, would take memory by its square.
+    # One pass for all: keeping all states of a run would take memory quadratic in its length.
     for before, after in pairwise(states(record, workflow)):
         for name, variant in variants.items():
             acted[name].extend(_acted(before, after, turns[name], variant.where))
@@ -78,7 +78,7 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
 
 
 def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Acted]:
-    """What this pipeline does instead, where it makes something else of the state `before` than the run did."""
+    """What this pipeline does instead, if it decides differently on the state `before` than the run did."""
     if after.outcome is not None or (where == "prompt") != isinstance(before.state.phase, Ready):
         return
     if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
@@ -96,14 +96,14 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     """The workflow without each of its guardrails, by the guardrail's name."""
     rules = workflow.rules
     unguessing = replace(rules, repair_limits=RepairLimits(read=0, write=0, terminal=0))
-    rescue = "finds calls in text, and mends damaged ones"
-    guesses = "mends what has more than one meaning, where the limits allow it"
+    rescue = "finds calls in text and repairs damaged ones"
+    guesses = "repairs what is ambiguous, within the limits"
     tool_errors = "lets the model try again after an error"
     of_replies = {
         "rescue": (rescue, workflow.under(replace(rules, rescue=False))),
         "guesses": (guesses, workflow.under(unguessing)),
-        "coercion": ("writes values in the type that the schema wants", workflow.checked_by(_exact)),
-        "schema": ("refuses arguments that do not fit", workflow.checked_by(_unchecked)),
+        "coercion": ("converts values to the schema's type", workflow.checked_by(_exact)),
+        "schema": ("refuses arguments that do not match", workflow.checked_by(_unchecked)),
         "retry nudges": ("corrects a reply without a usable call", workflow.under(replace(rules, max_retries=0))),
         "tool error nudges": (tool_errors, workflow.under(replace(rules, max_tool_errors=0))),
         **{name: ("a guard", workflow.without(name)) for name in workflow.guards},
@@ -115,7 +115,7 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
 
 
 def _exact(check: Check) -> Check:
-    """The check without coercion: what has to be written in another way does not fit."""
+    """The check without coercion: values that need conversion do not match."""
 
     def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
         judged = check(text, untyped=untyped)
@@ -133,7 +133,7 @@ _members = msgspec.json.Decoder(dict[str, object])
 
 
 def _unchecked(check: Check) -> Check:
-    """The check that lets every JSON object pass."""
+    """The check, accepting every JSON object."""
 
     def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
         judged = check(text, untyped=untyped)

@@ -1,4 +1,4 @@
-"""Bisect: what was recorded through two pipelines at once, up to the first state in which they part."""
+"""Bisection: the recorded outcomes in two pipelines at once, up to the first state in which they differ."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ Stages = Mapping[str, Stage]
 
 
 class Parting(Struct, frozen=True, kw_only=True):
-    """Where two pipelines part: the first stage after which their states differ, and what each made of `before`.
+    """Where two pipelines differ: the first stage after which their states differ, and what each made of `before`.
 
     `step` counts states as `states` does: that many states are the same. `turn` is the number of model calls
     made before. A `Halt` in the place of a state is a run that ended there; then `found` is empty.
@@ -41,10 +41,10 @@ class Parting(Struct, frozen=True, kw_only=True):
 
 @checked
 def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Workflow | Stages) -> Parting | None:
-    """The first state in which the two part, given the recorded outcomes; None where they never do.
+    """The first state in which the two differ, given the recorded outcomes; None if they never do.
 
-    What comes after it nobody can know: the model was never asked what the second would have asked it. JournalError
-    where both do the same, and it is not what was recorded.
+    What would follow is unknown: the model was never asked what the second would have asked it. JournalError if both
+    do the same, and it is not what was recorded.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     one, other = (_stages(record, given) for given in (first, second))
@@ -80,7 +80,7 @@ def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
 
 
 def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | None:
-    """The first stage of the turn after which the two have different states."""
+    """The first stage of the turn after which the two states differ."""
     now: Result[State, Halt] = Success(state)
     for name in _order([*one], [*other]):
         left = now.bind(one[name]) if name in one else now

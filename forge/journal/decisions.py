@@ -1,4 +1,4 @@
-"""Decision: what a pipeline made of a state, told in a word and a sentence."""
+"""Decisions: what a pipeline made of a state, in a word and a sentence."""
 
 from typing import Literal, assert_never
 
@@ -16,7 +16,7 @@ DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What happens next: calls run, a person or the model is asked, the model is corrected, or the run is over."""
+    """What happens next: calls run, a person or the model is asked, the model is corrected, or the run ends."""
 
     kind: DecisionKind
     detail: str = ""
@@ -47,7 +47,7 @@ def decision(before: State, after: State | Halt) -> Decision:
 
 
 def ending(outcome: Ending) -> str:
-    """The outcome in words."""
+    """The outcome as a text."""
     match outcome:
         case Completed(tool=tool, value=value):
             return f"{tool} returned {bytes(value).decode()}"

@@ -1,4 +1,4 @@
-"""Differences of two values of the same kind, field by field, with paths as people write them."""
+"""Differences between two values of the same type, field by field, with readable paths."""
 
 import re
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from stages.schema.value import Json, dotted
 from stages.view.prefix_reuse import common_length
 
 _SHOWN = 120
-"""Characters of a value that a difference shows."""
+"""Maximum characters of a value that a difference shows."""
 
 _LEAD = 30
-"""Characters before the place where two long texts part that are shown too."""
+"""Characters shown before the place where two long texts diverge."""
 
 _Path = tuple[str | int, ...]
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """One place where two values differ, and what stands there, as JSON cut to size; None: nothing does."""
+    """One place where two values differ, and both values as shortened JSON; None: not there."""
 
     path: str
     before: str | None
@@ -27,9 +27,9 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def differences(before: object, after: object, hidden: re.Pattern[str] | None = None) -> tuple[Difference, ...]:
-    """Where the JSON of the two differs, in its order; the smallest places, lists compared by position.
+    """The smallest differences between the JSON of the two, in order; lists are compared by position.
 
-    What matches `hidden` in a text of `before` stands for anything.
+    What matches `hidden` in a text of `before` matches anything.
     """
     return tuple(_walk(_json(before), _json(after), hidden))
 
@@ -53,7 +53,7 @@ def _json(value: object) -> Json:
 
 
 def _walk(before: Json, after: Json, hidden: re.Pattern[str] | None) -> Iterator[Difference]:
-    """With a stack of its own: what a model said may be nested deeper than Python calls may be."""
+    """Iterative, because what a model said may be nested deeper than Python can recurse."""
     left: list[tuple[_Path, Json, Json]] = [((), before, after)]
     while left:
         path, old, new = left.pop()
@@ -74,7 +74,7 @@ def _walk(before: Json, after: Json, hidden: re.Pattern[str] | None) -> Iterator
 
 
 def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
-    """Whether the two are the same but for what is hidden in the first; linear: each part is looked for once."""
+    """Whether the two are equal except for what is hidden in the first; linear, since each part is searched once."""
     if new is _ABSENT or not hidden.search(old):
         return False
     if hidden.fullmatch(old):
@@ -94,7 +94,7 @@ def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
 
 
 _ABSENT = "\0absent"
-"""Stands for what is not there; compared by identity, so that no text is taken for it."""
+"""A missing value; compared by identity, so that no text is mistaken for it."""
 
 
 def _at(values: list[Json], index: int) -> Json:

@@ -1,4 +1,4 @@
-"""The file of a journal that is being written: a new line goes to the end of what was written, or nowhere."""
+"""The file of a journal being written: each line is appended to what this run wrote, or refused."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ if sys.platform != "win32":
     import fcntl
 
 LARGEST_OUTCOME = 512 * 1024**2
-"""Bytes of the line of an outcome, for which there is always room: an effect is not begun without it."""
+"""Maximum bytes of an outcome's line, which are reserved before an effect starts."""
 
 
 class JournalFile:
@@ -31,7 +31,7 @@ class JournalFile:
     @classmethod
     @contextmanager
     def new(cls, path: Path) -> Iterator[Self]:
-        """A file that was not there yet. JournalError if there is one of that name, or none can be made."""
+        """A new file. JournalError if it exists already or cannot be created."""
         refuse_taken(path)
         with _opened(path, os.O_CREAT | os.O_EXCL) as file:
             yield cls(path.absolute(), file)
@@ -39,20 +39,20 @@ class JournalFile:
     @classmethod
     @contextmanager
     def after(cls, path: Path, size: int, check: str) -> Iterator[Self]:
-        """The journal that was read as so many bytes with that checksum at their end; what a crash left is cut off.
+        """The journal of that size and last checksum, as it was read; an incomplete last line is cut off.
 
-        JournalError if another run writes to it, or has since it was read.
+        JournalError if another run is writing to it, or has written to it since it was read.
         """
         with _opened(path, 0) as file:
             if not _ends(path, size, check):
-                raise JournalError(f"the journal {path} has changed since it was read: another run goes on with it")
+                raise JournalError(f"the journal {path} has changed since it was read: another run has resumed it")
             file.truncate(size)
             yield cls(path.absolute(), file, size, check)
 
     def append(self, line: bytes, *, room: int = 0, durable: bool = False) -> None:
-        """Write the JSON object as the next line; `room` bytes must be left after it. `durable`: wait for the disk.
+        """Write the JSON object as the next line, leaving room for `room` more bytes. `durable`: wait for the disk.
 
-        JournalError where the disk or the journal is full, or the file is not as this run left it.
+        JournalError if the disk or the journal is full, or the file is not as this run left it.
         """
         self._refuse_changed()
         whole, check = with_checksum(line, self._check)
@@ -91,19 +91,19 @@ class JournalFile:
 
 
 def refuse_taken(path: Path) -> None:
-    """JournalError if there is a file already: a journal is never overwritten."""
+    """JournalError if the file exists: a journal is never overwritten."""
     if path.is_dir():
         raise JournalError(f"{path} is a folder; name a file in it for the journal, such as {path / 'run.jsonl'}")
     if path.exists():
         raise JournalError(
-            f"there is a file {path} already; go on with that run by forge.journal.resume_journal (forge resume), "
+            f"the file {path} already exists; resume that run with forge.journal.resume_journal (forge resume), "
             "or write the journal elsewhere"
         )
 
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[FileIO]:
-    """The file, for its owner only, unbuffered, and locked for as long as the run writes to it."""
+    """The file, accessible only to its owner, unbuffered, and locked while the run writes to it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | flags, 0o600)

@@ -1,4 +1,4 @@
-"""Followed: a journal's effects compared, one after the other, with those of a run that is made again."""
+"""Followed: a journal's effects, compared one by one with those of a replay."""
 
 from forge.journal.difference import Difference, differences
 from forge.journal.marks import MARK
@@ -7,7 +7,7 @@ from stages.effect import Effect, Request, Send
 
 
 class Followed:
-    """Compares each effect by what it adds to the one before, so that a whole run takes the time of its journal."""
+    """Compares each effect by what it adds to the previous one, so that a run takes time linear in its journal."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -17,7 +17,7 @@ class Followed:
         self._before = Request()
 
     def differences(self, effect: Effect) -> tuple[Difference, ...]:
-        """Where the run's next effect is another than the recorded one; nothing where the journal has ended."""
+        """How the run's next effect differs from the recorded one; empty after the end of the journal."""
         number, self._number = self._number, self._number + 1
         if number >= len(self._asked):
             return ()

@@ -1,4 +1,4 @@
-"""Members of JSON objects, by name: all of them, where one is written twice, and those of JSON within a text."""
+"""Members of JSON objects, including duplicates and members of JSON within a text."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from stages.repair.decoding import nested
 
 
 class Members(list[tuple[str, object]]):
-    """The members of a JSON object in their order, those of a name that is there before too."""
+    """The members of a JSON object in order, including duplicate names."""
 
 
 def members(text: str) -> Members | None:
-    """Those of the JSON object that the text is; None for any other text."""
+    """The members, if the text is a JSON object; None otherwise."""
     if nested(text):
         return None
     try:
@@ -23,7 +23,7 @@ def members(text: str) -> Members | None:
 
 
 def repeats(text: str) -> bool:
-    """Whether an object in the JSON that the text is has a member twice."""
+    """Whether any object in this JSON text has a duplicate member."""
     left: list[object] = [members(text)]
     while left:
         value = left.pop()
@@ -37,7 +37,7 @@ def repeats(text: str) -> bool:
 
 
 def inner_members(text: str) -> Iterator[tuple[str, object]]:
-    """What looks like a member with a text or a number for its value, anywhere in a text, escaped or not."""
+    """Anything in a text that looks like a member with a string or number value, escaped or not."""
     for form in {text, text.replace('\\"', '"')}:
         for name, value in _MEMBER.findall(form):
             try:
@@ -50,5 +50,5 @@ _MEMBER = re.compile(r"""["']([^"'\\\n]{1,64})["']\s{0,9}:\s{0,9}("(?:[^"\\]|\\.
 
 
 def plainly(name: str) -> str:
-    """The name as it is however it is spelled: `api-key`, `apiKey` and `API_KEY` are one."""
+    """The name without case and punctuation: `api-key`, `apiKey` and `API_KEY` are the same."""
     return re.sub(r"[^a-z0-9]", "", name.lower()) or name

@@ -1,4 +1,4 @@
-"""Lines of a journal: JSON objects, each with a checksum of itself and of all lines before it as its last field."""
+"""Lines of a journal: JSON objects; the last field is a checksum of the line and all lines before it."""
 
 import hashlib
 import os
@@ -13,13 +13,13 @@ from forge.errors import JournalError
 from stages.repair.decoding import decode
 
 JOURNAL_VERSION = 3
-"""Of the format; a reader refuses another."""
+"""Version of the format; a reader refuses any other."""
 
 LARGEST_JOURNAL = 2 * 1024**3
-"""Bytes of a journal: the writer ends the run before it would write more, the reader refuses a larger file."""
+"""Maximum bytes of a journal: the writer ends the run before exceeding it, the reader refuses a larger file."""
 
 _OPENING = b'{"journal":'
-"""What every journal begins with."""
+"""How every journal begins."""
 
 _DIGITS = 16
 _BEFORE, _AFTER = b',"check":"', b'"}\n'
@@ -27,7 +27,7 @@ _SUFFIX = len(_BEFORE) + _DIGITS + len(_AFTER)
 
 
 def with_checksum(line: bytes, before: str) -> tuple[bytes, str]:
-    """The JSON object as a line with its checksum, and that checksum; `before` is the one of the line before."""
+    """The JSON object as a line with its checksum, and that checksum; `before` is the previous line's."""
     check = _check(memoryview(line)[:-1], before)
     return b"".join((memoryview(line)[:-1], _BEFORE, check.encode(), _AFTER)), check
 
@@ -39,10 +39,10 @@ def _check(content: memoryview, before: str) -> str:
 
 
 class CheckedLines:
-    """The complete lines of the journal at `path`, each held to its checksum; a last one that was cut off is left out.
+    """The complete lines of the journal at `path`, each verified by its checksum; an incomplete last one is left out.
 
-    `size` is what the lines read so far take, in bytes; `check` the checksum of the last of them. JournalError for a
-    file that cannot be read, that no journal begins like, or whose lines are not those that were written.
+    `size` is the bytes of the lines read so far, `check` the last one's checksum. JournalError for a file that cannot
+    be read, is not a journal, or whose lines are not those that were written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -53,7 +53,7 @@ class CheckedLines:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            # A device or a pipe has no end, and to open a pipe may wait for ever.
+            # A device or a pipe has no end, and opening a pipe may block forever.
             if not stat.S_ISREG(os.stat(self.path).st_mode):  # noqa: PTH116 - pathlib is slow to load
                 raise JournalError(f"{self.path} is not a file")
             with open(self.path, "rb") as file:  # noqa: PTH123 - as above
@@ -65,7 +65,7 @@ class CheckedLines:
 
     def _lines(self, file: BinaryIO) -> Iterator[bytes]:
         if os.fstat(file.fileno()).st_size > LARGEST_JOURNAL:
-            raise JournalError(f"{self.path} is no journal: it has more than {LARGEST_JOURNAL} bytes")
+            raise JournalError(f"{self.path} is not a journal: it has more than {LARGEST_JOURNAL} bytes")
         while (line := file.readline(LARGEST_JOURNAL)).endswith(b"\n"):
             self.number += 1
             if self.number == 1:
@@ -77,7 +77,7 @@ class CheckedLines:
         self._refuse_rest(line)
 
     def _is_next(self, line: bytes) -> bool:
-        """Whether the line is what was written after those before it."""
+        """Whether the line was written directly after the previous ones."""
         check = _check(memoryview(line)[:-_SUFFIX], self.check)
         if line[-_SUFFIX:] != _BEFORE + check.encode() + _AFTER:
             return False
@@ -85,7 +85,7 @@ class CheckedLines:
         return True
 
     def _refuse_rest(self, rest: bytes) -> None:
-        """JournalError unless what is left at the end is a part of a line, as a crash leaves it behind whole lines."""
+        """JournalError unless the rest is an incomplete line after complete ones, as a crash leaves it."""
         if self._is_next(rest[:-1] + b"\n"):
             raise JournalError(f"{self.path}, line {self.number + 1}: {_DAMAGED}")
         if self.number:
@@ -94,7 +94,7 @@ class CheckedLines:
             raise JournalError(f"{self.path} is empty: {_NOTHING}")
         if rest.startswith(_OPENING) or _OPENING.startswith(rest):
             raise JournalError(f"{self.path} ends within its first line: {_NOTHING}")
-        raise JournalError(f"{self.path} is no journal: it has no complete line")
+        raise JournalError(f"{self.path} is not a journal: it has no complete line")
 
 
 class _Versions(Struct):
@@ -111,10 +111,10 @@ def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
     try:
         said = decode(_versions, line)
     except msgspec.DecodeError as error:
-        raise JournalError(f"{path} is no journal: line 1: {error}") from None
+        raise JournalError(f"{path} is not a journal: line 1: {error}") from None
     found = said.journal or said.version
     if not found:
-        raise JournalError(f"{path} is no journal: line 1 names no version")
+        raise JournalError(f"{path} is not a journal: line 1 names no version")
     if found != JOURNAL_VERSION:
         raise JournalError(
             f"{path} was written by another version of forge: {found}, and this one reads {JOURNAL_VERSION}"
@@ -122,7 +122,7 @@ def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
 
 
 _DAMAGED = (
-    "its checksum is wrong: this line was damaged or changed, or one before it was removed, added or moved; "
-    "the lines before it are sound"
+    "its checksum is wrong: this line was damaged or changed, or an earlier one was removed, added or moved; "
+    "the lines before it are intact"
 )
-_NOTHING = "the program ended before the run began, and nothing was done; delete the file, and start the run again"
+_NOTHING = "the program ended before the run started, and nothing was done; delete the file and start the run again"

@@ -1,4 +1,4 @@
-"""Marks: what stands in a journal for a secret, everywhere the same for the same one, and how it is put there."""
+"""Marks: what replaces a secret in a journal, always the same for the same secret."""
 
 import re
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from stages.schema.value import Json
 MARK = re.compile(r"\[redacted(?: \d{1,9})?\]")
 
 _SHORTEST = 4
-"""Characters from which on a secret is hidden wherever it stands; a shorter one only where it is a whole value."""
+"""Minimum length to hide a secret wherever it occurs; a shorter one is hidden only as a complete value."""
 
 _MOST = 2000
-"""Secrets of one journal."""
+"""Maximum number of secrets in one journal."""
 
 _OF_MESSAGES = ("type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name")
 _OF_HEADERS = (
@@ -34,10 +34,10 @@ _OF_HEADERS = (
     "redacted",
 )
 PROTOCOL = frozenset((*_OF_MESSAGES, *_OF_HEADERS))
-"""The fields whose texts are forge's or a protocol's own; below `_DATA` every name is the user's."""
+"""Fields whose texts are forge's or a protocol's own; below `_DATA` every name is the user's."""
 
 _FOREIGN = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "name", "finish", "model", "workflow"))
-"""Those of them in which a server, or a user, may have put anything."""
+"""Those fields in which a server or a user may have put anything."""
 
 _OWN_ID = re.compile(r"call_\d{9}")
 _FINISHES = frozenset(("", "stop", "length", "tool_calls", "tool_use", "end_turn", "max_tokens", "content_filter"))
@@ -46,19 +46,19 @@ _DATA = frozenset(("arguments", "input", "value", "args"))
 
 
 class Marks:
-    """The secrets of a journal that are known so far, and their marks. `own` are names that stay as they are."""
+    """The known secrets of a journal and their marks. `own` are names that are never replaced."""
 
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._own = own | _FINISHES
         self._marks: dict[str, str] = {}
         self._digests: dict[str, str] = {}
         self._forms: dict[str, str] = {}
-        """Each way of writing a secret that is long enough, and the secret's mark."""
+        """Each spelling of a long enough secret, and the secret's mark."""
         self._heads: dict[str, list[str]] = {}
-        """The first characters of the longer ways, and these."""
+        """The first characters of longer spellings, and those spellings."""
 
     def hide(self, secret: str) -> None:
-        """From now on, a mark stands for this text."""
+        """Replace this text with a mark from now on."""
         secret = secret.strip()
         if not secret or secret in self._marks or MARK.fullmatch(secret):
             return
@@ -73,16 +73,16 @@ class Marks:
                 self._heads.setdefault(form[:HEAD_LENGTH], []).append(form)
 
     def hide_words(self, text: str) -> None:
-        """From now on, marks stand for the words of a text that cannot be read as values."""
+        """Replace the words of a text that cannot be read as values from now on."""
         for word in re.findall(r"\w{4,}", text):
             self.hide(word)
 
     def replace(self, old: str, new: str) -> None:
-        """From now on, one whole text stands for another: the digest of what is hidden."""
+        """Replace a complete text with another from now on: the digest of what is hidden."""
         self._digests[old] = new
 
     def leaves(self, value: object) -> Iterator[str]:
-        """The texts and numbers in a value, as text."""
+        """The strings and numbers in a value, as text."""
         match value:
             case str():
                 yield value
@@ -103,7 +103,7 @@ class Marks:
                 pass
 
     def texts(self, tree: Json, *, data: bool = False) -> Iterator[str]:
-        """The texts of a line that are data, those within JSON in a text as well."""
+        """The texts of a line that are data, including those in JSON within a text."""
         match tree:
             case str():
                 inner = _json(tree)
@@ -119,7 +119,7 @@ class Marks:
                 pass
 
     def hidden(self, tree: Json, *, data: bool = False) -> Json:
-        """The line, or a value in it, with marks for all secrets."""
+        """The line, or a value in it, with all secrets replaced by marks."""
         match tree:
             case str():
                 return self._text(tree)
@@ -135,15 +135,15 @@ class Marks:
                 return {name: self._field(name, item) for name, item in tree.items()}
 
     def _field(self, name: str, value: Json) -> Json:
-        """A field of a line or of a protocol, with marks."""
+        """A field of a line or of a protocol, with secrets replaced."""
         if name in PROTOCOL and self._stays(name, value):
             return value
         hidden = self.hidden(value, data=name in _DATA)
-        # A name with brackets in it is none, and a replay would take the call for a text.
+        # With brackets it would not be a valid name, and a replay would take the call for text.
         return MARK.sub(_as_name, hidden) if name == "name" and isinstance(hidden, str) else hidden
 
     def _stays(self, field: str, value: Json) -> bool:
-        """Whether a protocol's field is left as it is: a server may put anything into an id, a name or a reason."""
+        """Whether a protocol's field stays unchanged: a server may put anything into an id, a name or a reason."""
         if not isinstance(value, str):
             return False
         return field not in _FOREIGN or value in self._own or _OWN_ID.fullmatch(value) is not None
@@ -159,20 +159,20 @@ class Marks:
         hidden = self.hidden(inner, data=True)
         if hidden != inner and not repeats(text):
             return msgspec.json.encode(hidden).decode()
-        # What was read has a member once that is written twice: the text is kept, for it may have been refused.
+        # Parsing drops duplicate members; keep the text, because it may have been refused for them.
         found = self._found(text)
         left = self.leaves(members(found)) if found != text or hidden != inner else ()
         return "[redacted]" if any(leaf in self._marks for leaf in left) else found
 
     def _found(self, text: str) -> str:
-        """The text with every secret in it replaced, however it is written, and the beginning of one that was cut."""
+        """The text with every secret replaced, in any spelling, including the beginning of a truncated one."""
         shown = self._replaced(text)
         plain = undone(shown)
         mixed = plain != shown and any(form in plain for form in self._forms)
         return "[redacted]" if mixed or any(form in shown for form in self._forms if form in text) else shown
 
     def _replaced(self, text: str) -> str:
-        # Most are in no text at all, and to look for one is quick.
+        # Most spellings occur in no text, and a substring search is quick.
         known = [form for form in (*self._forms, *self._heads) if form in text]
         if not known:
             return text
@@ -196,13 +196,13 @@ def _as_name(mark: re.Match[str]) -> str:
 
 
 def _as_json(mark: str, found: str, before: str, after: str) -> str:
-    """The mark; in quotes where a bare number stood in JSON, for what takes its place must be JSON too."""
+    """The mark, quoted if it replaces a bare number in JSON, so that the text stays valid JSON."""
     bare = before.rstrip()[-1:] in (":", "[", ",") and after.lstrip()[:1] in ("]", "}", ",")
     return f'"{mark}"' if bare and _NUMBER.fullmatch(found) else mark
 
 
 _NEAR = 8
-"""Characters around a number in which the JSON that it stands in is looked for."""
+"""Characters around a number that are checked for JSON."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
@@ -211,7 +211,7 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _json(text: str) -> Json:
-    """The object or array that the text is as JSON; None for any other."""
+    """The object or array, if the text is JSON of one; None otherwise."""
     if text[:1] not in {"{", "["}:
         return None
     try:

@@ -1,9 +1,9 @@
 """The journal: every effect and its outcome as JSON lines, and their reader.
 
-The first line holds the state that the run began with and what it was set up for, so the file is all that a replay
-needs. An effect is written before it is performed, its outcome before the run goes on: a journal that ends early is a
-run that ended early, and an effect without outcome at its end is in doubt. A request is written, and kept in memory,
-as what it adds to the last one: both grow with the run, not with its square.
+The first line holds the initial state and the setup of the run, so the file is all that a replay needs. An effect is
+written before it is performed, its outcome before the run continues: a journal that ends early is a run that ended
+early, and an effect without an outcome at its end has an unknown one. A request is written, and kept in memory, as what
+it adds to the previous one, so both grow linearly with the run.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from stages.state import State
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """The first line: the state that the run began with and what it was set up for, all that a replay needs.
+    """The first line: the initial state and the setup of the run, all that a replay needs.
 
     `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
     people; nothing is computed from them. `redacted` says what is hidden in it (`forge.journal.redaction`).
@@ -42,7 +42,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
 
 class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
-    """A `Send` by what it adds: the first `keep` messages are the last request's, and so is what is left out."""
+    """A `Send` as a difference: the first `keep` messages, and any part left out, are the previous request's."""
 
     turn: int
     keep: int = 0
@@ -52,38 +52,37 @@ class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
 
 
 Recorded = SentPart | Execute | Ask
-"""An effect as a journal has it."""
+"""An effect as recorded in a journal."""
 
 
 class EffectLine(Struct, frozen=True, kw_only=True, tag="started"):
-    """A line: this is going to be asked of the world."""
+    """A line: this effect is about to be performed."""
 
     effect: Recorded
 
 
 class AgainLine(Struct, frozen=True, kw_only=True, tag="again"):
-    """A line: the last effect is going to be asked again: after a crash, or once a server or a person is there."""
+    """A line: the last effect is about to be retried, after a crash or once a server or a person is available."""
 
 
 class OutcomeLine(Struct, frozen=True, kw_only=True, tag="done"):
-    """A line: what became of the effect of the line before."""
+    """A line: the outcome of the effect in the line before."""
 
     outcome: Outcome
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What was asked of the world, and what became of it."""
+    """An effect and its outcome."""
 
     effect: Recorded
     outcome: Outcome
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A whole journal, read back. `pending` was begun, and nobody wrote down what became of it.
+    """A whole journal, read back. `pending` is a last effect without a recorded outcome.
 
-    `resumed` are the numbers, from 0, of the effects that were asked for again, by a run that went on. `size` is what
-    its complete lines take, in bytes; `check` the checksum of the last of them; `last` the last request, which the
-    next one extends.
+    `resumed` are the numbers, from 0, of the effects that were retried by a resumed run. `size` is the bytes of its
+    complete lines, `check` the last one's checksum, `last` the last request, which the next one extends.
     """
 
     header: Header
@@ -95,12 +94,12 @@ class Journal(Struct, frozen=True, kw_only=True):
     last: Request = Request()
 
     def asked(self) -> tuple[Recorded, ...]:
-        """All that was asked of the world, the pending effect last."""
+        """All effects, the pending one last."""
         known = tuple(entry.effect for entry in self.entries)
         return known if self.pending is None else (*known, self.pending)
 
     def effect(self, number: int) -> Effect:
-        """The effect of that number, counted from 0, with the whole of its request."""
+        """The effect with that number, counted from 0, with its complete request."""
         asked = self.asked()[: number + 1]
         wanted = asked[-1]
         if not isinstance(wanted, SentPart):
@@ -113,7 +112,7 @@ class Journal(Struct, frozen=True, kw_only=True):
 
 
 def shortened(effect: Effect, before: Request) -> Recorded:
-    """The effect as its line has it: a request as what it adds to the one before it."""
+    """The effect as it is recorded: a request as what it adds to the previous one."""
     if not isinstance(effect, Send):
         return effect
     request = effect.request
@@ -128,22 +127,22 @@ def shortened(effect: Effect, before: Request) -> Recorded:
 
 
 def _common(before: tuple[Raw, ...], after: tuple[Raw, ...]) -> int:
-    """How many messages the two have in common at their beginning."""
-    if after[: len(before)] == before:  # as a rule: one request extends the last
+    """How many messages the two have in common at the beginning."""
+    if after[: len(before)] == before:  # the usual case: one request extends the last
         return len(before)
     pairs = zip(before, after, strict=False)
     return next((n for n, (old, new) in enumerate(pairs) if old is not new and old != new), len(after))
 
 
 class _Requests:
-    """The requests of a journal, one after the other: each takes the time of what it adds."""
+    """The requests of a journal in order; each takes time linear in what it adds."""
 
     def __init__(self) -> None:
         self._head = self._tail = Raw(b"{}")
         self._messages: list[Raw] = []
 
     def add(self, part: SentPart) -> None:
-        """The next one. ValueError where it keeps more messages than there were."""
+        """Add the next one. ValueError if it keeps more messages than there were."""
         if not 0 <= part.keep <= len(self._messages):
             raise ValueError(f"keeps {part.keep} messages of a request that has {len(self._messages)}")
         del self._messages[part.keep :]
@@ -152,12 +151,12 @@ class _Requests:
         self._tail = self._tail if part.tail is UNSET else part.tail
 
     def last(self) -> Request:
-        """The request that was added last."""
+        """The last request."""
         return Request(head=self._head, messages=tuple(self._messages), tail=self._tail)
 
 
 def read_journal(path: str | PathLike[str]) -> Journal:
-    """The journal in that file; JournalError names a wrong line. A last line that a crash cut off is left out."""
+    """The journal in that file; JournalError names a wrong line. An incomplete last line is ignored."""
     checked = CheckedLines(path)
     lines = iter(checked)
     header = _header(path, next(lines))
@@ -209,7 +208,7 @@ def _header(path: str | PathLike[str], line: bytes) -> Header:
     try:
         header = decode(_HEADER, line)
     except msgspec.DecodeError as error:
-        raise JournalError(f"{path} is no journal of this version of forge: line 1: {error}") from None
+        raise JournalError(f"{path} is not a journal of this version of forge: line 1: {error}") from None
     try:
         return replace(header, state=current(header.state))
     except ValueError as error:

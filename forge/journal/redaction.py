@@ -1,7 +1,7 @@
-"""What a journal must not hold: rules that say which values are hidden, and the marks that stand for them.
+"""Redaction: rules that say which values are hidden in a journal, and their application.
 
-A value that a rule hides is a secret from then on: wherever it comes up again, in a text, in JSON within a text, in
-a request, the same mark stands for it.
+Once a rule has hidden a value, it is a secret from then on: wherever it occurs again, in a text, in JSON within a
+text, in a request, the same mark replaces it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ from stages.schema.value import Json
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """A value that a rule of the user's own judges: an argument of a tool, or, with no `argument`, part of its result.
+    """A value passed to the user's own rule: an argument of a tool or, if `argument` is empty, part of its result.
 
     `text` is the value as text.
     """
@@ -48,8 +48,8 @@ class Redact(Struct, frozen=True, kw_only=True):
     """What is hidden in a journal.
 
     `arguments` are named `tool.argument`, or `*.argument` for every tool; `results` are tools whose results are
-    hidden; `values` are secrets that are known beforehand. `patterns` are RE2 regular expressions, which take linear
-    time whatever the text (`pip install 'forge-toolcalls[redact]'`). `where` is asked about each argument and each
+    hidden; `values` are secrets known in advance. `patterns` are RE2 regular expressions, which take linear
+    time on any text (`pip install 'forge-toolcalls[redact]'`). `where` is asked about each argument and each
     part of a result.
     """
 
@@ -63,7 +63,7 @@ class Redact(Struct, frozen=True, kw_only=True):
         return f"Redact({', '.join(self.kinds())})"
 
     def kinds(self) -> tuple[str, ...]:
-        """What the journal says of the rules; the secrets themselves are not in it."""
+        """The rules as the journal lists them, without the secrets themselves."""
         counted = {"value": len(self.values), "pattern": len(self.patterns)}
         own = ("a rule of the user's own",) if self.where else ()
         return (
@@ -74,7 +74,7 @@ class Redact(Struct, frozen=True, kw_only=True):
         )
 
     def refuse_wrong(self, tools: Mapping[str, tuple[str, ...]]) -> None:
-        """DefinitionError for rules about what these tools have not, and for patterns that are none.
+        """DefinitionError for rules that match none of these tools, and for invalid patterns.
 
         `tools` are the parameters of each tool by its name.
         """
@@ -85,7 +85,7 @@ class Redact(Struct, frozen=True, kw_only=True):
 
 
 class Redactor:
-    """Hides what the rules name, line by line of one journal. `read` finds the calls that a reply makes in its text."""
+    """Applies the rules to the lines of one journal. `read` finds the calls in a reply's text."""
 
     def __init__(self, rules: Redact, read: ReplyRead, tools: Mapping[str, tuple[str, ...]]) -> None:
         rules.refuse_wrong(tools)
@@ -101,11 +101,11 @@ class Redactor:
             self._marks.hide(value)
 
     def written(self, line: Struct, about: Effect | Outcome | None) -> bytes:
-        """The line as JSON, without what is hidden; `about` is the effect or outcome that it holds."""
+        """The redacted line as JSON; `about` is the effect or outcome that it holds."""
         if about is not None:
             self._learn(about)
         tree: Json = msgspec.json.decode(msgspec.json.encode(line))
-        # What forge asks has examples of calls in it; values come from the world.
+        # Requests contain example calls; real values come from outcomes.
         told = self._named and isinstance(line, OutcomeLine)
         for text in self._marks.texts(tree) if self._patterns or told else ():
             for find in self._patterns:
@@ -117,7 +117,7 @@ class Redactor:
         return msgspec.json.encode(hidden)
 
     def _learn(self, about: Effect | Outcome) -> None:
-        """Take note of the secrets that an effect or an outcome brings."""
+        """Learn the secrets in an effect or an outcome."""
         match about:
             case Execute(calls=calls):
                 for call in calls:
@@ -128,7 +128,7 @@ class Redactor:
             case Ask(call=call):
                 self._asked = call.name
                 self._called(call.name, call.arguments)
-                # What an answer is bound to is a hash of the arguments: whoever has it can try them out.
+                # The digest is a hash of the arguments, so guesses could be tested against it.
                 arguments = str(self._marks.hidden(call.arguments))
                 self._marks.replace(about.digest, call_digest(replace(call, arguments=arguments)))
             case Replied(reply=reply):
@@ -140,7 +140,7 @@ class Redactor:
                 pass
 
     def _replied(self, reply: Reply) -> None:
-        """The calls of a reply, wherever they stand in it; of one that cannot be read, all that it says."""
+        """Learn from the calls of a reply, wherever they are; from an unreadable one, learn every word."""
         for given in reply.calls:
             self._called(given.name, given.arguments)
         reading = self._read(reply)
@@ -163,24 +163,24 @@ class Redactor:
             self._leaves(tool, name, value, hide=self._hides(tool, name))
 
     def _about(self, tool: str) -> list[str]:
-        """The arguments of a tool that a rule names; all that rules name, for a tool that there is not."""
+        """The arguments of a tool that rules name; for an unknown tool, all that rules name."""
         known = tool in self._parameters
         return [argument for named, argument in self._named if not known or named in {tool, "*"}]
 
     def _hides(self, tool: str, argument: str) -> bool:
-        """Whether a rule names the argument, or may: one that the tool does not have may be its own, misspelt."""
+        """Whether a rule names the argument, or may mean it: an unknown argument may be a misspelt one."""
         about = self._about(tool)
         return argument in about or (bool(about) and argument not in self._parameters.get(tool, ()))
 
     def _written_out(self, text: str) -> Iterator[str]:
-        """The values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
+        """Values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
         names = {plainly(argument) for _, argument in self._named}
         for name, value in inner_members(text):
             if plainly(name) in names:
                 yield from self._marks.leaves(value)
 
     def _came(self, tool: str, result: CallResult) -> None:
-        """Take note of what a tool returned or raised."""
+        """Learn from what a tool returned or raised."""
         hide = tool in self._rules.results or "*" in self._rules.results
         match result:
             case Succeeded(text=text, value=value):
@@ -204,16 +204,16 @@ def _mistakes(rules: Redact, tools: Mapping[str, tuple[str, ...]]) -> Iterator[s
     for rule in rules.arguments:
         tool, dot, argument = rule.partition(".")
         if not (dot and argument) or tool not in known:
-            yield f"redact: {rule!r} is no argument; write tool.argument or *.argument; tools: {', '.join(tools)}"
+            yield f"redact: {rule!r} is not an argument; write tool.argument or *.argument; tools: {', '.join(tools)}"
         elif tools.get(tool) and argument not in tools[tool]:
             yield f"redact: {tool} has no argument {argument!r}; it has {', '.join(tools[tool])}"
     for name in rules.results:
         if name not in known:
-            yield f"redact: there is no tool {name!r} whose results could be hidden; tools: {', '.join(tools)}"
+            yield f"redact: there is no tool {name!r} with results to hide; tools: {', '.join(tools)}"
 
 
 def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
-    """What a pattern finds in a text."""
+    """A function that finds the pattern's matches in a text."""
     try:
         import re2  # noqa: PLC0415 - an extra that only users of patterns need
     except ImportError:
@@ -224,11 +224,11 @@ def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise DefinitionError((f"redact: {pattern!r} is no RE2 pattern: {_reason(error)}",)) from None
+        raise DefinitionError((f"redact: {pattern!r} is not a valid RE2 pattern: {_reason(error)}",)) from None
     return lambda text: (match.group() for match in compiled.finditer(text))
 
 
 def _reason(error: Exception) -> str:
-    """Why RE2 refused a pattern; it says so in bytes."""
+    """Why RE2 refused a pattern; its message is bytes."""
     said = error.args[0] if error.args else ""
     return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -62,7 +62,7 @@ class DivergenceError(JournalError):
 def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterator[Step]:
     """The states of a recorded run, one after the other, made anew by the workflow from what was recorded.
 
-    Ends where the run ended or was cut short. Raises DivergenceError at the first effect that is not the recorded
+    Ends where the run ended or was interrupted. Raises DivergenceError at the first effect that is not the recorded
     one, JournalError for a file that cannot be read.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
@@ -105,7 +105,7 @@ def _hides_value(problem: Problem) -> bool:
 
 @checked
 def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Result[Finished[_R], Halted]:
-    """The end of a recorded run, reached again. Raises as `states`, and JournalError for a run that was cut short.
+    """The end of a recorded run, reached again. Raises as `states`, and JournalError for an interrupted run.
 
     That of a redacted run has its value as JSON alone: with marks in it, it is no instance of the workflow's `result`.
     """
@@ -118,7 +118,7 @@ def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Re
             if record.header.redacted:
                 return Success(Finished(outcome=ending, state=state))
             return Success(workflow.typed(Finished(outcome=ending, state=state)))
-    last = f"; begun, and never finished: {effect_name(record.pending)}" if record.pending else ""
+    last = f"; started, never finished: {effect_name(record.pending)}" if record.pending else ""
     raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
 
 

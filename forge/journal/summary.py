@@ -1,4 +1,4 @@
-"""A journal at a glance: whose run it is and how far it came, from its first line and its last ones alone."""
+"""A journal at a glance: which run it is and how far it got, from its first and last lines only."""
 
 import os
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from forge.journal.records import AgainLine, EffectLine, OutcomeLine, Recorded, 
 from stages.effect import Ask, Execute, Replied, Results, Succeeded, Unanswered, Undelivered
 
 _HEAD = 4 * 1024 * 1024
-"""Bytes of a first line that are read: an earlier conversation stands in it."""
+"""Maximum bytes read of the first line, which may hold an earlier conversation."""
 
 TAIL = 1024 * 1024
-"""Bytes of the end of a journal that are read."""
+"""Bytes read from the end of a journal."""
 
 _Line = EffectLine | AgainLine | OutcomeLine
 
@@ -43,7 +43,7 @@ class _Definition(Struct):
 
 
 class _Header(Struct):
-    """What of the first line is shown."""
+    """The part of the first line that is shown."""
 
     journal: int = 0
     workflow: str = ""
@@ -54,9 +54,9 @@ class _Header(Struct):
 
 
 class Glance(Struct, frozen=True, kw_only=True):
-    """A journal in short. `outcome` is a sentence; `state` says whether the run reached its goal, can go on, or ended.
+    """A journal in short. `outcome` is a sentence; `state` says whether the run reached its goal, can resume, or ended.
 
-    `turns` is None where the last model call stands too far from the end. `started` is UTC, ISO 8601.
+    `turns` is None if the last model call is too far from the end. `started` is UTC, ISO 8601.
     """
 
     path: str
@@ -74,9 +74,9 @@ class Glance(Struct, frozen=True, kw_only=True):
 
 
 def glance(path: Path) -> Glance:
-    """What a journal says of its run, in bounded time; its lines are not held to their checksums.
+    """A summary of the journal's run, in bounded time; checksums are not verified.
 
-    JournalError for a file that is none, or that another version of forge wrote.
+    JournalError for a file that is not a journal or was written by another version of forge.
     """
     try:
         with path.open("rb") as file:
@@ -111,21 +111,21 @@ def _header(path: Path, line: bytes) -> _Header:
     try:
         header = msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise JournalError(f"{path} is no journal") from None
+        raise JournalError(f"{path} is not a journal") from None
     if header.journal != JOURNAL_VERSION:
-        raise JournalError(f"{path} is of another version of forge, or no journal")
+        raise JournalError(f"{path} is of another version of forge, or not a journal")
     return header
 
 
 def _lines(tail: bytes, *, cut: bool) -> list[_Line]:
-    """The whole lines of the end that can be read."""
+    """The readable complete lines at the end."""
     whole = tail.split(b"\n")[1 if cut else 0 : -1]
     found: list[_Line] = []
     for line in whole:
         try:
             found.append(msgspec.json.decode(line, type=_Line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found.clear()  # what stands before a line that is none says nothing about the end
+            found.clear()  # lines before an unreadable one say nothing about the end
     return found
 
 
@@ -139,14 +139,14 @@ def _turns(lines: list[_Line], *, cut: bool) -> int | None:
 def _ending(lines: list[_Line], tools: Mapping[str, _Tool]) -> tuple[Literal["done", "open", "ended"], str]:
     asked = next((line.effect for line in reversed(lines) if isinstance(line, EffectLine)), None)
     if asked is None:
-        return "open", "cut short before anything was done"
+        return "open", "interrupted before anything was done"
     match lines[-1]:
         case EffectLine() | AgainLine():
             return "open", _pending(asked)
         case OutcomeLine(outcome=Undelivered(fault=fault)):
             return "open", f"the model's server gave no answer: {fault.detail}"
         case OutcomeLine(outcome=Unanswered(reason=reason)):
-            return "open", f"a person's word is missing: {reason}"
+            return "open", f"a person's answer is missing: {reason}"
         case OutcomeLine(outcome=Results(results=results)) if isinstance(asked, Execute):
             names = {call.id: call.name for call in asked.calls}
             good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))
@@ -156,7 +156,7 @@ def _ending(lines: list[_Line], tools: Mapping[str, _Tool]) -> tuple[Literal["do
             said = not reply.calls and bool(reply.text.strip())
             return "ended", "ended after a reply in text" if said else "ended after a reply of the model"
         case OutcomeLine():
-            return "ended", "ended after a person's word"
+            return "ended", "ended after a person's answer"
         case never:
             assert_never(never)
 
@@ -164,12 +164,12 @@ def _ending(lines: list[_Line], tools: Mapping[str, _Tool]) -> tuple[Literal["do
 def _pending(effect: Recorded) -> str:
     match effect:
         case SentPart(turn=turn):
-            return f"cut short in turn {turn}, before the model answered"
+            return f"interrupted in turn {turn}, before the model answered"
         case Execute(calls=calls, retriable=True):
-            return f"cut short while {', '.join(call.name for call in calls)} ran"
+            return f"interrupted while {', '.join(call.name for call in calls)} ran"
         case Execute(calls=calls):
-            return f"cut short; the outcome of {', '.join(call.name for call in calls)} is unknown"
+            return f"interrupted; the outcome of {', '.join(call.name for call in calls)} is unknown"
         case Ask(call=call):
-            return f"cut short, before a person said whether {call.name} may run"
+            return f"interrupted before a person decided whether {call.name} may run"
         case _:
             assert_never(effect)

@@ -1,4 +1,4 @@
-"""Write the journal: each effect before it is performed, its outcome before the run goes on, in a file of one's own."""
+"""Writing a journal: each effect before it is performed, its outcome before the run continues."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,12 +21,10 @@ from stages.effect import Effect, Execute, Outcome, Request, Send
 def recording(
     interpret: Interpreter, path: str | PathLike[str], header: Header, redactor: Redactor | None = None
 ) -> Iterator[Interpreter]:
-    """The interpreter, with all that passes through it written to a new file at `path`.
+    """The interpreter, recording every effect and outcome in a new file at `path`, redacted by `redactor`.
 
-    `redactor` hides what must not be in it.
-
-    JournalError if there is a file of that name already, or the disk is full. Once the run is going on, that the
-    journal cannot be written is an UnrecordedError.
+    JournalError if the file exists already or cannot be written. Once the run has started, a failure to write is an
+    UnrecordedError.
     """
     from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only a journal names the version
 
@@ -38,10 +36,10 @@ def recording(
 
 @contextmanager
 def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> Iterator[Interpreter]:
-    """The interpreter, with what passes through it written to the end of the journal at `path`, as it was read.
+    """The interpreter, recording at the end of the journal at `path`, which was read as `journal`.
 
-    The part of a line that a crash left at its end is cut off. JournalError if another run writes to it, or has
-    since it was read. The effect that `journal` has pending must be the first one.
+    An incomplete last line is cut off. JournalError if another run is writing to it, or has since it was read. The
+    first effect must be the one that `journal` has pending.
     """
     with JournalFile.after(Path(path), journal.size, journal.check) as file:
         pending = None if journal.pending is None else journal.effect(len(journal.entries))
@@ -49,12 +47,12 @@ def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> It
 
 
 def _header(header: Header, redactor: Redactor | None) -> bytes:
-    """The first line. JournalError where it cannot be read back: a state may hold numbers that JSON has none for."""
+    """The first line. JournalError if it cannot be read back: a state may hold numbers that JSON cannot represent."""
     line = _encoded(header, None, redactor)
     try:
         msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as error:
-        raise JournalError(f"the state that the run begins with cannot be written down: {error}") from None
+        raise JournalError(f"the initial state of the run cannot be written: {error}") from None
     return line
 
 
@@ -74,11 +72,11 @@ def _writing(
     async def perform(effect: Effect) -> Outcome:
         nonlocal last, pending
         if pending is not None and pending != effect:
-            raise JournalError("the run goes on with another effect than the one that its journal ends with")
+            raise JournalError("the run continues with an effect other than the pending one of its journal")
         begun = EffectLine(effect=shortened(effect, last)) if pending is None else AgainLine()
         line = _encoded(begun, effect, redactor)
         try:
-            # What a tool does to the world cannot be undone: that it was begun must outlive a loss of power.
+            # A tool's effects cannot be undone: the record that it started must survive a power failure.
             file.append(line, room=LARGEST_OUTCOME, durable=isinstance(effect, Execute))
         except JournalError as error:
             raise UnrecordedError(str(error)) from error

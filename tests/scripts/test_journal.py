@@ -64,10 +64,10 @@ def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
     [
         (b"", "is empty: .* nothing was done"),
         (b'{"journal":3,"work', "ends within its first line: .* nothing was done"),
-        (b"hello", "is no journal: it has no complete line"),
-        (b"hello\n", "is no journal: line 1"),
-        (b"[" * 100_000 + b"\n", "is no journal: line 1"),
-        (b'{"workflow":"w","state":{"history":[]}}\n', "is no journal: line 1 names no version"),
+        (b"hello", "is not a journal: it has no complete line"),
+        (b"hello\n", "is not a journal: line 1"),
+        (b"[" * 100_000 + b"\n", "is not a journal: line 1"),
+        (b'{"workflow":"w","state":{"history":[]}}\n', "is not a journal: line 1 names no version"),
         (b'{"workflow":"w","state":{"history":[]},"version":2}\n', "another version of forge: 2, and this one reads 3"),
         (b'{"journal":99,"workflow":"w","state":{"history":[]}}\n', "another version of forge: 99"),
         (HEADER + b"\n", "line 1: its checksum is wrong"),
@@ -115,7 +115,7 @@ def test_a_journal_is_its_owner_s_and_never_overwritten(tmp_path: Path) -> None:
     written = path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
     desk = Desk()
-    with pytest.raises(JournalError, match=r"there is a file .* already"):
+    with pytest.raises(JournalError, match=r"the file .* already exists"):
         run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
     assert (path.read_bytes(), desk.log) == (written, [])
 
@@ -310,7 +310,7 @@ def test_a_run_that_was_cut_short_ends_where_it_was(tmp_path: Path) -> None:
     *_, last = states(path, Desk().workflow)
     assert isinstance(last.state.phase, Awaiting)
     assert last.state.phase.effect == read_journal(path).pending
-    with pytest.raises(JournalError, match="and never finished: the call of write"):
+    with pytest.raises(JournalError, match="never finished: the call of write"):
         replay(path, Desk().workflow)
 
 

@@ -188,11 +188,11 @@ def test_a_redacted_run_cannot_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        (Redact(arguments=("card",)), "'card' is no argument; write tool.argument"),
-        (Redact(arguments=("peel.card",)), "'peel.card' is no argument"),
+        (Redact(arguments=("card",)), "'card' is not an argument; write tool.argument"),
+        (Redact(arguments=("peel.card",)), "'peel.card' is not an argument"),
         (Redact(arguments=("pay.crad",)), "pay has no argument 'crad'; it has card, pin"),
         (Redact(results=("peel",)), "there is no tool 'peel'"),
-        (Redact(patterns=(r"(a)\1",)), "is no RE2 pattern"),
+        (Redact(patterns=(r"(a)\1",)), "is not a valid RE2 pattern"),
     ],
 )
 def test_rules_that_name_nothing_are_refused_before_anything_happens(tmp_path: Path, rules: Redact, says: str) -> None:
