@@ -22,6 +22,7 @@ from stages.wire.anthropic.messages_history import (
 )
 from stages.wire.anthropic.messages_tools import SentChoice, decode_choice, decode_tools
 from stages.wire.request_body import Refused, above_zero, chosen, read, sampling, schema_of, share
+from stages.wire.sampling import Sampling
 from stages.wire.served import Foreign, Format, RequestError, ServerRequest, Thinking
 
 
@@ -90,7 +91,6 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
     found = [*_system(asked.system), *decode_history(asked.messages)]
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
-    thinking = asked.thinking or _Thinking(type="")
     config = asked.output_config or _OutputConfig()
     return ServerRequest(
         protocol="messages",
@@ -100,24 +100,30 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
         tools=tools,
         choice=chosen(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
-        sampling=sampling(
-            {},
-            temperature=asked.temperature,
-            top_p=share(asked.top_p),
-            top_k=asked.top_k,
-            stop=asked.stop_sequences or (),
-            max_tokens=above_zero(asked.max_tokens),
-        ),
+        sampling=_sampling(asked),
         stream=bool(asked.stream),
         usage_in_stream=True,
         format=_format(config.format or asked.output_format),
-        thinking=Thinking(
-            wanted=thinking.type != "disabled" if thinking.type else None,
-            effort=config.effort or "",
-            budget=thinking.budget_tokens,
-        ),
+        thinking=_thinking(asked.thinking, config.effort),
         foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *_untold(asked)),
     )
+
+
+def _sampling(asked: _Request) -> Sampling:
+    return sampling(
+        {},
+        temperature=asked.temperature,
+        top_p=share(asked.top_p),
+        top_k=asked.top_k,
+        stop=asked.stop_sequences or (),
+        max_tokens=above_zero(asked.max_tokens),
+    )
+
+
+def _thinking(given: _Thinking | None, effort: str | None) -> Thinking:
+    if given is None:
+        return Thinking(effort=effort or "")
+    return Thinking(wanted=given.type != "disabled", effort=effort or "", budget=given.budget_tokens)
 
 
 def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
