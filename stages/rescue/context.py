@@ -11,10 +11,18 @@ from stages.rescue.cues import (
     SUBJECT_PATTERN,
     WITHDRAWN_CUES,
 )
-from stages.rescue.surroundings import WINDOW, in_blockquote, in_code_block, in_log, in_quotation, in_quotes
+from stages.rescue.strays import STRAY_MARKUP
+from stages.rescue.surroundings import (
+    NEARLY,
+    WINDOW,
+    in_blockquote,
+    in_code_block,
+    in_log,
+    in_quotation,
+    in_quotes,
+    is_all,
+)
 
-_NEARLY = 16
-"""Maximum characters of decoration around a call that is the whole reply."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f](?=.)|\n")
 _SENTENCE_AFTER_END = re.compile(r"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|\n\s*\n")
 _DECORATION = " \t\r\n`*_#>:\uff1a~-"
@@ -23,7 +31,8 @@ _NUMBER = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]*\Z"
 _NUMBER_ENDS = (".", ")", " ", "\t")
 _MARKUP = re.compile(r"[{<\[]")
 _CLOSERS = re.compile(
-    r"(?:\s*+(?:\]<\]minimax\[>\[)?+</[A-Za-z_][\w:.-]{0,40}+>|<[|\uff5c][\w\u2581]{0,40}end[|\uff5c]>|\]<\]minimax\[>\[){0,8}+"
+    r"(?:\s*+(?:\]<\]minimax\[>\[)?+</(?:[|\uff5c]DSML[|\uff5c] ?)?[A-Za-z_][\w:.-]{0,40}+>|"
+    r"<[|\uff5c][\w\u2581]{0,40}end[|\uff5c]>|\]<\]minimax\[>\[){0,8}+"
 )
 """Closing markup after a call: words behind it are still about the call."""
 _FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
@@ -35,15 +44,25 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     `floor` is the end of the previous call; nothing before it is about this one. `torn`: the call broke off at `end`,
     so only a quotation mark before it can be seen.
     """
-    end = end if torn else _closed(text, end)
+    start, end = _opened(text, start, floor), end if torn else _closed(text, end)
     if in_quotes(text, start, end, torn=torn):
-        return not _is_all(text, start, end)
+        return not is_all(text, start, end)
     if _ASKS.match(text, end) or (start > 0 and _is_mentioned(text, start, end, floor, torn=torn)):
         return True
-    if SUBJECT_PATTERN.match(text, end):
+    if SUBJECT_PATTERN.match(text, end) or _is_mentioned_after(text, end):
         return True
     after = _said_after(text, end).lower()
     return after != "" and (AFTERWARDS_CUES.in_(_first_sentence(after)) or WITHDRAWN_CUES.in_(after))
+
+
+def _opened(text: str, start: int, floor: int) -> int:
+    """Where the opening markup around a call begins: words before it are about the call too."""
+    begin = start
+    for markup in reversed([*STRAY_MARKUP.finditer(text, max(floor, start - WINDOW // 2), start)]):
+        if markup[0].startswith("</") or text[markup.end() : begin].strip():
+            break
+        begin = markup.start()
+    return begin
 
 
 def _closed(text: str, end: int) -> int:
@@ -57,11 +76,13 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
     if text[start - 1] != "\n" and _in_line(text, start, end, floor, torn=torn):
         return True
     lead = _lead_in(text, start, floor).lower()
+    if _MENTION.search(lead) and not INTENT_CUES.in_(lead):
+        return True
     if SHOWN_CUES.in_(lead) and not FETCHING_CUES.in_(lead):
         return True
     if lead and text[start - 1] in " \t" and in_code_block(text, start) and not INTENT_CUES.in_(lead):
         return True
-    if _introduced(text, start, lead):
+    if _is_code(text, start, lead) or _introduced(text, start, lead):
         return True
     if lead.endswith((".", "!")) and not _POINTS.search(lead):
         # A sentence of its own is about what it says, not about the call that follows.
@@ -89,6 +110,29 @@ _ACTS = re.compile(
 """A sign that the speaker does something, however it is put."""
 
 
+_MENTION = re.compile(
+    rf"`\s{{0,4}}+(?:{STRAY_MARKUP.pattern}|<(?:invoke|function|parameter|tool_call)[= ])", re.IGNORECASE
+)
+"""Inline code that begins with the markup of calls: its sentence is about how calls are written."""
+
+
+def _is_mentioned_after(text: str, end: int) -> bool:
+    """Whether the first sentence after it is about how calls are written."""
+    said = _first_sentence(text[end : end + WINDOW].lstrip(" \t\r\n`~*_)").lower())
+    return _MENTION.search(said) is not None and not INTENT_CUES.in_(said)
+
+
+_CODE = re.compile(r"(?<!\w)(?:code|script|snippet|program|código|codice|код)(?!\w)|代码|代碼|コード|코드")
+_PROGRAM = re.compile(r"(?:```|~~~)[ \t]*(?:python3?|py|javascript|js|typescript|ts)\b")
+
+
+def _is_code(text: str, start: int, lead: str) -> bool:
+    """Whether it begins the fence of a program that its sentence introduces as code."""
+    fence = text.rfind("\n", max(0, start - WINDOW), max(0, start - 1)) + 1
+    program = _PROGRAM.match(text, start) or _PROGRAM.match(text, fence)
+    return program is not None and _CODE.search(lead) is not None and not INTENT_CUES.in_(lead)
+
+
 def _introduced(text: str, start: int, lead: str) -> bool:
     """Whether a sentence with a colon leads up to it that is about something other than what the model does."""
     if len(lead.split()) <= _LABEL or _ACTS.search(lead) or INTENT_CUES.in_(lead):
@@ -103,7 +147,7 @@ def _without_fences(text: str) -> str:
 
 def is_joined(text: str, start: int, end: int) -> bool:
     """Whether what ends at `start` and what begins at `end` are items of one list: then both are shown, or neither."""
-    return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
+    return end - start < NEARLY and _JOINED.fullmatch(text, start, end) is not None
 
 
 _JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*(?:and|or|then)?\s*")
@@ -137,10 +181,11 @@ def _first_sentence(said: str) -> str:
 
 
 _GOES_ON = re.compile(r"[`*\"')]*(?:[ \t]+[^\W\d_A-Z]|[,;][ \t]+\w)")
+_GOES_ON_AFTER_TOKENS = re.compile(r"[`*\"')]*[,;][ \t]+\w")
+_CONTROL = ("<|", "<\uff5c", "[TOOL_", "<start_function_call>")
 _ENDS = re.compile(r"[`*\"')]*[.!](?:\s|\Z)")
 _ASKS = re.compile(r"[`*\"')]*[?\uff1f]")
 _POINTS = re.compile(r"\b(?:following|this|these|that|below|here|folgend\w+|ceci|esto|isto|questo|dit)\b")
-_CONTROL = ("<|", "<\uff5c", "[TOOL_", "<start_function_call>")
 _DOES = re.compile(
     r"\b(?:call|calling|use|using|run|running|invoke|invoking|execute|executing|send|sending|try|trying|with|emit"
     r"|\w+rufe|\w+führe|appelle|lance|llamo|ejecuto|chamo|executo|chiamo|eseguo|вызываю)(?:\s+[\w`*]+){0,3}\s*\Z"
@@ -151,10 +196,8 @@ _DOES = re.compile(
 def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
     """Whether it is in the middle of a sentence, which is then about it.
 
-    Not if the sentence says that the call is made. Sentences are not about control tokens.
+    Not if the sentence says that the call is made.
     """
-    if text.startswith(_CONTROL, start):
-        return False
     line = max(text.rfind("\n", max(0, start - WINDOW), start) + 1, floor)
     before = text[line:start].rstrip(" \t`*\"'(")
     if not before or not (before[-1].isalnum() or before[-1] == ","):
@@ -162,11 +205,6 @@ def _in_sentence(text: str, start: int, end: int, floor: int) -> bool:
     lead = before.lower()
     if _ENDS.match(text, end):
         return not INTENT_CUES.in_(lead)
-    return _GOES_ON.match(text, end) is not None and not _DOES.search(lead)
-
-
-def _is_all(text: str, start: int, end: int) -> bool:
-    """Whether there is nothing but decoration around it."""
-    if start > _NEARLY or len(text) - end > _NEARLY:
-        return False
-    return not text[:start].strip("`'\"\u201c\u2018* \n\t") and not text[end:].strip("`'\"\u201d\u2019* \n\t.")
+    # Between a model's own tokens and the text after them there often is no full stop.
+    goes_on = _GOES_ON_AFTER_TOKENS if text.startswith(_CONTROL, start) else _GOES_ON
+    return goes_on.match(text, end) is not None and not _DOES.search(lead)

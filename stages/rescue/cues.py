@@ -55,7 +55,7 @@ SHOWN_CUES = _any_of(
     r"for (?:example|instance|reference|illustration)\b|e\.\s?g\.|examples?\b|samples?\b|hypothetical",
     r"look(?:s|ed|ing)? (?:something |roughly |a bit )?(?:like|as follows)\b|templates?\b|placeholder",
     r"(?:expected|following|correct|general|usual|required|this|the) (?:\w+ ){0,2}"
-    r"(?:format|syntax|schema|structure|signature)\s*(?:is|was|:|looks)",
+    r"(?:format|markup|notation|syntax|schema|structure|signature)\s*(?:is|was|:|looks)",
     r"if (?:you|i|we|one|someone|the user|they|it)\b[^,\n]{0,120}"
     r"\b(?:wants?|wanted|were|would|needs?|asks?|asked|like|had)\b",
     r"(?:you|users?|one|they|developers?|people|anyone) "
@@ -89,7 +89,9 @@ SHOWN_CUES = _any_of(
     r"(?:format|syntax|template|convention)s? (?:wraps?|puts?|encodes?|expects?|requires?|marks?|surrounds?)\b",
     r"(?:is|does|did|was|are|do) (?:this|that|it|these|you)\b[^?]{0,100}\?$",
     r"which (?:one|call|option|version|of (?:these|them|the|those))\b[^?]{0,100}\?$",
-    r"^(?:option|variant|alternative|choice|version) \w{1,3}$|^(?:openai|anthropic|hermes|mistral|llama|gemini)$",
+    r"^(?:option|variant|alternative|choice|version) \w{1,3}$",
+    r"^(?:openai|anthropic|hermes|mistral|llama|gem(?:ini|ma)|qwen|deepseek|kimi|minimax|hunyuan|glm|granite|phi)"
+    r"(?:[ -]?[a-z]?\d[\w.]{0,5}){0,2}$",
     r"(?:once|after|when|as soon as|until|unless) you(?:['\u2019]ve| have)? (?:\w+ )?"
     r"(?:confirm|approv|agree|accept|consent|say|gave|give|answer|repl|tell|told|let me)",
     r"calls? (?:is|are|gets?|must be|should be|has to be|have to be) (?:\w+ )?"

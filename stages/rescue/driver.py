@@ -1,6 +1,5 @@
 """One pass over a text: each family is asked where its opener matches, and nothing is read twice."""
 
-import re
 from collections.abc import Collection
 
 from stages.reasoning.splitting import without_reasoning
@@ -11,18 +10,8 @@ from stages.rescue.context import is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import Names
+from stages.rescue.strays import STRAY_MARKUP
 from stages.rescue.surroundings import WINDOW
-
-_STRAY = re.compile(
-    r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
-    r"(?:minimax|seed|longcat|antml|steptml)[:_]\w+)>|"
-    r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|end_of_text|endoftext|call|return|start|message|python_tag|sep|"
-    r"DSML[|\uff5c] ?[\w ]*|/?(?:tool|tools|action|plugin|START|END|Function)\w*|tool[\u2581_]\w+)[|\uff5c]?>|"
-    r"</[|\uff5c]DSML[|\uff5c] ?\w+>|<tool_call\|>|<(?:end|start)_function_call>|<\|python_(?:start|end)\|>|"
-    r"<tool[\u2581_]calls?[\u2581_](?:begin|end)>|\[/?TOOL_CALLS\]|\[(?:END_)?TOOL_REQUEST\]"
-)
-"""Markup of calls, closing or empty, left between them."""
-
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -146,4 +135,4 @@ def _rest(text: str, reads: list[tuple[str, Read]]) -> str:
 
 
 def _without_strays(text: str) -> str:
-    return _STRAY.sub("", text) if "<" in text or "[" in text else text
+    return STRAY_MARKUP.sub("", text) if "<" in text or "[" in text else text

@@ -4,6 +4,8 @@ import re
 
 WINDOW = 240
 """Characters before and after a call that are searched for its sentence."""
+NEARLY = 16
+"""Maximum characters of decoration around a call that is the whole reply."""
 
 _QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
@@ -18,9 +20,11 @@ def in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
 
 
 def in_quotation(text: str, start: int, end: int) -> bool:
-    """Whether it is among other words between quotation marks that open and close on its line."""
+    """Whether it is among other words in inline code, or in quotation marks, that open and close on its line."""
     before = text[text.rfind("\n", max(0, start - WINDOW), start) + 1 : start]
     after = text[end : end + WINDOW].split("\n", 1)[0]
+    if before.replace("```", "").count("`") % 2 and "`" in after.replace("```", ""):
+        return True
     if before.count('"') % 2 and '"' in after:
         return not before.lstrip().startswith(("{", "[", "<"))
     if before.isascii():
@@ -54,3 +58,10 @@ def in_log(text: str, start: int) -> bool:
     """Whether its line begins like that of a log, a comment, a table or a statement."""
     line = text.rfind("\n", max(0, start - 120), start) + 1
     return start > line and _LOGGED.match(text[line:start]) is not None
+
+
+def is_all(text: str, start: int, end: int) -> bool:
+    """Whether there is nothing but decoration around it."""
+    if start > NEARLY or len(text) - end > NEARLY:
+        return False
+    return not text[:start].strip("`'\"\u201c\u2018* \n\t") and not text[end:].strip("`'\"\u201d\u2019* \n\t.")
