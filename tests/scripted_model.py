@@ -90,7 +90,9 @@ class ScriptedModel:
         self.left, self.came = asyncio.Event(), asyncio.Event()
         caps = {"supports_tools": True, "supports_tool_calls": True}
         props = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": slots, "chat_template_caps": caps}
-        listed = {"object": "list", "data": [{"id": "tiny", "object": "model", "created": 7, "owned_by": "llamacpp"}]}
+        meta = {"n_ctx_train": 32768, "n_embd": 896, "n_params": 494_032_768, "n_vocab": 151_936, "size": 484_000_000}
+        model = {"id": "tiny", "object": "model", "created": 7, "owned_by": "llamacpp", "meta": meta}
+        listed = {"object": "list", "data": [model]}
         self._pages: dict[str, object] = {"/props": props, "/v1/models": listed, "/health": {"status": "ok"}}
         self._pages |= {f"/{name}": page for name, page in pages.items()}
 

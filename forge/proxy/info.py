@@ -61,21 +61,21 @@ class Info:
         for raw in await self._models(asked):
             listed = decode(_listed, raw)
             if listed.id == name:
-                await (_tell(out, _anthropic(listed)) if anthropic else out.answer(WireAnswer(body=bytes(raw))))
+                await (_tell(out, _anthropic(listed)) if anthropic else out.answer(WireAnswer(body=raw)))
                 return
         error = RequestError(message=f"there is no model {name[:100]!r} here", status=404, code="model_not_found")
         await out.answer((MESSAGES if anthropic else CHAT).encode_error(error))
 
-    async def _models(self, asked: Asked) -> list[msgspec.Raw]:
+    async def _models(self, asked: Asked) -> list[bytes]:
         """The models, as the backend lists them; else the one that it is."""
         status, body = await self._got("/v1/models", asked)
         try:
-            found = decode(_list, body).data if status == 200 else []
+            found = [bytes(raw) for raw in decode(_list, body).data] if status == 200 else []
             [decode(_listed, raw) for raw in found]
         except msgspec.DecodeError:
             found = []
         own = {"id": self.connection.setup.model or "forge", "object": "model", "created": self._began}
-        return found or [msgspec.Raw(msgspec.json.encode({**own, "owned_by": "forge"}))]
+        return found or [msgspec.json.encode({**own, "owned_by": "forge"})]
 
     async def health(self, asked: Asked, out: Outlet) -> None:
         """GET /health: the backend's, where it has one."""
