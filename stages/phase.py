@@ -145,3 +145,27 @@ class Done(Struct, frozen=True, kw_only=True, gc=False, tag="done"):
 
 
 Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Executed | Done
+
+
+def missing_stage(phase: Phase) -> str:
+    """What a pipeline lacks that leaves a run in this phase, as a sentence."""
+    name = type(phase).__name__
+    if isinstance(phase, Vetted) and not phase.allowed:
+        return (
+            f"the pipeline leaves the run in {name}: no stage asked the guards whether the calls may run. Put "
+            "enforce(…) between validate and execute; enforce() without guards allows every call"
+        )
+    if isinstance(phase, Vetted):
+        return f"the pipeline leaves the run in {name}: no stage after enforce runs the calls; put execute(…) there"
+    stage = _LEFT_BY.get(type(phase))
+    return f"the pipeline leaves the run in {name}: no stage of it acts there" + (f", as {stage} does" if stage else "")
+
+
+_LEFT_BY: dict[type[Phase], str] = {
+    Ready: "fold",
+    Folded: "serialize",
+    Prepared: "send",
+    Answered: "validate",
+    Edited: "enforce",
+    Executed: "execute",
+}

@@ -11,7 +11,8 @@ from returns.result import Failure, Result, Success
 from toolz import compose_left
 
 from stages.halt import Halt
-from stages.state import Answered, Awaiting, Done, Edited, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from stages.phase import missing_stage
+from stages.state import Awaiting, Done, Phase, Ready, State
 
 Stage = Callable[[State], Result[State, Halt]]
 """A pure function from state to state, or to the typed reason for which the run ends."""
@@ -31,7 +32,7 @@ class StuckError(StageError):
     """A composition left a run in a phase in which none of its stages acts; `state` is that run."""
 
     def __init__(self, state: State) -> None:
-        super().__init__(_stuck(state.phase))
+        super().__init__(missing_stage(state.phase))
         self.state = state
 
 
@@ -191,27 +192,3 @@ def name_of(stage: Callable[..., object]) -> str:
     *makers, own = str(getattr(stage, "__qualname__", type(stage).__name__)).split(".<locals>.")
     ours = str(getattr(stage, "__module__", "")).startswith("stages.")
     return makers[-1] if makers and (ours or own in ("stage", "<lambda>")) else own.rpartition(".")[2]
-
-
-def _stuck(phase: Phase) -> str:
-    """What a pipeline lacks that leaves a run in this phase, as a sentence."""
-    name = type(phase).__name__
-    if isinstance(phase, Vetted) and not phase.allowed:
-        return (
-            f"the pipeline leaves the run in {name}: no stage asked the guards whether the calls may run. Put "
-            "enforce(…) between validate and execute; enforce() without guards allows every call"
-        )
-    if isinstance(phase, Vetted):
-        return f"the pipeline leaves the run in {name}: no stage after enforce runs the calls; put execute(…) there"
-    stage = _LEFT_BY.get(type(phase))
-    return f"the pipeline leaves the run in {name}: no stage of it acts there" + (f", as {stage} does" if stage else "")
-
-
-_LEFT_BY: dict[type[Phase], str] = {
-    Ready: "fold",
-    Folded: "serialize",
-    Prepared: "send",
-    Answered: "validate",
-    Edited: "enforce",
-    Executed: "execute",
-}
