@@ -1,0 +1,78 @@
+"""Placeholder values: what only stands for a value, and what looks like it but is one."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from stages.message import ToolCall, User
+from stages.policy.placeholder_values import placeholder_arguments
+from stages.state import State
+from stages.tool import ToolSpec
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"customer_id": {"type": "string"}, "format": {"type": "string", "enum": ["<result>", "plain"]}},
+}
+TOOLS = {
+    name: ToolSpec(name=name, description="", parameters=Raw(json.dumps(PARAMETERS).encode()))
+    for name in ("get_order", "refund")
+}
+
+
+def found(
+    value: object, argument: str = "customer_id", said: str = "Refund order A-17."
+) -> tuple[tuple[str, str], ...]:
+    call = ToolCall(id="call_1", name="refund", arguments=json.dumps({argument: value}))
+    return placeholder_arguments(call, TOOLS, State(history=(User(text=said),)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<customer_id>",
+        "{{customer_id}}",
+        "${customer_id}",
+        "[customer id]",
+        "%customer_id%",
+        "<value from get_order>",
+        "{result}",
+        "<your customer id>",
+        "customer_id",
+        "the customer id",
+        "YOUR_CUSTOMER_ID",
+        "get_order.customer_id",
+        "$get_order(A-17).customer_id",
+        "result of get_order",
+    ],
+)
+def test_a_text_that_stands_for_a_value(text: str) -> None:
+    assert found(text) == (("customer_id", text),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "C-311",
+        "",
+        "<b>bold</b>",
+        "[1, 2]",
+        "{}",
+        "100%",
+        "customer",
+        "a note on the customer id of the order",
+        "<" * 200,
+    ],
+)
+def test_a_text_that_is_a_value(text: str) -> None:
+    assert found(text) == ()
+
+
+def test_it_is_found_however_deep_it_stands() -> None:
+    assert found([{"a": ["C-311", "<customer_id>"]}]) == (("customer_id", "<customer_id>"),)
+
+
+def test_what_the_user_said_or_the_schema_lists_is_a_value_however_it_looks() -> None:
+    assert found("<customer_id>", said="Write <Customer_ID> into it.") == ()
+    assert found("<result>", argument="format") == ()
+    assert found("<output>", argument="format") == (("format", "<output>"),)
