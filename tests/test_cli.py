@@ -182,7 +182,7 @@ def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: 
     assert f"4 model calls. Journal: {journal}" in done.stdout
     assert len(read_journal(journal).entries) == 4
     again = ("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
-    assert "there is a file" in refused(*again)
+    assert "already exists" in refused(*again)
     assert "\x1b" not in done.stdout, "no escape codes in a pipe"
 
 

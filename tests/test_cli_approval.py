@@ -36,7 +36,7 @@ def test_the_lines_are_the_arguments_whole(arguments: dict[str, object], width: 
     effect = asks(arguments)
     lines = [*question_lines(effect, width)]
     assert all(cell_len(line) <= width for line in lines)
-    shown = "".join(lines).partition("This is going to run:")[2].removeprefix("pay ")
+    shown = "".join(lines).partition("This is about to run:")[2].removeprefix("pay ")
     assert shown.isprintable()
     assert json.loads(shown) == json.loads(effect.call.arguments), "what is shown is what runs"
 

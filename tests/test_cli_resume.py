@@ -74,7 +74,7 @@ def test_ctrl_c_in_a_tool_that_hangs_and_then_going_on(tmp_path: Path, model: st
     command = [*forge, "resume", str(flow), str(journal), *options]
     resumed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (resumed.returncode, resumed.stderr) == (0, "")
-    assert f"goes on after 1 step of {journal}" in resumed.stdout
+    assert f"resumes after 1 step of {journal}" in resumed.stdout
     assert "pay was begun, but the program ended before its result came" in resumed.stdout
     assert "done  finish returned" in resumed.stdout
     assert (tmp_path / "paid").read_text() == "5\n"

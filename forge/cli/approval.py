@@ -1,4 +1,4 @@
-"""The question about a call, in a terminal: all of what is going to run, and what the person says."""
+"""Approval in a terminal: shows everything that would run, and reads the person's answer."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from stages.message import ToolCall
 _MARGIN = "     "
 
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and marks that take no ink; selectors of variants beside them."""
+"""Letters and marks that are invisible."""
 
 
 async def ask_person(effect: Ask) -> Answer:
-    """Whoever sits at the terminal decides; anything but yes is no, and about a call in doubt leaves it open."""
+    """The answer typed in the terminal; anything but yes is a rejection, and leaves an unknown outcome open."""
     size = shutil.get_terminal_size()
     lines = list(question_lines(effect, max(30, size.columns - len(_MARGIN) - 1)))
     if not await _read(lines, max(5, size.lines - 4)):
         return Rejected(digest=effect.digest, reason="the user said no")
     unsure = effect.in_doubt
-    choice = "[h] it happened  [n] it did not  [y] run it whatever happened  [Enter] no" if unsure else "[y/N]"
+    choice = "[h] it happened  [n] it did not happen  [y] run it anyway  [Enter] no" if unsure else "[y/N]"
     match await _typed(f"{_MARGIN}May it run? {choice} "), unsure:
         case None, _:
             return Unanswered(digest=effect.digest, reason="nobody answered in the terminal")
@@ -37,14 +37,14 @@ async def ask_person(effect: Ask) -> Answer:
 
 
 def question_lines(effect: Ask, width: int) -> Iterator[str]:
-    """The lines of the question, with every argument whole; `width` is the most that a line takes, in cells."""
+    """The lines of the question, with every argument in full; `width` is the maximum line width in cells."""
     if unsure := effect.in_doubt:
-        yield "This was begun before, and nobody knows whether it took effect:"
+        yield "This was started before, and its outcome is unknown:"
         yield from _lines(unsure, width)
     if effect.problem:
         yield from chop_cells(f"These arguments are wrong: {visible(effect.problem)}", width)
     if unsure is None or unsure.arguments != effect.call.arguments:
-        yield "This is going to run:" if unsure is None else "This is going to run now:"
+        yield "This is about to run:" if unsure is None else "This is about to run now:"
         yield from _lines(effect.call, width)
 
 
@@ -55,7 +55,7 @@ def _lines(call: ToolCall, width: int) -> Iterator[str]:
 
 
 def visible(text: str) -> str:
-    """The text with an escape for every character that is not seen, or that changes how others are shown."""
+    """The text with an escape for every character that is invisible or changes how others are shown."""
     return "".join(c if c.isprintable() and c not in _UNSEEN and not _selects(c) else _escape(c) for c in text)
 
 
@@ -64,23 +64,23 @@ def _selects(character: str) -> bool:
 
 
 def _escape(character: str) -> str:
-    """As JSON writes it."""
+    """The character as a JSON escape."""
     pairs = character.encode("utf-16-be", errors="surrogatepass")
     return "".join(f"\\u{pairs[at]:02x}{pairs[at + 1]:02x}" for at in range(0, len(pairs), 2))
 
 
 async def _read(lines: list[str], height: int) -> bool:
-    """Show the lines, a screen at a time. False where the person does not read on."""
+    """Show the lines, a screen at a time. False if the person stops reading."""
     for start in range(0, len(lines), height):
         print("\n".join(f"{_MARGIN}{line}" for line in lines[start : start + height]))
         left = len(lines) - start - height
-        if left > 0 and await _typed(f"{_MARGIN}{left} lines more: [Enter] to read on, [q] for no ") not in {"", "y"}:
+        if left > 0 and await _typed(f"{_MARGIN}{left} more lines: [Enter] to continue, [q] for no ") not in {"", "y"}:
             return False
     return True
 
 
 async def _typed(prompt: str) -> str | None:
-    """What is typed in answer, in lower case; None where nothing more will come."""
+    """The typed answer in lower case; None at the end of input."""
     try:
         return str(await in_thread(lambda: input(prompt), unheard)).strip().lower()
     except EOFError:

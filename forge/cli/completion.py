@@ -1,4 +1,4 @@
-"""`forge completion`: a script that completes forge's words in a shell."""
+"""`forge completion`: a completion script for a shell."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from forge.backends.servers import KNOWN
 from forge.cli.commands import parser
 
 _FILES = {"workflow", "file"}
-"""Arguments that are files although their values may say more: FILE.py:NAME."""
+"""Arguments that are files, though their values may contain more: FILE.py:NAME."""
 
 
 def run_completion(options: argparse.Namespace) -> int:
@@ -20,7 +20,7 @@ def run_completion(options: argparse.Namespace) -> int:
 
 
 def script(shell: str) -> str:
-    """The script, from the very parser that reads the words."""
+    """The script, generated from the parser of the command line."""
     made = parser()
     for action in _all(made):
         if action.dest in _WORDS and not action.choices:
@@ -36,7 +36,7 @@ _WORDS = {
     "name": tuple(KNOWN),
     "model": tuple(KNOWN),
 }
-"""What often stands there; any other word may, too."""
+"""Suggestions for arguments that also accept other values."""
 
 
 def _all(top: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -1,4 +1,4 @@
-"""`forge doctor`: ask a server what it can do, show what was found as it comes, write the profile."""
+"""`forge doctor`: examine a server, show each finding as it comes, write the profile."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ _STYLES: dict[FindingVerdict, str] = {"yes": "green", "no": "red", "unclear": "y
 
 
 class _Report(Struct, frozen=True, kw_only=True):
-    """What `--json` prints. `profile` is None where the server cannot be used; `problem` then says why."""
+    """What `--json` prints. `profile` is None if the server cannot be used; `problem` then says why."""
 
     url: str
     model: str
@@ -38,7 +38,7 @@ class _Report(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, visit: Visit, where: Address, key_env: str) -> Self:
-        """What is told of a visit. The profile is for that address, and for the key in that environment variable."""
+        """The report on a visit. The profile is for that address and the key in that environment variable."""
         problem = visit.facts.fatal
         profile = None if problem else _at(profile_of(visit), where, key_env)
         return cls(
@@ -75,24 +75,24 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 
 def _plan(url: str) -> str:
-    """What is going to be asked, in numbers."""
+    """How much will be asked."""
     asked = [probe for probe in PROBES if probe.tokens]
     most = sum(probe.tokens for probe in asked)
     return (
-        f"{url}: at most {len(asked)} short questions to the model, one after the other, for at most {most} tokens "
-        "of replies (more from a model that thinks first). Nothing is changed there."
+        f"{url}: at most {len(asked)} short questions to the model, one by one, with at most {most} reply tokens "
+        "in total (more for a reasoning model). Nothing is changed on the server."
     )
 
 
 class _FindingsView:
-    """Prints each finding as it comes; in a terminal also what is being asked."""
+    """Prints each finding as it comes, and in a terminal the current question."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._status = console.status(Text(""))
 
     def __call__(self, told: Probe | Finding) -> None:
-        """Show one thing."""
+        """Show a question or a finding."""
         match told:
             case Probe():
                 self._status.update(Text(f"{told.topic}: {told.asks} …", style="dim"))
@@ -104,7 +104,7 @@ class _FindingsView:
                 assert_never(told)
 
     def stop(self) -> None:
-        """Take away what shows that something is being asked."""
+        """Remove the current question from the terminal."""
         self._status.stop()
 
     def _finding(self, found: Finding) -> None:
@@ -117,7 +117,7 @@ class _FindingsView:
 
 
 def _at(profile: Profile, where: Address, key_env: str) -> Profile:
-    """The profile of the server at that address, whose key is in that environment variable."""
+    """The profile with that address and that environment variable for the key."""
     url = where.root if WIRES[profile.wire].at_root else where.base
     return replace(profile, url=url, key_env=key_env or profile.key_env)
 

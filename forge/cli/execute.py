@@ -1,4 +1,4 @@
-"""What the commands do: choose the backend, run the workflow, show it, say how it ended."""
+"""The commands demo, run and resume: run a workflow and show it."""
 
 import argparse
 import random
@@ -48,7 +48,7 @@ def run_workflow(options: argparse.Namespace) -> int:
 
 
 def resume_workflow(options: argparse.Namespace) -> int:
-    """Go on with a run of a user's workflow; the exit code."""
+    """Resume a run of a user's workflow; the exit code."""
     workflow = load_workflow(options.workflow)
     journal: Path = options.journal
     done = len(read_journal(journal).entries)
@@ -56,14 +56,14 @@ def resume_workflow(options: argparse.Namespace) -> int:
     def go_on(backend: Backend, watching: Watching) -> RunInProgress:
         return resume_journal(workflow, journal, backend=backend, **watching)
 
-    title = Text.assemble((workflow.name, "bold"), f": goes on after {quantity(done, 'step')} of {journal}")
+    title = Text.assemble((workflow.name, "bold"), f": resumes after {quantity(done, 'step')} of {journal}")
     return Shown(workflow, journal, options).run(title, go_on, _asker())
 
 
 def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
-    workflow.start(message, values)  # what is wrong with the definition is said before a model is loaded
+    workflow.start(message, values)  # report wrong definitions before loading a model
     journal = options.journal or _journal()
-    refuse_taken(journal)  # before a model is loaded, which may take minutes
+    refuse_taken(journal)  # before loading a model, which may take minutes
     hidden = redact_of(options)
 
     def begin(backend: Backend, watching: Watching) -> RunInProgress:

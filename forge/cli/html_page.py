@@ -1,4 +1,4 @@
-"""A recorded run as one page of HTML: its timeline, turn by turn, without scripts and without the network."""
+"""A recorded run as one HTML page: its timeline, turn by turn, without scripts or network access."""
 
 import re
 import tempfile
@@ -11,13 +11,13 @@ from forge.journal.records import Journal
 from forge.journal.replaying import Step
 
 _LONGEST = 20_000
-"""Characters of one text that the page has."""
+"""Maximum characters of one text on the page."""
 
 _FOLDED = 600
-"""Characters from which on a text is folded, and LINES lines."""
+"""A text with more characters, or at least `_LINES` lines, is folded."""
 _LINES = 12
 _HEAD = 160
-"""Characters of a folded text that stand there all the same."""
+"""Characters of a folded text that remain visible."""
 
 _STYLE = """
 :root{color-scheme:light dark;--text:#222;--back:#fff;--dim:#666;--line:#ccc;--bar:#eee;--fill:#4a7fb5;--full:#c0392b;
@@ -54,7 +54,7 @@ _PAGE = """<!doctype html>
 
 
 def page(journal: Journal, steps: Iterable[Step]) -> str:
-    """The page. What models, tools and users said is on it as text, whatever it is; folders of this machine are not."""
+    """The page. What models, tools and users said is shown as text only; paths of this machine are removed."""
     made, header = timeline(journal, steps), journal.header
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
@@ -73,7 +73,7 @@ def _headline(item: Item) -> str:
 
 
 def _class(item: Item) -> str:
-    """Labels are forge's own words; of two, the first."""
+    """The first word of the label, which is forge's own."""
     return item.label.partition(" ")[0]
 
 
@@ -94,7 +94,7 @@ def _row(item: Item) -> str:
 
 
 def _text(text: str) -> str:
-    """The text as HTML shows it, cut to size, control characters made visible."""
+    """The text escaped for HTML, shortened, with control characters made visible."""
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
     return escape("".join(c if c.isprintable() or c in "\n\t" else "�" for c in _without_folders(cut)))
 
@@ -102,11 +102,11 @@ def _text(text: str) -> str:
 _HOMES = re.compile(
     r"(?:/home/[\w.-]{1,64}|/Users/[\w.-]{1,64}|/root|[A-Za-z]:\\{1,2}Users\\{1,2}[\w.-]{1,64})(?![\w.-])"
 )
-"""Home folders of any machine: a page is passed on, and whose machine it was is nobody's business."""
+"""Home folders of any machine: pages are shared, and user names are private."""
 
 
 def _without_folders(text: str) -> str:
-    """The text with home folders as `~`, and without where this program and its temporary files are."""
+    """The text without the paths of the home, working and temporary folders."""
     for folder, name in ((Path.cwd(), "."), (Path.home(), "~"), (Path(tempfile.gettempdir()), "…")):
         if len(folder.parts) > 1:
             text = re.sub(re.escape(str(folder)) + r"(?![\w.-])", name, text)

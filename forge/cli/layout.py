@@ -1,4 +1,4 @@
-"""How a line looks: a label and a text beside it, wrapped to the terminal; one plain line in a pipe."""
+"""Rows of output: a label and a text next to it, wrapped to the terminal; one plain line in a pipe."""
 
 from msgspec import Struct
 from rich.console import Console
@@ -6,11 +6,11 @@ from rich.table import Table
 from rich.text import Text
 
 _NARROW = 50
-"""Columns of a terminal below which the label gets no column of its own."""
+"""Terminal width below which labels get no column of their own."""
 
 
 class Row(Struct, frozen=True):
-    """What is told, after a word that says what it is; both with a style of rich's. Only what is secondary is dim."""
+    """A labelled text; both parts have a style of rich. Only secondary text is dim."""
 
     label: str
     text: str
@@ -19,7 +19,7 @@ class Row(Struct, frozen=True):
 
 
 def show(console: Console, row: Row, column: int = 9) -> None:
-    """Print the row, its label right-aligned in a column of so many characters."""
+    """Print the row, with its label right-aligned in a column of that width."""
     if not console.is_terminal:
         console.print(Text(f"{row.label:>{column}}  {row.text}"), soft_wrap=True)
         return

@@ -1,4 +1,4 @@
-"""What is printed of an event: a few rows, the important ones in colour, what is secondary dim."""
+"""Events as rows of output: important ones in colour, secondary ones dim."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -14,11 +14,11 @@ from stages.message import Kind, ToolCall
 
 _SECONDARY = "dim"
 _WHOLE = 4_000
-"""Characters of a line of what is not cut short; a server's own words are bounded before."""
+"""Maximum characters of a line of a halt's reason."""
 
 
 def rows(event: events.Event) -> Iterator[Row]:
-    """The rows of an event. A turn that begins has none: it is a heading."""
+    """The rows of an event; none for the start of a turn, which is a heading."""
     match event:
         case events.TurnStarted() | events.MessageAdded():
             pass  # replies, results and nudges are shown as they come
@@ -35,12 +35,12 @@ def rows(event: events.Event) -> Iterator[Row]:
         case events.RunFinished(outcome=outcome):
             yield _row("done", ending(outcome), "bold green", "bold")
         case events.RunHalted(halt=halt):
-            # In its own lines and whole: why a run ended is what its reader came for.
+            # Complete and in its own lines: this is what the reader wants to know.
             for number, line in enumerate(explain(halt).splitlines()):
                 yield Row("" if number else "halted", printable(line, _WHOLE), "" if number else "bold", "bold red")
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
-            why = ", as it may have run already" if in_doubt else f": {problem}" if problem else ""
-            yield _row("approval", f"{call.name} {call.arguments} needs a person's yes{why}", "magenta")
+            why = ", because it may have run already" if in_doubt else f": {problem}" if problem else ""
+            yield _row("approval", f"{call.name} {call.arguments} needs a person's approval{why}", "magenta")
         case _:
             yield from _intervention(event)
 
@@ -56,7 +56,7 @@ _Intervention = (
     | events.HistoryCompacted
     | events.PrefixLost
 )
-"""What forge does to a conversation."""
+"""Forge's interventions in a conversation."""
 
 
 def _intervention(event: _Intervention) -> Iterator[Row]:
@@ -80,7 +80,7 @@ def _intervention(event: _Intervention) -> Iterator[Row]:
         case events.HistoryCompacted(compaction=cut):
             yield _row("compact", f"{cut.tokens_before} → {cut.tokens_after} tokens, phase {cut.phase}", "magenta")
         case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
-            # A little is lost at many a turn and costs next to nothing.
+            # Small losses are frequent and cheap.
             if lost > (kept + lost) // 4:
                 yield _aside("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
         case _:
@@ -105,6 +105,6 @@ def _aside(label: str, text: str, style: str = _SECONDARY) -> Row:
 
 
 def provenance(call: ToolCall) -> str:
-    """How a call was found, where it was not simply given."""
+    """How a call was found and repaired, if it was not simply given."""
     notes = (*(() if call.origin in {"native", "prompted"} else (f"rescued: {call.origin}",)), *call.repairs)
     return f"   [{'; '.join(notes)}]" if notes else ""

@@ -1,4 +1,4 @@
-"""Find a workflow: a user's, as `FILE.py:name`, or `demo`."""
+"""Load a workflow: a user's, as `FILE.py:NAME`, or `demo`."""
 
 import importlib.util
 import sys
@@ -40,7 +40,7 @@ def _imported(path: Path) -> ModuleType:
         raise ForgeError(f"{path} is not a Python file; a workflow file ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    # Last: what stands beside the file can be imported, and hides no module of Python's, forge's or its packages'.
+    # Last, so that modules next to the file can be imported but hide no installed ones.
     sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
@@ -50,14 +50,14 @@ def _imported(path: Path) -> ModuleType:
         ) from None
     except SystemExit as error:
         raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None
-    # A user's file may raise anything; they need to know what and where, not a traceback through forge.
+    # A user's file may raise anything; they need to know what and where, without a traceback through forge.
     except Exception as error:
         raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error
     return module
 
 
 def _free_name(stem: str) -> str:
-    """A name for the file as a module: its own, unless that is another's, `json` say."""
+    """A module name for the file: its own, unless a module such as `json` has it already."""
     taken = not stem.isidentifier() or importlib.util.find_spec(stem) is not None
     return f"forge_workflow_{stem}" if taken else stem
 

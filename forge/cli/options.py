@@ -1,4 +1,4 @@
-"""What the options of a command stand for: a backend, a key, what a journal must not hold."""
+"""From command-line options to values: the backend, the key, the redaction rules."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ from stages.wire.sampling import Sampling
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
-    """The backend that they name, loaded or started when it is connected to. ForgeError for what makes no sense."""
+    """The backend, loaded or started when a run connects. ForgeError for contradictory options."""
     sampling = _sampling(options)
     if options.backend == "local":
         if options.profile:
@@ -73,7 +73,7 @@ def _tell_loading(loading: Loading) -> None:
 
 
 def key_of(variable: str | None) -> str:
-    """The key in that environment variable; ForgeError if it is not set."""
+    """The key in that environment variable. ForgeError if it is not set."""
     if variable is None:
         return ""
     if not os.environ.get(variable):
@@ -82,7 +82,7 @@ def key_of(variable: str | None) -> str:
 
 
 def redact_of(options: argparse.Namespace) -> Redact:
-    """What the options of `forge run` have hidden in its journal. ForgeError for a variable that is not set."""
+    """The redaction rules of `forge run`. ForgeError for a variable that is not set."""
     named: list[str] = getattr(options, "redact", [])
     variables: list[str] = getattr(options, "redact_env", [])
     if lacking := [name for name in variables if not os.environ.get(name)]:

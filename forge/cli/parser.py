@@ -1,4 +1,4 @@
-"""An argument parser whose refusals suggest what was meant, and which can write its options back as words."""
+"""An argument parser that suggests corrections and can write its options back as a command line."""
 
 import argparse
 import sys
@@ -12,14 +12,14 @@ RunCommand = Callable[[argparse.Namespace], int]
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that says what may have been meant. Arguments that it does not know are always refused."""
+    """An ArgumentParser that suggests corrections and always refuses unknown arguments."""
 
     _words: Sequence[str] = ()
 
     def parse_known_args(  # type: ignore[override]  # the namespace is always our own
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """The options and no leftovers; argparse would tell of those in the words of the parser above this one."""
+        """The options, without leftovers: argparse would report those with the usage of the parent parser."""
         self._words = sys.argv[1:] if args is None else args
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -27,14 +27,14 @@ class Parser(argparse.ArgumentParser):
         return options, []
 
     def error(self, message: str) -> NoReturn:
-        """End with code 2 and a sentence; without a command, with all the help there is."""
+        """Exit with code 2 and a message; without any arguments, also print the help."""
         if not self._words:
             self.print_help(sys.stderr)
         meant = self._meant()
         self.exit(2, f"{self.prog}: {message}{meant and '.'}{meant}\nTry: {self.prog} --help\n")
 
     def words(self, options: argparse.Namespace) -> list[str]:
-        """The options of this parser that are not at their defaults, as they are written on a command line."""
+        """The options that differ from their defaults, as words of a command line."""
         found = ((a, getattr(options, a.dest, a.default)) for a in self._actions if a.option_strings)
         return [word for action, value in found for word in _written(action, value)]
 
@@ -54,10 +54,10 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """Prints the version and ends; it is looked up only then, which takes longer than all the parsing."""
+    """Prints the version and exits; looked up only then, because it takes longer than all the parsing."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """End with the version."""
+        """Print the version and exit."""
         from importlib.metadata import version  # noqa: PLC0415
 
         print(version("forge-toolcalls"))
@@ -65,7 +65,7 @@ class Version(argparse.Action):
 
 
 def _written(action: argparse.Action, value: object) -> list[str]:
-    """An option as words; none where it says what it would without."""
+    """An option as words; none if it has its default value."""
     if value == action.default:
         return []
     name = action.option_strings[0]
@@ -77,7 +77,7 @@ def _written(action: argparse.Action, value: object) -> list[str]:
 
 
 def command_of(module: str, name: str) -> RunCommand:
-    """The command that this function of that module is; imported when it is run, for others need not wait for it."""
+    """A command that imports and calls that function when it runs, so that other commands start faster."""
 
     def run(options: argparse.Namespace) -> int:
         command: RunCommand = getattr(import_module(module), name)

@@ -1,22 +1,22 @@
-"""Text from a model, a tool or a file, as a terminal may show it; and terminals that cannot show every character."""
+"""Text from models, tools and files made safe for a terminal, whatever its encoding."""
 
 import codecs
 import sys
 from io import TextIOWrapper
 
 _WIDTH = 400
-"""Characters of one thing that are shown."""
+"""Maximum characters shown of one text."""
 
 
 def printable(text: str, width: int = _WIDTH) -> str:
-    """The text on one line, cut to size, without what could steer a terminal: it comes from a model or a tool."""
+    """The text on one line, shortened, without characters that could control a terminal."""
     flat = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in flat[:width])
     return safe if len(flat) <= width else f"{safe}… ({len(flat) - width} more)"
 
 
 _SPELT = {"…": "...", "→": "->", "·": "-", "—": "-", "“": '"', "”": '"', "\u2019": "'"}
-"""How characters of forge's own are written where the encoding has not got them; of others `?` is left."""
+"""Replacements for forge's own characters if the encoding lacks them; any other becomes `?`."""
 
 
 def _spelt(error: UnicodeError) -> tuple[str, int]:
@@ -26,7 +26,7 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
 
 
 def bear_any_text() -> None:
-    """Have standard output and standard error take every text, whatever their encoding."""
+    """Make standard output and standard error accept any text, whatever their encoding."""
     codecs.register_error("spelt", _spelt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

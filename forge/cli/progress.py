@@ -1,4 +1,4 @@
-"""A bar while a model is fetched: in a terminal; a line at the beginning and the end in a pipe."""
+"""A progress bar for downloads; in a pipe, one line."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from forge.backends.servers import Progress
 
 @contextmanager
 def downloading(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A function that shows a download's progress, for as long as there is one."""
+    """A function that shows the progress of downloads."""
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     bar = Bar(TextColumn("{task.description}"), *columns, console=console, transient=True)
     task = bar.add_task("", start=True, visible=False)

@@ -1,4 +1,4 @@
-"""`forge replay`: a recorded run shown as it stands in its journal, or run again, state by state."""
+"""`forge replay`: show a recorded run as it is in its journal, or replay it state by state."""
 
 import argparse
 import os
@@ -29,12 +29,14 @@ from stages.state import State
 
 
 def run_replay(options: argparse.Namespace) -> int:
-    """Show a recorded run, or run it again by its workflow; 1 where it does something else than it did."""
+    """Show a recorded run, or replay it with its workflow; 1 if the replay differs."""
     journal = read_journal(options.file)
     console = Console(highlight=False)
     if not options.workflow:
         if options.step or options.to is not None or options.json or options.html:
-            sentence = "--step, --to, --json and --html show states, and only a workflow can make them; add --workflow"
+            sentence = (
+                "--step, --to, --json and --html need states, which only a workflow can reproduce; add --workflow"
+            )
             raise ForgeError(sentence)
         _header(console, journal)
         for part in recorded(journal):
@@ -56,7 +58,7 @@ def run_replay(options: argparse.Namespace) -> int:
 def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Path) -> int:
     content = page(journal, steps)
     try:
-        # As with the journal: it has all that was said, and is its owner's alone.
+        # Like the journal, the page holds everything that was said: only its owner may read it.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
@@ -66,9 +68,9 @@ def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Pa
 
 
 class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of `forge replay --json`: a state's number and phase, and how the run came there; the last has it whole.
+    """A line of `forge replay --json`: a state's number and phase, and its events; the last includes the state.
 
-    `phase` is in words; `halt` is why the run ended here.
+    `phase` is a readable text; `halt` is why the run ended here.
     """
 
     step: int
@@ -103,7 +105,7 @@ def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bo
 
 
 def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) -> int:
-    """Print the steps and their events; at the last, or whenever the person asks for it, the whole state."""
+    """Print the steps and their events; at the last, or on request, the complete state."""
     view = View(console, live=False)
     asking = options.step
     for step, last in _with_last(steps, options.to):
@@ -121,7 +123,7 @@ def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) 
 
 
 def _asked(console: Console, step: Step) -> Literal["next", "run", "quit"]:
-    """What the person wants: the state is shown as often as they ask for it."""
+    """What to do next; shows the state whenever asked."""
     while True:
         console.print(Text("[Enter] next, s state, r run to the end, q quit: ", style="dim"), end="")
         answer = sys.stdin.readline()
@@ -160,7 +162,7 @@ def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -
 
 
 def recorded(journal: Journal) -> Iterator[Text | Row]:
-    """The record as it is, without a workflow: what each effect added, and what became of it."""
+    """The record without a workflow: what each effect added, and its outcome."""
     for number, entry in enumerate(journal.entries, start=1):
         yield Text(f"effect {number}  {effect_name(entry.effect)}", style="bold")
         match entry.effect:

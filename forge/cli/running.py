@@ -1,4 +1,4 @@
-"""A run in the terminal: the backend reached, each turn shown, the signals heard, the end told."""
+"""A run in the terminal: connects, shows each turn, handles signals, reports the end."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ _Begin = Callable[[Backend, Watching], RunInProgress]
 
 
 class Shown:
-    """A run of that workflow, recorded in that journal, by the options of the command."""
+    """A run of that workflow with the command's options, recorded in that journal."""
 
     def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
         self._workflow, self._journal, self._options = workflow, journal, options
@@ -37,7 +37,7 @@ class Shown:
         self._view = View(self._console)
 
     def run(self, title: Text, begin: _Begin, ask: Asker) -> int:
-        """Show the run from its title to its last line; the exit code."""
+        """Show the run from start to end; the exit code."""
         with downloading(self._console) as progress:
             backend = backend_of(self._options, progress)
             self._console.print(title, soft_wrap=True)
@@ -57,7 +57,7 @@ class Shown:
     def _result(
         self, begin: Callable[[Watching], RunInProgress], watching: Watching, stop: StopSignals
     ) -> Result[Finished, Halted]:
-        # A download and a server that starts say themselves how far they are.
+        # A download and a starting server show their own progress.
         asks = self._options.backend != "local" and not startable(self._options.backend)
         try:
             with self._view.connecting(self._options.backend) if asks else nullcontext():
@@ -68,7 +68,7 @@ class Shown:
             raise
 
     def _last_words(self) -> str:
-        """What is said of a run that is aborted: what may have happened, and how to go on."""
+        """The last lines of an aborted run: what may have happened, and how to resume."""
         specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
         begun = unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
         on = (going_on(self._journal, self._options),) if self._journal.exists() else ()

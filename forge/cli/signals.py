@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first cancels the run, the second aborts the program; outside a run either ends it."""
+"""Ctrl-C and SIGTERM: the first cancels the run, the second aborts; outside a run, either ends the program."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ def raise_interrupted(number: int, _: FrameType | None) -> None:
 
 @contextmanager
 def handling(handler: _Handler) -> Iterator[None]:
-    """The signals go to the handler in here. One that whoever started the program has switched off stays so."""
+    """Signals go to the handler inside this context, except those that the parent process has ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can have handlers
         return
@@ -50,10 +50,10 @@ def handling(handler: _Handler) -> Iterator[None]:
 
 
 class StopSignals:
-    """The handler of a run. `code` is the exit code of the first signal, 0 while there was none.
+    """The handler of a run. `code` is the exit code of the first signal, 0 before it.
 
-    `told` is called on the loop at the first signal. What `last_words` returns is written to standard error at the
-    second, and the program ends at once: the journal is whole at any moment, and servers that forge started notice.
+    The first signal calls `told` on the loop. The second writes what `last_words` returns to standard error and ends
+    the program immediately: the journal is complete at any moment, and servers that forge started notice.
     """
 
     def __init__(self, told: Callable[[], None], last_words: Callable[[], str]) -> None:
@@ -64,7 +64,7 @@ class StopSignals:
     def __call__(self, number: int, _: FrameType | None) -> None:
         """Cancel the run; the second time, end the program."""
         if self.code:
-            # Not by print: the signal may have come in the middle of one.
+            # Not with print: the signal may have interrupted one.
             os.write(2, self._last_words().encode(errors="replace"))
             os._exit(128 + number)
         self.code = 128 + number
@@ -72,14 +72,14 @@ class StopSignals:
             self._cancel()
 
     async def run(self, begin: _Begin, watching: Watching) -> Result[Finished, Halted]:
-        """The run; the first signal ends it as `Cancelled`, with every call answered and the journal whole."""
+        """The run; the first signal ends it as `Cancelled`, with every call answered and a complete journal."""
         cancel, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def stop() -> None:
             cancel.set()
             self._told()
 
-        # A handler of asyncio's would wait until the loop is free, which a tool of the user's may not let it be.
+        # A handler of asyncio would wait for the loop, which a user's tool may block.
         self._cancel = lambda: loop.call_soon_threadsafe(stop)
         if self.code:
             stop()

@@ -1,4 +1,4 @@
-"""What a state looks like in a terminal: its phase, the ledger's fields that say something, its messages."""
+"""A state in a terminal: its phase, the ledger's non-default fields, its messages."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -11,7 +11,7 @@ from stages.message import Assistant, Message, System, Tool, User
 from stages.state import Awaiting, Ledger, State
 
 COLUMN = 28
-"""Characters of the longest label."""
+"""Length of the longest label."""
 
 
 def state_rows(state: State) -> Iterator[Row]:
@@ -28,7 +28,7 @@ def state_rows(state: State) -> Iterator[Row]:
 
 
 def phase_of(state: State) -> str:
-    """The phase in words, with what is awaited."""
+    """The phase as a text, with what is awaited."""
     phase = state.phase
     match phase:
         case Awaiting(effect=Send(turn=turn), summary=summary):
@@ -36,13 +36,13 @@ def phase_of(state: State) -> str:
         case Awaiting(effect=Execute(calls=calls)):
             return f"awaiting the tools {', '.join(call.name for call in calls)}"
         case Awaiting(effect=Ask(call=call)):
-            return f"awaiting a person's word on {call.name}"
+            return f"awaiting a person's decision on {call.name}"
         case _:
             return type(phase).__name__.lower()
 
 
 def _ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    """The fields of the ledger that are not as they began, and the budget."""
+    """The budget, and the fields of the ledger that differ from their defaults."""
     spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__ if name != "price")
     yield "budget", ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
     fresh = Ledger(budget=ledger.budget)
@@ -53,7 +53,7 @@ def _ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str]]:
 
 
 def _message_row(message: Message) -> tuple[str, str]:
-    """Who says it, and what."""
+    """The label and the text of a message."""
     match message:
         case System(text=text):
             return "system", text

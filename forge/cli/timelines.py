@@ -1,4 +1,4 @@
-"""The timeline of a recorded run, for its page: what happened turn by turn, how long it took, how it ended."""
+"""The timeline of a recorded run: what happened in each turn, how long it took, how it ended."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,14 +20,14 @@ from stages.state import Done
 
 
 class Item(Struct, frozen=True):
-    """A line of the timeline: what it is, and what was said."""
+    """A line of the timeline: its label and its text."""
 
     label: str
     text: str
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """What happened in a turn. `tokens` are those of its prompt, of a context of `room`; 0: no prompt, or unknown."""
+    """What happened in a turn. `tokens` is the size of its prompt, `room` that of the context; 0: none or unknown."""
 
     title: str
     note: str = ""
@@ -37,7 +37,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """A whole run: how it ended, what is unknown of it, what it took, and its turns."""
+    """A whole run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
 
     end: Item
     unknown: tuple[str, ...]
@@ -46,7 +46,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 def timeline(journal: Journal, steps: Iterable[Step]) -> Timeline:
-    """The timeline of a journal's run, from the states that its workflow makes again."""
+    """The timeline of a journal's run, from its replayed states."""
     made = _Turns(journal)
     for step in steps:
         made.add(step)
@@ -54,7 +54,7 @@ def timeline(journal: Journal, steps: Iterable[Step]) -> Timeline:
 
 
 class _Turns:
-    """The timeline as far as it has come, cut where the model is asked."""
+    """The timeline so far, divided at the model calls."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -66,7 +66,7 @@ class _Turns:
         self._last: Step | None = None
 
     def add(self, step: Step) -> None:
-        """The next state of the run."""
+        """Add the next state of the run."""
         self._last = step
         if step.number == 0:
             self._items += (Item(type(m).__name__.lower(), m.text) for m in step.state.history)
@@ -83,7 +83,7 @@ class _Turns:
                 self._items += _items(event)
 
     def whole(self) -> Timeline:
-        """The timeline of all that was added."""
+        """The complete timeline."""
         end, unknown = self._end(), self._unknown()
         if end.label == "interrupted":
             self._items += (end, *(Item("unknown", call) for call in unknown))
@@ -112,7 +112,7 @@ class _Turns:
         )
 
     def _unknown(self) -> tuple[str, ...]:
-        """The calls whose outcome nobody knows: those of the last state, and what the record ends with."""
+        """Calls with an unknown outcome: those of the last state, and a pending one at the end of the record."""
         known = self._last.state.ledger.in_doubt if self._last is not None else ()
         pending = self._journal.pending
         begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()

@@ -1,4 +1,4 @@
-"""What a recorded run took: seconds of its model and its tools, tokens."""
+"""Durations and tokens of a recorded run."""
 
 from typing import Self
 
@@ -9,7 +9,7 @@ from stages.effect import Outcome, Replied, Results, Undelivered, Usage
 
 
 class Took(Struct, frozen=True, kw_only=True):
-    """What a run took: seconds, and tokens as the server counts them."""
+    """Seconds spent, and tokens as the server counts them."""
 
     model: float = 0.0
     tools: float = 0.0
@@ -18,7 +18,7 @@ class Took(Struct, frozen=True, kw_only=True):
     cached: int = 0
 
     def more(self, outcome: Outcome) -> Self:
-        """With what this outcome took."""
+        """With this outcome added."""
         match outcome:
             case Replied(reply=reply, seconds=seconds):
                 usage = reply.usage or Usage()
@@ -37,7 +37,7 @@ class Took(Struct, frozen=True, kw_only=True):
                 return self
 
     def facts(self) -> tuple[str, ...]:
-        """In words."""
+        """As texts."""
         seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
         if not self.prompt and not self.completion:
             return seconds
@@ -46,7 +46,7 @@ class Took(Struct, frozen=True, kw_only=True):
 
 
 def seconds_of(number: float) -> str:
-    """A duration in words."""
+    """A duration as a text."""
     if number < 0.001:
         return "under 1 ms"
     return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"

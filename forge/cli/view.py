@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: a few lines a turn while it happens; plain lines in a pipe."""
+"""A run in a terminal: a few lines per turn as it happens; plain lines in a pipe."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ from stages.message import ToolCall
 from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 
 _TAIL = 60
-"""Characters of a reply that is coming."""
+"""Characters shown of an arriving reply."""
 
 _THINKING = "the model is thinking …"
 
 
 class View:
-    """An observer that prints; `live`: somebody waits for the model.
+    """An observer that prints; `live`: the model is really being called.
 
-    `turns` counts the model calls that it saw; `running` are the calls that were begun and have not come back.
+    `turns` is the number of model calls so far; `running` are the calls that were started and have not returned.
     """
 
     def __init__(self, console: Console, *, live: bool = True) -> None:
@@ -36,15 +36,15 @@ class View:
         self.running: tuple[ToolCall, ...] = ()
 
     def stopping(self) -> None:
-        """Say that the run is being cancelled, which a tool may take its time for."""
+        """Say that the run is being cancelled, which may take a while if a tool is running."""
         if self._console.is_terminal:
             self._console.print()  # the terminal has written ^C
-        show(self._console, Row("stop", "cancelling; once more aborts at once", label_style="yellow"))
+        show(self._console, Row("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
-        """In a terminal, says that the server is asked what it is: it may be loading its model."""
-        self._thinking.update(Text(f"asking {where} what it is …", style="dim"))
+        """In a terminal, says that the server is being identified: it may be loading its model."""
+        self._thinking.update(Text(f"connecting to {where} …", style="dim"))
         self._wait()
         try:
             yield
@@ -52,7 +52,7 @@ class View:
             self._thinking.stop()
 
     def grow(self, delta: Delta) -> None:
-        """Show the end of the reply that is coming, where the terminal says that the model is thinking."""
+        """Show the end of the arriving reply in the status line."""
         match delta:
             case TextDelta(text=more) | ReasoningDelta(text=more) | CallDelta(arguments=more):
                 self._coming = (self._coming + more)[-_TAIL:]
@@ -77,7 +77,7 @@ class View:
             show(self._console, row)
 
     def _note(self, event: events.Event) -> None:
-        """What the event means for who waits, and for whom."""
+        """Update the status line and the counts."""
         match event:
             case events.TurnStarted():
                 self._turn(event)
