@@ -1,0 +1,98 @@
+"""Damaged JSON: what has one meaning is repaired, what is a guess has its price, what is cut off is not made up."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.repair import BrokenJson, FoundJson, json_at
+from stages.repair.damaged_json import RepairedJson, repair_json
+from stages.repair.json_text import array_elements, is_json, object_members, string_value
+from stages.repair.literals import literal
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+WHOLES = st.lists(VALUES) | st.dictionaries(st.text(), VALUES)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "cost"),
+    [
+        ('{"a":1,}', {"a": 1}, 0),
+        ("{'a':'b'}", {"a": "b"}, 0),
+        ('{a:"b"}', {"a": "b"}, 0),
+        ('{"a":True,"b":None}', {"a": True, "b": None}, 0),
+        ('{"a":1 // one\n}', {"a": 1}, 0),
+        ('{"a":"x\ny"}', {"a": "x\ny"}, 0),
+        ("{\u201ca\u201d\uff1a\u201cb\u201d}", {"a": "b"}, 0),
+        ('{"a":.5}', {"a": 0.5}, 0),
+        ('{"a":[1,2}', {"a": [1, 2]}, 1),
+        ('{"a":{"b":1}', {"a": {"b": 1}}, 1),
+        ('{"a":"say "hi" now"}', {"a": 'say "hi" now'}, 3),
+    ],
+)
+def test_a_damaged_value_and_what_its_repair_guesses(text: str, value: object, cost: int) -> None:
+    found = repair_json(text, 0)
+    assert isinstance(found, RepairedJson)
+    assert (json.loads(found.json), found.cost) == (value, cost)
+    assert found.repairs
+
+
+@pytest.mark.parametrize("text", ['{"a":"b', '{"a":tru', '{"a":', '["a", "b', '{"a', "{"])
+def test_a_value_that_was_cut_off_is_not_completed(text: str) -> None:
+    found = repair_json(text, 0)
+    assert isinstance(found, BrokenJson)
+    assert found.cut
+
+
+@pytest.mark.parametrize("text", ['{"a":nobody}', '{"a":1 2 3}', '{"a":"b" + c}', "{a b c}", "no", "[" * 100])
+def test_what_cannot_be_read_is_left_alone(text: str) -> None:
+    assert isinstance(repair_json(text, 0), BrokenJson)
+
+
+@given(WHOLES, st.text(), st.text(alphabet=" \n.!?"))
+def test_valid_json_in_the_middle_of_a_text_is_taken_as_it_was_written(value: object, before: str, after: str) -> None:
+    written = json.dumps(value)
+    found = json_at(before + written + after, len(before))
+    assert found == FoundJson(text=written, end=len(before + written))
+
+
+@given(WHOLES)
+def test_a_reader_of_damaged_json_reads_valid_json_without_repairs(value: object) -> None:
+    found = repair_json(json.dumps(value), 0)
+    assert isinstance(found, RepairedJson)
+    assert (json.loads(found.json), found.cost, found.repairs) == (value, 0, ())
+
+
+@given(st.text(alphabet="{}[]\",:'ab1 \n\\"), st.integers(0, 5))
+def test_whatever_stands_there_what_comes_back_is_json_or_nothing(text: str, start: int) -> None:
+    found = json_at(text, start)
+    if isinstance(found, FoundJson):
+        assert is_json(found.text)
+        assert start < found.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,", "1"), ("+1,", "1"), ("01,", "1"), ("1.,", "1.0"), ("1_000,", "1000"), ("None", "null"), ("true", "true")],
+)
+def test_literals(text: str, value: str) -> None:
+    found = literal(text, 0)
+    assert found is not None
+    assert found.json == value
+
+
+@pytest.mark.parametrize("text", ["12", "nobody,", "1e,", "--1,", ""])
+def test_a_word_that_is_none_and_a_number_that_may_go_on(text: str) -> None:
+    assert literal(text, 0) is None
+
+
+def test_parts_of_a_value_are_given_as_they_were_written() -> None:
+    members = object_members('{"a": "b", "n": 1.0}')
+    assert members is not None
+    assert (string_value(members["a"]), string_value(members["n"]), bytes(members["n"])) == ("b", None, b"1.0")
+    assert [bytes(one) for one in array_elements('[1, "a"]') or ()] == [b"1", b'"a"']
+    assert (object_members("[1]"), array_elements("{}"), object_members("no")) == (None, None, None)
