@@ -19,6 +19,10 @@ _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "prev
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
 _OPENS = "<{$[%"
 """First characters of wrapped values; texts with any other are not matched against the longer pattern."""
+_DOCUMENTS = frozenset(
+    {"content", "contents", "code", "source", "template", "html", "markdown", "script", "snippet", "patch", "diff"}
+)
+"""Last words of the names of arguments that are documents, of which `{{name}}`, `<div>` or `f()` may be all."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
@@ -26,11 +30,15 @@ _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
     """The arguments of a call that only stand for a value, with their texts: `<customer_id from get_order>`.
 
-    Whatever the user said, or the tool's schema lists, is a value, however it looks.
+    Whatever the user said, or the tool's schema lists, is a value, however it looks. So is a document, unless it
+    names the result of a tool: `<content from read_file>`.
     """
     found: list[tuple[str, str]] = []
+    writes = tools[call.name].effect == "write"
     for name, value in _members.decode(call.arguments).items():
-        if isinstance(value, str):
+        if isinstance(value, str) and ("\n" in value.strip() or (writes and _is_document(name))):
+            found += [(name, value)] if _stands_for_a_result(value.strip(), tools) else []
+        elif isinstance(value, str):
             found += [(name, value)] if _stands_for(value, name, tools) else []
         elif isinstance(value, list | dict):
             texts = [leaf for _, leaf in values_within(value) if isinstance(leaf, str)]
@@ -39,6 +47,21 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
         return ()
     schema = _properties(tools[call.name])
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
+
+
+def _is_document(name: str) -> bool:
+    return not _DOCUMENTS.isdisjoint(_WORD.findall(name.lower())[-1:])
+
+
+def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the whole text, in brackets, names a tool and speaks of its result."""
+    wrapped = _WRAPPED.fullmatch(text) if text[:1] in _OPENS else None
+    if wrapped is None:
+        return False
+    inner = next(group for group in wrapped.groups() if group is not None)
+    words, path = _words(inner), _PATH.fullmatch(inner.strip())
+    named = any(_words(tool) <= words for tool in tools)
+    return (named and not words.isdisjoint(_SPEAKS_OF_RESULTS)) or (path is not None and path[1] in tools)
 
 
 def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:

@@ -209,6 +209,49 @@ def test_what_is_a_value(text: str) -> None:
     assert not placeholder_arguments(made("get_customer", customer_id=text), TOOLS, State(history=()))
 
 
+DOCUMENTS = [
+    "{{name}}",
+    "<div>",
+    "<output>",
+    "{{result}}",
+    "{{ content }}",
+    "get_customer('C-204')",
+    "paint()",
+    "[code]",
+]
+
+
+@tool(effect="write")
+def write_file(path: str, content: str) -> None:
+    """Write a file."""
+
+
+WRITING = {**TOOLS, "write_file": write_file.spec}
+
+
+@pytest.mark.parametrize("content", DOCUMENTS)
+def test_a_document_may_be_a_template_or_a_call(content: str) -> None:
+    assert not placeholder_arguments(made("write_file", path="a", content=content), WRITING, State(history=()))
+
+
+@pytest.mark.parametrize("path", ["<path>", "{{result}}", "paint()"])
+def test_another_argument_of_its_tool_may_not(path: str) -> None:
+    assert placeholder_arguments(made("write_file", path=path, content="a"), WRITING, State(history=()))
+
+
+@pytest.mark.parametrize(
+    "content", ["<content from get_customer>", "{{get_customer.result}}", "{{ get_customer.city }}"]
+)
+def test_a_document_that_names_the_result_of_a_tool_stands_for_it(content: str) -> None:
+    assert placeholder_arguments(made("write_file", path="a", content=content), WRITING, State(history=()))
+
+
+def test_several_lines_are_no_placeholder() -> None:
+    text = "{\n  result\n}"
+    assert not placeholder_arguments(made("get_customer", customer_id=text), TOOLS, State(history=()))
+    assert placeholder_arguments(made("get_customer", customer_id="{result}\n"), TOOLS, State(history=()))
+
+
 def test_placeholders_inside_of_a_list_are_found() -> None:
     found = placeholder_arguments(made("paint", color="red", parts=["door", "<result>"]), TOOLS, State(history=()))
     assert found == (("parts", "<result>"),)
