@@ -156,6 +156,30 @@ def test_the_second_aborts_at_once(tmp_path: Path, model: str, hang: str) -> Non
     assert resume_line(errors)[-2:] == ["--seed", "7"]
 
 
+@pytest.mark.parametrize(
+    "program", [["-m", "forge"], ["-c", "import sys; from forge_program import main; sys.exit(main())"]]
+)
+def test_one_that_comes_while_the_program_is_ending_changes_nothing(
+    tmp_path: Path, program: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(LAST)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = subprocess.run([sys.executable, *program, "run", "--no-such-option"], capture_output=True, check=False)
+    assert done.returncode == 2
+
+
+LAST = """
+import os, signal, sys
+
+class Last:
+    def __del__(self, kill=os.kill, own=os.getpid()):
+        kill(own, 2)
+
+sys.last = Last()
+"""
+"""Interrupts the program when Python lets go of its modules, after it has given up its handlers."""
+
+
 KILLED = "import os, signal; os.kill(os.getpid(), signal.{name})\n"
 
 
