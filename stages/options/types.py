@@ -116,7 +116,13 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
     elif isinstance(value, str) and not is_sound(value):
         yield f"{name} is {ascii(value)[:_SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
     else:
-        yield f"{name} is {repr(value)[:_SHOWN]}; it must be {_words(hint)}"
+        yield f"{name} is {repr(value)[:_SHOWN]}; it must be {_words(hint)}{_held(name, value, hint)}"
+
+
+def _held(name: str, value: object, hint: Hint) -> str:
+    """Where the wanted value is, if the given one holds it under that name: the state of a run that ended."""
+    wanted = tuple(kind for kind in _kinds(hint) if isinstance(kind, type) and kind.__name__.lower() == name)
+    return f": pass its `.{name}`" if wanted and isinstance(getattr(value, name, None), wanted) else ""
 
 
 def _makes(made: type, kind: Hint) -> bool:

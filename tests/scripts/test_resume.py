@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from forge import Workflow, resume, run, states, tool
 from forge.connection import Connection
+from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault
+from stages.ledger import Budget
 from stages.message import Tool as Answer
 from stages.saved import load, save
 from stages.state import Awaiting, State
@@ -47,6 +49,17 @@ def test_the_request_that_a_server_did_not_answer_is_written_anew_for_the_next_o
     direct = Ollama([call("finish")])
     asyncio.run(run(flow, "Go.", backend=direct))
     assert other.requests == direct.requests
+
+
+def test_an_outcome_in_place_of_its_state_is_told_where_that_is() -> None:
+    flow = Workflow("flow", tools=[finish], terminal_tool="finish", max_iterations=1)
+    halted = asyncio.run(run(flow, "Go.", backend=Scripted(["Hm."]))).failure()
+    finished = asyncio.run(resume(flow, halted.state, backend=Scripted([call("finish")]), budget=Budget())).unwrap()
+    for ended in (halted, finished):
+        with pytest.raises(DefinitionError, match=r"it must be a State: pass its `\.state`"):
+            asyncio.run(resume(flow, ended, backend=Scripted([])))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(DefinitionError, match=r"state is None; it must be a State$"):
+        asyncio.run(resume(flow, None, backend=Scripted([])))  # type: ignore[arg-type]  # on purpose
 
 
 class Crash(BaseException):
