@@ -5,6 +5,8 @@
 
 import asyncio
 import logging
+import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Never, TypeVar
 
@@ -28,6 +30,8 @@ from stages.state import Awaiting, Done, Executed, State
 
 Observer = Callable[[events.Event], None]
 T = TypeVar("T")
+
+_logger = logging.getLogger("forge")
 
 
 @checked
@@ -141,9 +145,26 @@ def _tell(observer: Observer | None, before: State, after: State) -> None:
             notify(observer, event)
 
 
+_failures: Counter[tuple[str, int]] = Counter()
+"""How often the observers of this process have failed, by file and line."""
+
+
 def notify(watcher: Callable[[T], None], what: T) -> None:
-    """Call someone who watches: one that fails is reported, and the run goes on as if it were not there."""
+    """Call someone who watches: one that fails is reported, and the run goes on as if it were not there.
+
+    Reported with its traceback the first time, then in one line whenever the count has doubled: a run has thousands of
+    events, and an observer that fails at one mostly fails at all.
+    """
     try:
         watcher(what)
-    except Exception:
-        logging.getLogger("forge").exception("an observer failed at the event %s", type(what).__name__)
+    except Exception as error:
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        place = frame.f_code.co_filename, line
+        _failures[place] += 1
+        count, event = _failures[place], type(what).__name__
+        if count == 1:
+            _logger.exception("an observer failed at the event %s", event)
+        elif count.bit_count() == 1:
+            _logger.warning(
+                "an observer failed at the event %s, %d times by now: %r (%s:%d)", event, count, error, *place
+            )

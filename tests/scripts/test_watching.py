@@ -87,6 +87,22 @@ def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.L
     assert "an observer failed at the event MessageAdded" in caplog.text
 
 
+def test_one_that_fails_at_every_event_is_reported_with_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Event] = []
+
+    def broken(event: Event) -> None:
+        heard.append(event)
+        raise ValueError("no more ink")
+
+    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK] * 6 + [FINISH]), observer=broken)
+    assert isinstance(result, Success)
+    assert len(heard) > 16
+    assert caplog.text.count("Traceback") == 1
+    told = [record.getMessage() for record in caplog.records if "an observer failed" in record.getMessage()]
+    assert len(told) == len(heard).bit_length()
+    assert "times by now: ValueError('no more ink')" in told[-1]
+
+
 class Slow:
     """A backend whose model never answers, and that knows whether it was stopped."""
 
