@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ LISTEN_AFTER = 0.02
 class Route(Struct, frozen=True):
     """What answers a path, by method; `wire` is the protocol of its errors."""
 
-    handlers: dict[str, Handler]
+    handlers: Mapping[str, Handler]
     wire: ServerWire = CHAT
 
 

@@ -1,7 +1,7 @@
 """ASGI (https://asgi.readthedocs.io/en/stable/specs/www.html): a request as the proxy reads it, and its answer."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypedDict
 
 from msgspec import Struct
@@ -40,7 +40,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     method: str
     path: str
-    headers: dict[bytes, bytes]
+    headers: Mapping[bytes, bytes]
     query: bytes = b""
     body: bytes = b""
 

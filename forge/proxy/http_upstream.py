@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 
 import aiohttp
 from aiohttp import ClientResponse, ClientSession
@@ -156,7 +156,7 @@ def session(endpoint: Endpoint) -> ClientSession:
     )
 
 
-def credential_of(headers: dict[bytes, bytes]) -> str:
+def credential_of(headers: Mapping[bytes, bytes]) -> str:
     """The client's credential: the word after Bearer, or that of another header that carries one."""
     for name in sorted(HEADERS):
         value = headers.get(name.encode(), b"").decode("latin-1").strip()
