@@ -374,7 +374,7 @@ def test_mistakes_are_said_at_once() -> None:
     with pytest.raises(DefinitionError) as caught:
         Guardrails(tools=[wrong, "a"], terminal_tool="c")
     assert [p[:52] for p in caught.value.problems] == [
-        "tool x: its parameters are no JSON Schema of an obje",
+        "tool x: its parameters are not a JSON Schema of an o",
         "terminal_tool: there is no tool named 'c'; the tools",
     ]
     with pytest.raises(TypeError, match="not both"):

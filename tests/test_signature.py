@@ -326,8 +326,8 @@ def test_every_mistake_is_named_at_once() -> None:
         "tool wrong: a model cannot fill in *rest; name each parameter, or take a list: rest: list[str]",
         "tool wrong: parameter fifth has no type hint; write fifth: str",
         "tool wrong: parameter sixth has no type hint; write sixth: float",
-        "tool wrong: the type hint of parameter seventh: Field(alias=…) counts only in a pydantic model; leave it out",
-        "tool wrong: parameter eighth: a of Loose has a constraint of pydantic.fields, which counts only in pydantic",
+        "tool wrong: the type hint of parameter seventh: Field(alias=…) works only in a pydantic model; leave it out",
+        "tool wrong: parameter eighth: a of Loose has a constraint of pydantic.fields, which works only in pydantic",
         "tool wrong: a model cannot fill in **further; name each parameter, or take a dict: further: dict[str, str]",
     ):
         assert any(problem.startswith(start) for problem in problems), start

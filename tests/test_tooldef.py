@@ -97,10 +97,10 @@ def find(what: str) -> str:
 @pytest.mark.parametrize(
     ("parameters", "function", "says"),
     [
-        ({"type": "object", "properties": 3}, find, "its parameters are no JSON Schema of an object"),
-        ({"type": "array"}, find, "its parameters are no JSON Schema of an object"),
-        ({"type": "object", "properties": {"x": object()}}, find, "its parameters are no JSON Schema of an object"),
-        (int, find, "its parameters are int, which is no class with fields"),
+        ({"type": "object", "properties": 3}, find, "its parameters are not a JSON Schema of an object"),
+        ({"type": "array"}, find, "its parameters are not a JSON Schema of an object"),
+        ({"type": "object", "properties": {"x": object()}}, find, "its parameters are not a JSON Schema of an object"),
+        (int, find, "its parameters are int, which is not a class with fields"),
         (complex, find, "its parameters have no JSON form (type <class 'complex'> is not supported)"),
         (SCHEMA, find, "its parameters have 'depth', which the function does not take"),
         (
@@ -198,7 +198,7 @@ def test_another_terminal_tool_keeps_its_own_value() -> None:
     ("kind", "says"),
     [
         (complex, "result is a type without a JSON form (type <class 'complex'> is not supported); use str, int"),
-        (Annotated[int, pydantic.Field(alias="x")], "result: Field(alias=…) counts only in a pydantic model"),
+        (Annotated[int, pydantic.Field(alias="x")], "result: Field(alias=…) works only in a pydantic model"),
     ],
 )
 def test_a_type_that_cannot_be_a_result_is_said(kind: type[object], says: str) -> None:

@@ -44,7 +44,7 @@ def _elsewhere_run(spec: ToolSpec) -> Tool[..., object]:
     try:
         checker(spec.parameters)
     except SchemaError as error:
-        problem = f"tool {spec.name}: its parameters are no JSON Schema of an object: {error}"
+        problem = f"tool {spec.name}: its parameters are not a JSON Schema of an object: {error}"
         return Tool(_elsewhere, replace(spec, parameters=ANYTHING), (problem,))
     return Tool(_elsewhere, spec)
 

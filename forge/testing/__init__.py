@@ -1,4 +1,4 @@
-"""The testing kit for stages, guards, compactors and families of your own: strategies, laws, a scripted model.
+"""Testing kit for your own stages, guards, compactors and families: strategies, laws, a scripted model.
 
 `pip install 'forge-toolcalls[testing]'`; docs/testing.md shows how.
 """

@@ -1,7 +1,7 @@
-"""The laws of compaction, a function each, and `assert_compactor_laws`, which tries them on many histories.
+"""The laws of compactors, one function each, and `assert_compactor_laws`, which tests them on many histories.
 
-A law is given one trial, and returns nothing, or raises `BrokenLawError`. The laws stand in the order in which they
-are tried: what a later one says counts on those before it.
+A law takes one trial and raises `BrokenLawError` if it is broken. The order matters: later laws rely on earlier
+ones.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ def assert_compactor_laws(
     budgets: SearchStrategy[ContextBudget] | None = None,
     max_examples: int = 200,
 ) -> None:
-    """Try every law on so many histories. BrokenLawError for the first that breaks, with a small history that shows it.
+    """Test every law on `max_examples` histories. BrokenLawError for the first broken one, with a minimal history.
 
-    `histories` are all that forge can write, if you name none (`st.just(one)` tries one of your own); `budgets`
-    are made to fit each history tightly, if you name none.
+    `histories` default to everything that forge can write (`st.just(history)` tests your own); `budgets` default to
+    ones that fit each history tightly.
     """
 
     @st.composite

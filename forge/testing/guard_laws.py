@@ -1,4 +1,4 @@
-"""The laws of guards, a function each, and `assert_guard_laws`, which tries them on many states and batches."""
+"""The laws of guards, one function each, and `assert_guard_laws`, which tests them on many states and batches."""
 
 from collections.abc import Callable, Sequence
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What a law says when it is broken: which one, by what, on which history, and what to do about it."""
+"""Reports of broken laws: which law, on which input, and what to do about it."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from hypothesis.errors import FlakyFailure
 from stages.message import Assistant, History, Message, System, Tool
 
 _SHOWN = 60
-"""Characters of a text that a report shows; Hypothesis prints the whole example below it."""
+"""Maximum characters of a text in a report; Hypothesis prints the complete example below it."""
 
 
 class BrokenLawError(AssertionError):
-    """A compactor, a guard or a stage does not do what forge counts on. `law` is the one that it breaks."""
+    """A compactor, guard or stage breaks a law that forge relies on; `law` names it."""
 
     def __init__(self, law: str, found: str, remedy: str, *evidence: str) -> None:
         self.law = law
@@ -20,7 +20,7 @@ class BrokenLawError(AssertionError):
 
 
 def trying(max_examples: int) -> settings:
-    """How Hypothesis tries laws: one report at a time, and a busy machine is nobody's fault."""
+    """Settings for Hypothesis: one report at a time, and no failures because of a slow machine."""
     return settings(
         max_examples=max_examples,
         deadline=None,
@@ -31,19 +31,19 @@ def trying(max_examples: int) -> settings:
 
 
 def try_every(laws: Callable[[], None]) -> None:
-    """Run the test that Hypothesis made; what breaks only now and then is reported as what it broke."""
+    """Run the test made by Hypothesis; a flaky failure is reported as the law that it broke."""
     try:
         laws()
     except FlakyFailure as flaky:
         broken = [error for error in flaky.exceptions if isinstance(error, BrokenLawError)]
         if not broken:
             raise
-        broken[0].add_note("It broke on one try and not on the next: it does not depend on its input alone.")
+        broken[0].add_note("It broke on one try and not on the next, so the result depends on more than the input.")
         raise broken[0] from flaky
 
 
 def listing(title: str, history: History) -> str:
-    """The history, a numbered line for each message."""
+    """The history, one numbered line per message."""
     lines = (f"  {number:>2} {line(message)}" for number, message in enumerate(history, start=1))
     return "\n".join((f"{title} ({len(history)} messages):", *lines))
 
@@ -64,5 +64,5 @@ def line(message: Message) -> str:
 
 
 def short_text(text: str) -> str:
-    """The text as Python would write it, cut to its beginning."""
+    """The shortened repr of the text."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}… ({len(text)} characters)"

@@ -1,4 +1,4 @@
-"""Strategies for what models say: calls in the grammars of many families, the damage that is done to them, chunks."""
+"""Strategies for replies: calls in the grammars of many families, damage to them, chunks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -34,11 +34,11 @@ GRAMMARS: Mapping[str, tuple[str, str]] = {
     "pythonic": ("[NAME(EACH)]", 'KEY="VALUE",'),
     "react": ("Thought: I need it.\nAction: NAME\nAction Input: JSON", ""),
 }
-"""How the families write a call, and in it each argument, where they don't write arguments as one JSON object."""
+"""How families write a call, and each argument if they do not write one JSON object."""
 
 
 def call_text(family: str, name: str, values: Mapping[str, object]) -> str:
-    """The call as that family of `GRAMMARS` writes it on a good day."""
+    """The call as that family of `GRAMMARS` writes it, undamaged."""
     whole, each = GRAMMARS[family]
     parts = (each.replace("KEY", key).replace("VALUE", str(value)) for key, value in values.items())
     given = msgspec.json.encode(values).decode()
@@ -65,7 +65,7 @@ _DAMAGE: Mapping[str, Callable[[str], str]] = {
     "in a sentence": lambda text: f"Of course! {text}\n\nLet me know if there is more.",
     "twice": lambda text: f"{text}\n{text}",
 }
-"""What goes wrong with a call on its way into the text, by name; characters are lost besides, and ends cut off."""
+"""Kinds of damage to a call, by name; besides, characters are lost and ends cut off."""
 
 _VALUES = st.dictionaries(
     st.sampled_from(("what", "text", "n")),
@@ -76,7 +76,7 @@ _VALUES = st.dictionaries(
 
 @st.composite
 def malformed(draw: st.DrawFn, tools: Sequence[str] = TOOL_NAMES) -> str:
-    """A text with a call in it as a model of some family writes it on a bad day; now and then it is just right."""
+    """A text with a call in it, usually damaged, in the grammar of some family."""
     text = call_text(draw(st.sampled_from([*GRAMMARS])), draw(st.sampled_from(tools)), draw(_VALUES))
     for damage in draw(st.lists(st.sampled_from([*_DAMAGE]), max_size=2)):
         text = _DAMAGE[damage](text)
@@ -87,7 +87,7 @@ def malformed(draw: st.DrawFn, tools: Sequence[str] = TOOL_NAMES) -> str:
 
 
 def replies(tools: Sequence[str] = TOOL_NAMES) -> SearchStrategy[Reply]:
-    """What a model may answer: text, calls in text, calls of its server's own kind, damaged or not, or nothing."""
+    """Replies: text, calls in text, native calls, damaged or not, or nothing."""
     broken = st.sampled_from(("", "{", "[]", '{"what": 3,}', "null", '"a"'))
     names = st.sampled_from((*tools, *tools, *tools, "unheard of", ""))
     made = st.builds(RawCall, id=st.sampled_from(("", "1")), name=names, arguments=arguments() | broken)
@@ -102,7 +102,7 @@ def replies(tools: Sequence[str] = TOOL_NAMES) -> SearchStrategy[Reply]:
 
 
 def chunkings(whole: AnyStr) -> SearchStrategy[tuple[AnyStr, ...]]:
-    """Every way to cut a text or bytes into chunks, in one piece, one by one, and empty ones among them included."""
+    """Every way to split a text or bytes into chunks, including one piece, single characters and empty chunks."""
     places = st.integers(0, len(whole))
     return st.lists(places).map(lambda at: _cut(whole, at)) | st.just(_cut(whole, range(1, len(whole))))
 

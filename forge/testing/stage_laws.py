@@ -1,4 +1,4 @@
-"""The laws of stages, a function each, and `assert_stage_laws`, which tries them on states in every phase."""
+"""The laws of stages, one function each, and `assert_stage_laws`, which tests them on states in every phase."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,9 +24,9 @@ def assert_stage_laws(
     states: SearchStrategy[State] | None = None,
     max_examples: int = 200,
 ) -> None:
-    """Try every law on so many states; BrokenLawError, on the smallest that shows it, for one that breaks.
+    """Test every law on `max_examples` states. BrokenLawError for the first broken one, with a minimal state.
 
-    `tools` are the names of the tools that are called; `states` are your own in the place of forge's.
+    `tools` are the names of the tools that are called; `states` replace forge's own.
     """
 
     @trying(max_examples)
@@ -44,7 +44,7 @@ def _states(tools: Sequence[str]) -> SearchStrategy[State]:
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """What a stage made of a state. `before` is the input as JSON, from before the stage saw it."""
+    """A state and what a stage made of it. `before` is the input as JSON, taken before the stage ran."""
 
     stage: Stage
     state: State
@@ -53,11 +53,11 @@ class Move(Struct, frozen=True, kw_only=True):
 
     @property
     def reached(self) -> State:
-        """The state that came back; the one that went in, where the run ends."""
+        """The returned state; the input, if the stage halted."""
         return self.after if isinstance(self.after, State) else self.state
 
     def broken(self, law: str, found: str, remedy: str) -> BrokenLawError:
-        """The report on a law."""
+        """The report on a broken law."""
         return BrokenLawError(law, found, remedy, *_given(self.stage, self.state))
 
 
@@ -74,14 +74,14 @@ def apply_stage(stage: Stage, state: State) -> Move:
 
 
 def stage_input_unchanged(moved: Move) -> None:
-    """The state that goes in is the same afterwards."""
+    """The stage does not change its input."""
     if msgspec.json.encode(moved.state) != moved.before:
         remedy = "make the next state with state.to, state.say, state.note or msgspec.structs.replace"
         raise moved.broken("the input is not changed", "the state is another than before", remedy)
 
 
 def stage_deterministic(moved: Move) -> None:
-    """The same state gives the same next state, so that a run can be replayed."""
+    """The same state gives the same next state, so that runs can be replayed."""
     if apply_stage(moved.stage, moved.state).after != moved.after:
         remedy = "decide by the state alone: no clock, no random number, nothing remembered from the last call"
         raise moved.broken("the same input gives the same state", "a second time, another came back", remedy)
@@ -99,13 +99,13 @@ def survives_json(moved: Move) -> None:
 
 
 def history_answered(moved: Move) -> None:
-    """Every call of the history is answered right after the message that made it, else servers refuse it."""
+    """Every call of the history is answered directly after its message; servers refuse anything else."""
     if found := parted_call(moved.reached.history):
         raise moved.broken("a call is never parted from its result", found, "keep the two together")
 
 
 def budget_never_grows(moved: Move) -> None:
-    """No budget is larger than before, so that a run ends."""
+    """No budget grows, so that every run ends."""
     old, new = moved.state.ledger.budget, moved.reached.ledger.budget
     for name in ("calls", "tool_calls", "tokens", "seconds", "cost"):
         before, after = getattr(old, name), getattr(new, name)

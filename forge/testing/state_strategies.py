@@ -1,4 +1,4 @@
-"""Strategies for states: a run in the middle, in each phase of a turn."""
+"""Strategies for states in the middle of a run, in each phase of a turn."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -51,7 +51,7 @@ from stages.state import (
 
 
 def _whole(state: State, printer: RepresentationPrinter, _: bool) -> None:
-    """A State as Python that can be pasted into a test: its own repr is too short for that."""
+    """A State as Python that can be pasted into a test; its own repr is too short for that."""
     with printer.group(6, "State(", ")"):
         for name in state.__struct_fields__:
             printer.text(f"{name}=")
@@ -74,9 +74,9 @@ def states(
     max_turns: int = 4,
     arguments: SearchStrategy[str] | None = None,
 ) -> State:
-    """A state in one of these phases, any if you name none: a valid history, and a ledger that agrees with it.
+    """A state in one of these phases: a valid history, and a ledger that agrees with it.
 
-    `arguments` are JSON texts of objects, for every call in it.
+    `arguments` are the arguments of every call in it, JSON texts of objects.
     """
     given = any_arguments() if arguments is None else arguments
     history = draw(histories(tools, max_turns=max_turns, arguments=given))
@@ -87,7 +87,7 @@ def states(
 def ledgers(
     history: History = (), tools: Sequence[str] = TOOL_NAMES, *, arguments: SearchStrategy[str] | None = None
 ) -> SearchStrategy[Ledger]:
-    """A ledger for that history: its turns and ids are the history's, its counts are anything."""
+    """A ledger for that history: turns and ids agree with it, counts are arbitrary."""
     few, given = st.integers(0, 4), any_arguments() if arguments is None else arguments
     called = [int(call.id[-9:]) for m in history if isinstance(m, Assistant) for call in m.calls]
     return st.builds(
@@ -104,7 +104,7 @@ def ledgers(
 
 
 def results(call: ToolCall) -> SearchStrategy[CallResult]:
-    """Everything that may become of a call."""
+    """All outcomes of a call."""
     return st.sampled_from(
         (
             Succeeded(call_id=call.id, text="fine", value=Raw(b'"fine"')),

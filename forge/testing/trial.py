@@ -1,4 +1,4 @@
-"""A trial of a compactor: what it was given, what it answered, and what a law may ask about the two."""
+"""A trial of a compactor: its input, its answer, and helpers for laws about the two."""
 
 import msgspec
 from msgspec import Struct
@@ -10,11 +10,11 @@ from stages.halt import CannotFit
 from stages.message import WARNINGS, Assistant, History, Kind, Message, System, Tool, User
 
 _ADDED = WARNINGS | {Kind.SUMMARY}
-"""The kinds of message that a compactor may write itself, as `User`; all else that it returns was there before."""
+"""The kinds of `User` message that a compactor may add; everything else must have been there before."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One answer of a compactor. `before` is the input as JSON, from before the compactor saw it."""
+    """One answer of a compactor. `before` is the input as JSON, taken before the compactor ran."""
 
     compactor: Compactor
     history: History
@@ -24,11 +24,11 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def shorter(self) -> History:
-        """The history that came back; the one that went in, where the answer is `CannotFit`."""
+        """The returned history; the input, if the answer is `CannotFit`."""
         return self.result.history if isinstance(self.result, Compacted) else self.history
 
     def broken(self, law: str, found: str, remedy: str) -> BrokenLawError:
-        """The report on a law."""
+        """The report on a broken law."""
         after = self.result
         told = (
             listing(f"its answer, phase {after.phase}", self.shorter) if isinstance(after, Compacted) else repr(after)
@@ -38,7 +38,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def attempt(compactor: Compactor, history: History, budget: ContextBudget) -> Trial:
-    """Ask the compactor. BrokenLawError if it raises, or answers with anything but `Compacted` or `CannotFit`."""
+    """Call the compactor. BrokenLawError if it raises or returns anything but `Compacted` or `CannotFit`."""
     law, before = "it always answers", input_json(history, budget)
     given = (f"compactor: {compactor!r}", f"budget: {budget}", listing("history", history))
     try:
@@ -56,22 +56,22 @@ def attempt(compactor: Compactor, history: History, budget: ContextBudget) -> Tr
 
 
 def input_json(history: History, budget: ContextBudget) -> bytes:
-    """The input as JSON, to see whether it was changed."""
+    """The input as JSON, to detect changes to it."""
     return msgspec.json.encode((history, budget))
 
 
 def weight(history: History, budget: ContextBudget) -> int:
-    """What the history takes, finely enough to see a cut that is smaller than a token."""
+    """The size of the history, precise enough to show cuts of less than a token."""
     return estimate(history, replace(budget, meter=replace(budget.meter, tokens_per_character=1.0)))
 
 
 def is_goal(message: Message) -> bool:
-    """The system prompt, or what the user said."""
+    """Whether it is the system prompt or a user's message."""
     return isinstance(message, System) or message.kind is Kind.USER_INPUT
 
 
 def is_pinned(message: Message) -> bool:
-    """A message that compaction may not touch."""
+    """Whether compaction may not change it."""
     return not isinstance(message, System) and message.pinned
 
 
@@ -81,7 +81,7 @@ def added(message: Message, before: frozenset[Message]) -> bool:
 
 
 def key(message: Message) -> tuple[object, ...]:
-    """What a message is known by, however much of its text is cut."""
+    """The identity of a message, independent of how much of its text was cut."""
     match message:
         case System():
             return ("system",)
@@ -94,7 +94,7 @@ def key(message: Message) -> tuple[object, ...]:
 
 
 def parted_call(history: History) -> str | None:
-    """A sentence on the first call without its answer, or answer without its call; None where there is none."""
+    """A sentence about the first call without its answer or answer without its call; None if there is none."""
     waiting: list[str] = []
     for message in history:
         if isinstance(message, Tool):
@@ -110,7 +110,7 @@ def parted_call(history: History) -> str | None:
 
 
 def assert_answered(history: History) -> None:
-    """Every call is answered right after the message that made it, every answer answers such a call."""
+    """Assert that every call is answered directly after its message, and every answer has its call."""
     if found := parted_call(history):
         raise BrokenLawError(
             "a call is never parted from its result", found, "keep the two together", listing("history", history)

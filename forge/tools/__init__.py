@@ -1,4 +1,4 @@
-"""Tools: from functions and types to what a model is told, and from its JSON to values."""
+"""Tools: from functions and types to the schemas that a model sees, and from its JSON back to values."""
 
 from forge.tools.annotations import AnnotationError
 from forge.tools.calculated_arguments import Calculations

@@ -1,4 +1,4 @@
-"""Annotations: what pydantic, annotated_types and plain words say beside a type, said in msgspec's way."""
+"""Annotations: metadata of pydantic and annotated_types, and plain strings, converted to `msgspec.Meta`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
@@ -7,19 +7,19 @@ from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hin
 import msgspec
 
 _CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
-"""Of annotated_types and pydantic; `msgspec.Meta` has them under the same names."""
+"""Constraints of annotated_types and pydantic that `msgspec.Meta` has under the same names."""
 
 _FOREIGN = ("pydantic", "pydantic_core", "annotated_types")
 
 
 class AnnotationError(ValueError):
-    """Something beside a type that JSON Schema or forge has no word for; the message says what to do."""
+    """Metadata that neither JSON Schema nor forge can express; the message says what to do."""
 
 
 def normal(hint: object) -> object:
-    """The type with all that is annotated anywhere in it as `msgspec.Meta`. Raises AnnotationError.
+    """The type with all its metadata, at any depth, as `msgspec.Meta`. Raises AnnotationError.
 
-    A plain string, and `Doc`, is a description. What is of no library that forge knows stays, and means nothing.
+    A plain string or `Doc` is a description. Metadata of unknown libraries is kept and ignored.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is None or origin is Literal:
@@ -34,7 +34,7 @@ def normal(hint: object) -> object:
 
 
 def _metas(extras: Iterable[object]) -> list[object]:
-    """Msgspec's own as they are, and one more for all the others together."""
+    """Msgspec's own unchanged, plus one for all the others together."""
     kept = [extra for extra in extras if isinstance(extra, msgspec.Meta) or not _known(extra)]
     facts: dict[str, object] = {}
     for extra in extras:
@@ -51,12 +51,12 @@ def _known(extra: object) -> bool:
 
 
 def _foreign(extra: object) -> bool:
-    """Whether it is of pydantic or annotated_types."""
+    """Whether the metadata is of pydantic or annotated_types."""
     return type(extra).__module__.partition(".")[0] in _FOREIGN
 
 
 def _facts(extra: object) -> Mapping[str, object]:
-    """What it says, as keywords of `msgspec.Meta`."""
+    """The metadata as keyword arguments of `msgspec.Meta`."""
     if isinstance(extra, str):
         return {"description": extra}
     if isinstance(text := getattr(extra, "documentation", None), str):
@@ -67,18 +67,18 @@ def _facts(extra: object) -> Mapping[str, object]:
     # Groups of constraints (Interval, Len, StringConstraints) have them as attributes as well.
     if not found:
         raise AnnotationError(
-            f"{extra!r} is nothing that JSON Schema can say; check it in the tool and raise a ValueError there"
+            f"{extra!r} cannot be expressed in JSON Schema; check it in the tool and raise a ValueError there"
         )
     return found
 
 
 def _field(field: object) -> Mapping[str, object]:
-    """A pydantic Field."""
+    """The metadata in a pydantic Field."""
     said = {"alias": getattr(field, "alias", None), "default_factory": getattr(field, "default_factory", None)}
     if wrong := [name for name, value in said.items() if value is not None]:
-        raise AnnotationError(f"Field({wrong[0]}=…) counts only in a pydantic model; leave it out of the annotation")
+        raise AnnotationError(f"Field({wrong[0]}=…) works only in a pydantic model; leave it out of the annotation")
     if type(getattr(field, "default", None)).__name__ != "PydanticUndefinedType":
-        raise AnnotationError("Field(default=…) counts only in a pydantic model; write the default after the type")
+        raise AnnotationError("Field(default=…) works only in a pydantic model; write the default after the type")
     facts: dict[str, object] = {}
     for extra in getattr(field, "metadata", ()):
         facts.update(_facts(extra))
@@ -88,10 +88,10 @@ def _field(field: object) -> Mapping[str, object]:
 
 
 def unread(hint: object) -> list[str]:
-    """A sentence for each field of a class in the type that has constraints which msgspec does not read."""
+    """A sentence for each field, of any class in the type, with constraints that msgspec ignores."""
     return [
-        f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which counts "
-        "only in pydantic models and at parameters; write Annotated[..., msgspec.Meta(...)]"
+        f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which works "
+        "only in pydantic models and on parameters; write Annotated[..., msgspec.Meta(...)]"
         for one in nested_types(hint)
         for name, kind in _fields(one).items()
         for extra in getattr(kind, "__metadata__", ())
@@ -100,7 +100,7 @@ def unread(hint: object) -> list[str]:
 
 
 def nested_types(hint: object) -> Iterator[object]:
-    """The type, and every type in it, each once: what it is made of, and the fields of its classes."""
+    """The type and every type nested in it, each once: type arguments, and the fields of classes."""
     seen: set[int] = set()
     left = [hint]
     while left:
@@ -120,4 +120,4 @@ def _fields(kind: object) -> Mapping[str, object]:
     try:
         return get_type_hints(kind, include_extras=True)
     except (NameError, AttributeError, TypeError):
-        return {}  # msgspec says it better: see schemas.formless
+        return {}  # msgspec has the better message: see schemas.formless

@@ -1,4 +1,4 @@
-"""Calculated arguments: what a model is given in the place of a number, and what is wrong with their definition."""
+"""Calculated arguments: their schema for the model instead of a number, and mistakes in their definition."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,18 +13,18 @@ Calculations = str | Sequence[str]
 """The arguments of a tool that are calculated, by name."""
 
 _ASKED = "Write the calculation, such as 3 + 4; it is done for you."
-"""What the description of such an argument ends with: measured on small models, which then leave the sum open."""
+"""End of such an argument's description; measured: small models then leave the result to forge."""
 
 
 def calculations(given: Calculations) -> tuple[Calculated, ...]:
-    """The same as data."""
+    """The names as `Calculated` values, without duplicates."""
     return tuple(Calculated(argument=name) for name in ((given,) if isinstance(given, str) else dict.fromkeys(given)))
 
 
 def calculated_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculations]) -> tuple[ToolSpec, ...]:
-    """The tools as a model is given them: with a text in the place of each number that is calculated.
+    """The tools as the model sees them: with a string instead of each calculated number.
 
-    What cannot be calculated stays as it is; `calculated_mistakes` says what is wrong with it.
+    What cannot be calculated is left unchanged; `calculated_mistakes` reports it.
     """
     return tuple(_asking(spec, (*spec.calculated, *calculations(wanted.get(spec.name, ())))) for spec in specs)
 
@@ -45,7 +45,7 @@ def _asking(spec: ToolSpec, wanted: tuple[Calculated, ...]) -> ToolSpec:
 
 
 def calculated_mistakes(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculations]) -> tuple[str, ...]:
-    """Everything that is wrong with what is to be calculated in these tools, a sentence each."""
+    """All mistakes in the calculated arguments of these tools, one sentence each."""
     tools = {spec.name: spec for spec in specs}
     found = [f"calculated: there is no tool named {name!r}" for name in wanted if name not in tools]
     for name, spec in tools.items():
@@ -60,9 +60,9 @@ def _mistake(spec: ToolSpec, argument: str) -> str:
         return f"it has no argument {argument!r}; it has: {', '.join(properties) or 'none'}"
     types = _types(properties[argument])
     if not types & NUMBERS or types - NUMBERS - {"null"}:
-        return f"its argument {argument} is no number; only an integer or a float can be calculated"
+        return f"its argument {argument} is not a number; only integers and floats can be calculated"
     if argument in [bound.argument for bound in spec.grounded]:
-        return f"{argument} is calculated, and so are its numbers grounded; leave it out of grounded"
+        return f"{argument} is calculated, so its numbers are grounded already; leave it out of grounded"
     return ""
 
 
@@ -70,7 +70,7 @@ NUMBERS = frozenset({"number", "integer"})
 
 
 def _types(schema: Json) -> frozenset[str]:
-    """The types that a value may have by its own schema."""
+    """The types that the schema allows."""
     match schema:
         case {"type": str(name)}:
             return frozenset({name})
@@ -83,7 +83,7 @@ def _types(schema: Json) -> frozenset[str]:
 
 
 def _text(number: Json) -> Json:
-    """The schema of a calculation of that number."""
+    """The schema of a calculation of that number, as a string."""
     notes = number if isinstance(number, dict) else {}
     kind: Json = ["string", "null"] if "null" in _types(number) else "string"
     default: dict[str, Json] = {"default": notes["default"]} if notes.get("default", 0) is None else {}

@@ -1,4 +1,4 @@
-"""`@tool`: from a function to a tool."""
+"""`@tool`: makes a tool of a function."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 Grounds = str | Sequence[str] | Mapping[str, str | Sequence[str]]
-"""Arguments that have to be grounded: by name, or each with the tools that it has to come from."""
+"""Grounded arguments: by name, or each with the tools that its value must come from."""
 
 
 def grounds(given: Grounds) -> tuple[Grounded, ...]:
-    """The same as data."""
+    """The arguments as `Grounded` values."""
     if isinstance(given, Mapping):
         return tuple(Grounded(argument=name, sources=_several(sources)) for name, sources in given.items())
     return tuple(Grounded(argument=name) for name in _several(given))
@@ -37,9 +37,9 @@ def _several(names: str | Sequence[_T]) -> tuple[str | _T, ...]:
 
 
 class Tool(Generic[_P, _R]):
-    """A function and what a model is told of it; calling it calls the function.
+    """A function and its description for the model; calling it calls the function.
 
-    `problems` are the mistakes of its definition, a sentence each; a Workflow refuses a tool that has any.
+    `problems` are the mistakes in its definition, one sentence each; a Workflow refuses a tool that has any.
     """
 
     def __init__(self, function: Callable[_P, _R], spec: ToolSpec, problems: tuple[str, ...] = ()) -> None:
@@ -49,7 +49,7 @@ class Tool(Generic[_P, _R]):
         self.__doc__ = function.__doc__
 
     def __repr__(self) -> str:
-        """Its name and what it does to the world."""
+        """Its name and its effect."""
         return f"Tool({self.name!r}, {self.spec.effect})"
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -58,7 +58,7 @@ class Tool(Generic[_P, _R]):
 
     @property
     def name(self) -> str:
-        """The name that the model calls it by."""
+        """The tool's name for the model."""
         return self.spec.name
 
 
@@ -105,15 +105,15 @@ def tool(
 ) -> Tool[_P, _R] | Callable[[Callable[_P, _R]], Tool[_P, _R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
-    `effect`: `read` may run beside other reads, `write` runs alone, `terminal` ends the run. `prerequisites`:
-    tools that must have succeeded before. `timeout`: seconds for one call; `idle_timeout`: seconds without a sign of
-    life, which a generator gives by each value that it yields. `approval`: ask a person first. `idempotent`: a call
-    that a crash left in doubt may be made again. `max_parallel`: of a read, calls at the same time. `result_limit`:
-    characters of a result that the model is shown. `repeatable`: the same call may be answered differently the next
-    time, so that repeating it is no mistake.
-    `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; as a mapping,
-    an argument and the tool, or tools, whose result has to have it. `calculated`: numbers that the model writes as
-    calculations, of numbers that were seen; the function is given the results.
+    `effect`: `read` may run concurrently with other reads, `write` runs alone, `terminal` ends the run.
+    `prerequisites`: tools that must have succeeded before. `timeout`: maximum seconds per call; `idle_timeout`:
+    maximum seconds between two values of a generator. `approval`: ask a person first. `idempotent`: safe to retry, so
+    a call whose outcome is unknown after a crash is made again. `max_parallel`: maximum concurrent calls of a read.
+    `result_limit`: maximum characters of a result that the model sees. `repeatable`: the same call may return
+    something else the next time, so repeating it is no mistake.
+    `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; a mapping
+    also names the tool or tools whose result must contain each value. `calculated`: numbers that the model writes as
+    calculations of numbers that were seen; the function gets the results.
     """
     if function is not None and not callable(function):
         raise DefinitionError(
@@ -153,7 +153,7 @@ def tool(
 
 
 def respond_tool() -> Tool[[str], str]:
-    """A synthetic tool: an answer in words, as a call. Name it as a terminal tool."""
+    """A tool for answers in text, to be used as a terminal tool."""
 
     def respond(message: str) -> str:
         """Answer the user in words: to chat, to ask for what is missing, or to report the result.

@@ -1,4 +1,4 @@
-"""Tools whose parameters are said beside the function: by a JSON Schema or by a type."""
+"""`ToolDef`: tools whose parameters are given separately, as a JSON Schema or a type."""
 
 import dataclasses
 import inspect
@@ -20,7 +20,7 @@ from stages.tool import Prerequisite, ToolEffect
 
 
 class ToolOptions(TypedDict, total=False):
-    """Options of `@tool` beside name and description."""
+    """Options of `@tool` besides name and description."""
 
     effect: ToolEffect
     prerequisites: str | Sequence[str | Prerequisite]
@@ -43,11 +43,11 @@ def ToolDef(  # noqa: N802 - a name that users know
     function: Function,
     **options: Unpack[ToolOptions],
 ) -> Tool[..., object]:
-    """A tool whose function needs no type hints: `parameters` says what it takes.
+    """A tool whose function needs no type hints: `parameters` describes its arguments.
 
     They are a JSON Schema of an object, as a dict; or a class with fields: a pydantic model, a msgspec Struct, a
-    dataclass, a TypedDict. The function gets them by name; with a class, as values of the fields' types and with its
-    defaults. The other options are those of `@tool`. Mistakes are in `problems`, and refused by a Workflow.
+    dataclass, a TypedDict. The function gets the arguments by name; with a class, in the fields' types and with its
+    defaults. The other options are those of `@tool`. Mistakes are in `problems`; a Workflow refuses the tool.
     """
     if not callable(function):
         raise DefinitionError((f"tool {name}: function is {function!r}, which cannot be called",))
@@ -59,13 +59,13 @@ def ToolDef(  # noqa: N802 - a name that users know
 
 
 def _known(parameters: Mapping[str, object] | type) -> tuple[Mapping[str, object], Convert, list[str]]:
-    """The schema, how its values come to the function, and what is wrong with it."""
+    """The schema, the conversion of its values, and its mistakes."""
     if isinstance(parameters, type):
         return _of_class(parameters)
     try:
         checker(msgspec.json.encode(parameters))
     except (SchemaError, TypeError, UnicodeEncodeError) as error:
-        return {"type": "object"}, _as_it_is, [f"its parameters are no JSON Schema of an object: {error}"]
+        return {"type": "object"}, _as_it_is, [f"its parameters are not a JSON Schema of an object: {error}"]
     return parameters, _as_it_is, []
 
 
@@ -78,7 +78,7 @@ def _of_class(kind: type) -> tuple[Mapping[str, object], Convert, list[str]]:
         return {"type": "object"}, _as_it_is, [f"its parameters have no JSON form ({reason})"]
     schema = object_schema(kind)
     if schema is None:
-        return {"type": "object"}, _as_it_is, [f"its parameters are {kind.__name__}, which is no class with fields"]
+        return {"type": "object"}, _as_it_is, [f"its parameters are {kind.__name__}, which is not a class with fields"]
     decode = decoder_of(kind)
     return schema, lambda arguments: _fields(decode(arguments)), unread(kind)
 
@@ -93,11 +93,11 @@ def _fields(value: object) -> dict[str, object]:
 
 
 def _unfit(function: Function, schema: Mapping[str, object]) -> list[str]:
-    """What the schema has and the function does not take, and what the function wants and the schema does not have."""
+    """Mismatches between the schema and the function's own parameters."""
     try:
         taken = inspect.signature(function).parameters
     except (ValueError, TypeError):
-        return []  # a built-in; only a call will tell
+        return []  # a built-in without a signature
     if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
         return []
     properties, required = schema.get("properties"), schema.get("required")

@@ -1,4 +1,4 @@
-"""The parameters of a function that a model may fill in: their names, types and defaults, and what is wrong."""
+"""The parameters of a function that a model fills in: names, types, defaults, and mistakes."""
 
 import functools
 import inspect
@@ -13,10 +13,10 @@ _KIND = inspect.Parameter
 
 
 class IdempotencyKey(str):
-    """The type of a parameter that forge fills in, unseen by the model: a key for the call that the tool makes.
+    """The type of a parameter that forge fills in, unseen by the model: a unique key for the call.
 
-    It is the same however often a crash has the call made again, and no other call of any run has it (64 hexadecimal
-    digits). Hand it to a service that takes such keys, and declare the tool idempotent.
+    It stays the same if the call is retried after a crash, and no other call of any run has it (64 hexadecimal
+    digits). Pass it to a service that accepts such keys, and declare the tool idempotent.
     """
 
     __slots__ = ()
@@ -29,7 +29,7 @@ def function_name(function: Function) -> str:
 
 
 def target(function: Function) -> Function:
-    """Where name, hints and docstring are: behind partials, and in the `__call__` of an object."""
+    """The function with name, hints and docstring: behind partials, or the `__call__` of an object."""
     if isinstance(function, functools.partial):
         return target(function.func)
     if inspect.isroutine(function) or isinstance(function, type):
@@ -38,7 +38,7 @@ def target(function: Function) -> Function:
 
 
 def offered(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
-    """The parameters that a model may fill in, and what is wrong with the others."""
+    """The parameters that a model can fill in, and mistakes in the others."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError, NameError) as error:
@@ -51,7 +51,7 @@ def offered(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]
 
 
 def key_parameters(function: Function) -> tuple[str, ...]:
-    """The parameters that take an `IdempotencyKey`."""
+    """The names of the parameters that take an `IdempotencyKey`."""
     try:
         return _keyed(function, inspect.signature(function))
     except (ValueError, TypeError, NameError):
@@ -85,12 +85,12 @@ def _refused(parameter: inspect.Parameter) -> str | None:
 
 
 def _guess(default: object) -> str:
-    """The type to propose: that of the default, `str` where there is none."""
+    """The type to suggest: that of the default, or `str`."""
     return "str" if default is _KIND.empty or default is None else type(default).__name__
 
 
 def types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) -> tuple[dict[str, object], list[str]]:
-    """The types of the parameters, in their order, and a sentence for each that cannot be resolved."""
+    """The types of the parameters in order, and a sentence for each that cannot be resolved."""
     namespace = getattr(inspect.unwrap(target(function)), "__globals__", {})
     found: dict[str, object] = {}
     problems = []

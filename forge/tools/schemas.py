@@ -1,4 +1,4 @@
-"""Types as JSON Schema, and values back from JSON: what msgspec knows, and pydantic models."""
+"""Types as JSON Schema, and values back from JSON, for msgspec's types and pydantic models."""
 
 import dataclasses
 import functools
@@ -16,13 +16,13 @@ SUPPORTED_TYPES = (
     "str, int, float, bool, list, dict, Literal, an enum, a dataclass, a TypedDict, a msgspec Struct or "
     "a pydantic model"
 )
-"""What a type may be, in words."""
+"""The supported types, for error messages."""
 
 
 def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
     """The schema of each type, and the definitions that they refer to as `#/$defs/…`.
 
-    Raises TypeError or NameError for a type that JSON has no form for.
+    Raises TypeError or NameError for a type that JSON cannot represent.
     """
     taken: frozenset[str] = frozenset()
     while True:
@@ -36,7 +36,7 @@ def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
 
 
 def decoder_of(hint: object) -> Decode:
-    """From JSON text to a value of that type; msgspec.ValidationError or the model's own ValueError for another."""
+    """A decoder of that type; it raises msgspec.ValidationError or the model's own ValueError."""
     decode = msgspec.json.Decoder(hint, dec_hook=_pydantic_value).decode
     if not any(map(dataclasses.is_dataclass, nested_types(hint))):
         return decode
@@ -44,9 +44,9 @@ def decoder_of(hint: object) -> Decode:
 
 
 def _completed(value: object) -> object:
-    """The value, with the defaults of dataclasses in the instances, where msgspec leaves them on the class alone.
+    """The value, with dataclass defaults set on the instances, which msgspec leaves on the class.
 
-    An instance without them prints as one with them, and is encoded and compared by `vars` as another.
+    Without them, an instance has the same repr but a different `vars`, which encoders and comparisons use.
     """
     if isinstance(value, list | tuple | set | frozenset):
         for item in value:
@@ -67,12 +67,12 @@ def _completed(value: object) -> object:
 
 
 def encoded(value: object) -> bytes:
-    """The value as JSON. NotImplementedError or another of msgspec's errors for one that JSON has no form for."""
+    """The value as JSON. NotImplementedError or an error of msgspec if JSON cannot represent it."""
     return msgspec.json.encode(value, enc_hook=_pydantic_fields)
 
 
 def formless(hint: object) -> str | None:
-    """Why JSON has no form for the type, where it has none."""
+    """Why JSON cannot represent the type; None if it can."""
     try:
         schemas_of([hint])
     except (TypeError, NameError) as error:
@@ -81,9 +81,9 @@ def formless(hint: object) -> str | None:
 
 
 def object_schema(hint: object) -> Schema | None:
-    """The schema of a type whose values are objects with fields, as the parameters of a tool: closed, nothing above it.
+    """The closed schema of a type whose values are objects with fields, as parameters of a tool.
 
-    None for a type of another kind.
+    None for any other type.
     """
     (schema,), definitions = schemas_of([hint])
     if isinstance(ref := schema.get("$ref"), str):
@@ -105,12 +105,12 @@ def object_schema(hint: object) -> Schema | None:
 
 
 def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> Schema:
-    """The schema of a pydantic model; what it refers to goes into `definitions`. Another class has none."""
+    """The schema of a pydantic model; its definitions are added to `definitions`. NotImplementedError otherwise."""
     model_json_schema = getattr(kind, "model_json_schema", None)
     if not callable(model_json_schema):
         raise NotImplementedError
     for number in range(1, 1000):
-        # Models of different modules may have one name, and mean different things by it.
+        # Models in different modules may have the same name.
         ending = f"_{number}" * (number > 1)
         schema: Schema = model_json_schema(ref_template=f"#/$defs/{{model}}{ending}")
         _free_times(schema)
@@ -123,7 +123,7 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
 
 
 def _free_times(part: Json) -> None:
-    """Drop the formats that want a time zone: pydantic reads times without one, and says itself where it does not."""
+    """Drop formats that require a time zone: pydantic accepts times without one, or refuses them itself."""
     if isinstance(part, list):
         for item in part:
             _free_times(item)
@@ -135,7 +135,7 @@ def _free_times(part: Json) -> None:
 
 
 def _pydantic_fields(value: object) -> object:
-    """The fields of a pydantic model, as JSON has them."""
+    """The fields of a pydantic model as JSON values."""
     model_dump = getattr(value, "model_dump", None)
     if not callable(model_dump):
         raise NotImplementedError(f"{type(value).__name__} has no JSON form")

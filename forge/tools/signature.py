@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Signature(Struct, frozen=True, kw_only=True):
-    """What a model is told of a function. `parameters` is a closed JSON Schema of type object, in their order."""
+    """A function as the model sees it. `parameters` is a closed JSON Schema of an object, in the function's order."""
 
     name: str
     description: str
@@ -25,14 +25,14 @@ class Signature(Struct, frozen=True, kw_only=True):
 
 
 Convert = Callable[[str], dict[str, object]]
-"""From arguments, JSON text that fits the schema, to what the function is called with, by name."""
+"""From arguments, JSON text that matches the schema, to keyword arguments of the function."""
 
 
 class Explicit(functools.partial[object]):
-    """A function beside what is said of its parameters, where its own signature does not say it."""
+    """A function with an explicit signature, for one whose own does not describe its parameters."""
 
     def __new__(cls, function: Function, signature: Signature, convert: Convert) -> Self:
-        """The function; its signature and the way to its values go with it."""
+        """The function with its signature and its conversion of arguments."""
         made = super().__new__(cls, function)
         made.signature, made.convert = signature, convert
         return made
@@ -42,13 +42,13 @@ class Explicit(functools.partial[object]):
 
 
 def describe(function: Function) -> Signature | tuple[str, ...]:
-    """The function's signature as a model is given it; or every mistake in it, a sentence each.
+    """The function's signature as the model sees it; or every mistake in it, one sentence each.
 
-    Types are what msgspec knows (primitives, Literal, enums, unions, collections, Struct, dataclass, TypedDict,
-    `Annotated[..., msgspec.Meta(...)]`) and pydantic models; at a parameter, `Annotated` may hold a pydantic `Field`,
-    constraints of annotated_types, and plain words instead. Descriptions come from the docstring, in Google,
-    NumPy or Sphinx style, unless the annotation has its own. Methods, partials (what is bound is not offered
-    to the model) and objects with `__call__` are functions too.
+    Types are those that msgspec supports (primitives, Literal, enums, unions, collections, Struct, dataclass,
+    TypedDict, `Annotated[..., msgspec.Meta(...)]`) and pydantic models; on a parameter, `Annotated` may also hold a
+    pydantic `Field`, constraints of annotated_types, or a plain string. Descriptions come from the docstring, in
+    Google, NumPy or Sphinx style, unless the annotation has one. Methods, partials (bound arguments are not offered
+    to the model) and objects with `__call__` work too.
     """
     if isinstance(function, Explicit):
         return function.signature
@@ -73,10 +73,10 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
 
 
 def converter(function: Function) -> Convert:
-    """Made once for a function: from arguments, JSON text that fits its schema, to values of its parameters' types.
+    """The conversion from arguments, JSON text that matches the schema, to values of the parameters' types.
 
-    The conversion raises ValueError naming the parameter whose value its type refuses after all: a type can ask
-    for more than its JSON Schema says.
+    It raises ValueError naming a parameter whose type refuses its value: a type can require more than its JSON
+    Schema expresses.
     """
     if isinstance(function, Explicit):
         return function.convert
@@ -122,7 +122,7 @@ def _properties(
     hints: Mapping[str, object],
     doc: "Docstring",
 ) -> dict[str, Json]:
-    """The schema of each parameter with what is known besides: its description and its default."""
+    """The schema of each parameter with its description and default."""
     texts = {param.arg_name: param.description for param in doc.params if param.description}
     described: dict[str, Json] = {}
     for name, schema in schemas.items():
@@ -132,7 +132,7 @@ def _properties(
 
 
 def _default(value: object, hint: object) -> dict[str, Json]:
-    """The default as a keyword of the schema, where JSON can say it so that its type reads it; None says nothing."""
+    """The default as a schema keyword, if JSON can represent it so that the type accepts it; none for None."""
     if value is Parameter.empty or value is None:
         return {}
     try:

@@ -314,11 +314,11 @@ def test_without_the_guard_the_tool_is_told_what_is_wrong() -> None:
     [
         ({"calculated": {"nope": "amount"}}, "calculated: there is no tool named 'nope'"),
         ({"calculated": {"send_invoice": "sum"}}, "it has no argument 'sum'; it has: order_id, amount, parts, note"),
-        ({"calculated": {"send_invoice": ["amount", "order_id"]}}, "its argument order_id is no number"),
+        ({"calculated": {"send_invoice": ["amount", "order_id"]}}, "its argument order_id is not a number"),
         ({"calculated": {"send_invoice": 7}}, "calculated"),
         (
             {"calculated": {"send_invoice": "amount"}, "grounded": {"send_invoice": "amount"}},
-            "amount is calculated, and so are its numbers grounded; leave it out of grounded",
+            "amount is calculated, so its numbers are grounded already; leave it out of grounded",
         ),
     ],
 )
