@@ -23,8 +23,8 @@ ROOMS = {
     "reasoning/test_reasoning.py": "cutting splitting tags",
     "repair/test_damaged_json.py": "json_text literals loose_json strings",
     # The corpus says which reply is read as which calls, family by family, and what around a call it depends on.
-    "rescue/test_rescue.py": """blanks call_search candidates described driver found holding known names patterns
-        pycalls shape strays unescape families/elements families/functionary families/gemma families/harmony families/json_calls
+    "rescue/test_rescue.py": """blanks call_search candidates described driver found known names patterns pycalls shape
+        strays unescape families/elements families/functionary families/gemma families/harmony families/json_calls
         families/minimax families/named_tags families/not_calls families/pythonic families/react families/tagged
         families/tokens families/xml_calls""",
     "rescue/test_cues.py": "context foreign_cues foreign_retractions surroundings",
