@@ -4,6 +4,8 @@ The client has asked already: its request is the turn's first `Send`. Where the 
 it is sent as it came, and a retry adds messages to it; for any other it is written anew from forge's nouns.
 """
 
+from collections.abc import Callable
+
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
@@ -50,28 +52,28 @@ Step = Accepted | Again | Exhausted
 
 
 class Turn(Struct, frozen=True):
-    """The two halves of a turn: what asks, for retries and other protocols, and what judges."""
+    """The two halves of a turn: what asks, made when it is needed, and what judges."""
 
-    asking: Stage
+    asking: Callable[[], Stage]
     judging: Stage
 
 
 def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
     """A turn in which the client's own body is sent, and retries add to it."""
-    known, encode = len(request.history), wire(setup.dialect).messages
 
     @on(Folded)
     def write(state: State, _: Folded) -> State:
         sent = as_sent(request)
-        added = encode(state.history[known:])
+        added = wire(setup.dialect).messages(state.history[len(request.history) :])
         return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
 
-    return Turn(pipeline(fold(), write, send(guard.rules)), guard.judging)
+    return Turn(lambda: pipeline(fold(), write, send(guard.rules)), guard.judging)
 
 
 def written_turn(request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """A turn in which the request is written for the backend's own protocol."""
-    return Turn(pipeline(*_writing(request, guard.rules, setup, model), send(guard.rules)), guard.judging)
+    asking = pipeline(*_writing(request, guard.rules, setup, model), send(guard.rules))
+    return Turn(lambda: asking, guard.judging)
 
 
 def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
@@ -139,7 +141,7 @@ def opening(request: ServerRequest, max_retries: int, *, asked: bool) -> State:
 
 def ask(turn: Turn, state: State) -> Again | None:
     """What the model is asked; None where the turn's attempts are used up."""
-    match advance(turn.asking, state):
+    match advance(turn.asking(), state):
         case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
             return Again(asked, request)
         case _:
