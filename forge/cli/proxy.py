@@ -12,6 +12,7 @@ from forge.backends import Backend, Options, named
 from forge.cli.options import key_of
 from forge.cli.signals import handling
 from forge.errors import ForgeError
+from stages.options.option_checks import OptionError
 from stages.wire.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -88,16 +89,20 @@ def _backend(options: argparse.Namespace) -> Backend:
 def _options(options: argparse.Namespace) -> "ProxyOptions":
     from forge.proxy import ProxyOptions  # noqa: PLC0415 - an extra
 
-    return ProxyOptions(
-        host=options.host,
-        port=options.port,
-        max_retries=options.max_retries,
-        rescue=options.rescue,
-        slots=options.slots,
-        queue=options.queue,
-        body_limit=options.body_limit * 1024 * 1024,
-        grace=options.grace,
-        api_key=key_of(options.api_key_env),
-        insecure=options.insecure,
-        origins=tuple(options.origin),
-    )
+    try:
+        return ProxyOptions(
+            host=options.host,
+            port=options.port,
+            max_retries=options.max_retries,
+            rescue=options.rescue,
+            slots=options.slots,
+            queue=options.queue,
+            body_limit=options.body_limit * 1024 * 1024,
+            grace=options.grace,
+            api_key=key_of(options.api_key_env),
+            insecure=options.insecure,
+            origins=tuple(options.origin),
+        )
+    except OptionError as error:
+        said = "; ".join(problem.removeprefix("ProxyOptions: ") for problem in error.problems)
+        raise ForgeError(said) from None

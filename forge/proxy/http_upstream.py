@@ -1,12 +1,14 @@
 """A server as the proxy asks it: aiohttp to its address, bodies as they come."""
 
-import asyncio
+import io
 import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 
 import aiohttp
 from aiohttp import ClientResponse, ClientSession
+from multidict import CIMultiDict
+from yarl import URL
 
 from forge.backends.credentials import HEADERS
 from forge.connection import Endpoint
@@ -20,6 +22,9 @@ from stages.wire.deltas import Ended, reply_pieces
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
+_LARGE = 1 << 20
+"""Bytes from which a body is sent in parts."""
+
 RAISED = (aiohttp.ClientError, OSError, TimeoutError)
 """What a request may raise."""
 
@@ -29,16 +34,18 @@ class Served:
 
     def __init__(self, session: ClientSession, endpoint: Endpoint, wire: Wire) -> None:
         self._session, self._endpoint, self._wire = session, endpoint, wire
-        self._url = endpoint.base + wire.path
-        self._headers = {**endpoint.headers, "content-type": "application/json", "accept-encoding": "identity"}
+        self._url = URL(endpoint.base + wire.path)
+        # Made once: aiohttp would turn a dict into one of these for each request.
+        usual = {"content-type": "application/json", "accept-encoding": "identity"}
+        self._headers = CIMultiDict({**endpoint.headers, **usual})
 
     async def whole(self, post: Post) -> Whole | Refusal:
         """The whole answer."""
         try:
-            async with asyncio.timeout(self._endpoint.total), await self._posted(post, post.request.body) as response:
+            async with await self._posted(post, post.body or post.request.body) as response:
                 raw = await _read(response, BODY_LIMIT)
         except RAISED as error:
-            return Refusal(_fault_of(error, self._url))
+            return Refusal(_fault_of(error, str(self._url)))
         if raw is None:
             return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {BODY_LIMIT} bytes"))
         if response.status >= 300:
@@ -49,7 +56,7 @@ class Served:
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
         """The answer's events as they come; closing the iterator closes the connection, and so frees the slot."""
         try:
-            response = await self._posted(post, self._wire.streamed(post.request) if not post.body else b"")
+            response = await self._posted(post, post.body or self._wire.streamed(post.request))
             async with response:
                 if response.status >= 300:
                     yield self._refused(response, await _read(response, BODY_LIMIT) or b"")
@@ -60,7 +67,7 @@ class Served:
         except TooLongError:
             yield Refusal(Fault(kind="too_large", detail=f"an event has more than {EVENT_LIMIT} bytes"))
         except RAISED as error:
-            yield Refusal(_fault_of(error, self._url))
+            yield Refusal(_fault_of(error, str(self._url)))
 
     async def _whole(self, response: ClientResponse) -> AsyncGenerator[Heard | Refusal]:
         """The pieces of a reply that a server gives in one go although it was asked for a stream."""
@@ -87,17 +94,17 @@ class Served:
         decoder, pieces = decoder.advance(rest)
         yield Heard(rest, (*pieces, *(() if ended else decoder.finish())))
 
-    async def _posted(self, post: Post, written: bytes) -> ClientResponse:
+    async def _posted(self, post: Post, body: bytes) -> ClientResponse:
         headers = self._headers
         if post.key and not self._endpoint.has_key:
             name = self._endpoint.key_header
-            headers = {**headers, name: f"Bearer {post.key}" if name == "authorization" else post.key}
-        body = post.body or written
+            headers = headers.copy()
+            headers[name] = f"Bearer {post.key}" if name == "authorization" else post.key
         try:
-            return await self._session.post(self._url, data=body, headers=headers, allow_redirects=False)
+            return await self._session.post(self._url, data=_data(body), headers=headers, allow_redirects=False)
         except aiohttp.ServerDisconnectedError:
             # A connection that was kept, and that the server closed at the same moment: nothing of it was read.
-            return await self._session.post(self._url, data=body, headers=headers, allow_redirects=False)
+            return await self._session.post(self._url, data=_data(body), headers=headers, allow_redirects=False)
 
     def _refused(self, response: ClientResponse, raw: bytes) -> Refusal:
         hidden = self._endpoint.hidden
@@ -112,6 +119,11 @@ class Served:
             retriable={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
         )
         return Refusal(fault, shown)
+
+
+def _data(body: bytes) -> bytes | io.BytesIO:
+    """The body as aiohttp wants it: a large one in parts, as it would hold up the loop."""
+    return body if len(body) < _LARGE else io.BytesIO(body)
 
 
 def _is_whole(response: ClientResponse) -> bool:
@@ -149,7 +161,7 @@ def session(endpoint: Endpoint) -> ClientSession:
     return ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=endpoint.timeout),
+        timeout=aiohttp.ClientTimeout(total=endpoint.total, sock_connect=10.0, sock_read=endpoint.timeout),
         auto_decompress=False,
         trust_env=False,
         skip_auto_headers=("user-agent", "accept"),

@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
+
+from stages.options.option_checks import Options
 
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of a request."""
@@ -14,7 +16,7 @@ BEGIN_AFTER = 2.0
 """Seconds that a stream's own status is waited for, so that a refusal keeps it; then the stream begins with a ping."""
 
 
-class ProxyOptions(Struct, frozen=True, kw_only=True):
+class ProxyOptions(Options, frozen=True, kw_only=True):
     """Options of a proxy.
 
     `max_retries`: corrections of one reply that the client never sees. `rescue`: calls are looked for in text.
@@ -22,6 +24,7 @@ class ProxyOptions(Struct, frozen=True, kw_only=True):
     wait for a slot beyond that. `body_limit` in bytes, `queue_timeout` and `grace`, for requests that are under way
     when the proxy stops, in seconds.
     `api_key` is asked of the proxy's own callers; without one it listens on this machine alone, unless `insecure`.
+    OptionError for values out of range.
     `backend_api_key` goes to the backend instead of the client's own. `origins` are web pages that may ask besides
     those of this machine; `*`: all.
     """

@@ -172,10 +172,13 @@ def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:
 
 
 def _with_calls(reply: Reply, calls: tuple[ToolCall, ...], text: str) -> Reply:
-    """The reply with the calls as they may run, under the server's own ids where it gave any."""
+    """The reply with the calls as they may run, under the server's own ids where it gave any.
+
+    A limit of tokens that it ended at has cut off none of them: they were found whole.
+    """
     ids = [call.id for call in reply.calls] if reply.calls else [""] * len(calls)
     made = (RawCall(id=i, name=c.name, arguments=c.arguments) for i, c in zip(ids, calls, strict=False))
-    return replace(reply, text=text, calls=tuple(made), finish="tool_calls" if reply.finish == "stop" else reply.finish)
+    return replace(reply, text=text, calls=tuple(made), finish="tool_calls")
 
 
 def in_words(reply: Reply) -> Reply:

@@ -64,16 +64,17 @@ def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Fore
     foreign: list[Foreign] = []
     turn = 0
     for number, message in enumerate(messages):
-        at = f"messages[{number}]"
         turn += message.role == "assistant"
-        fresh = message.role == "user" and number > last
-        text, other = _text(message.content, f"{at}.content", fresh=fresh)
-        foreign += other
-        history.append(_message(message, text, turn, names, at))
+        content = message.content
+        if isinstance(content, list):
+            fresh = message.role == "user" and number > last
+            content, other = _text(content, f"messages[{number}].content", fresh=fresh)
+            foreign += other
+        history.append(_message(message, content or "", turn, names, number))
     return tuple(history), tuple(foreign)
 
 
-def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], at: str) -> Message:
+def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], number: int) -> Message:
     """One message; `names` learns the tools that are called, for their results, which don't repeat them."""
     match message.role:
         case "system" | "developer":
@@ -81,7 +82,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
         case "user":
             return User(text=text, turn=turn)
         case "assistant":
-            calls = tuple(_calls(message, at))
+            calls = tuple(_calls(message, number)) if message.tool_calls or message.function_call else ()
             for call in calls:
                 names[call.id] = call.name
             thought = message.reasoning_content or message.reasoning or ""
@@ -91,17 +92,17 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             name = names.get(answered) or message.name or ""
             return Tool(call_id=answered, name=name, text=text, turn=turn)
         case _:
-            raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"{at}.role")
+            raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
 
 
-def _calls(message: SentMessage, at: str) -> Iterator[ToolCall]:
+def _calls(message: SentMessage, place: int) -> Iterator[ToolCall]:
     for number, call in enumerate(message.tool_calls or ()):
         if call.function is not None:
             yield ToolCall(id=call.id or "", name=call.function.name, arguments=_arguments(call.function))
         elif call.custom is not None:
             yield ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input))
         else:
-            raise Refused("it must have a function", f"{at}.tool_calls[{number}]")
+            raise Refused("it must have a function", f"messages[{place}].tool_calls[{number}]")
     if message.function_call is not None and not message.tool_calls:
         said = message.function_call
         yield ToolCall(id="", name=said.name, arguments=_arguments(said))
@@ -112,10 +113,8 @@ def _arguments(said: _Function) -> str:
     return given or "{}" if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
 
 
-def _text(content: str | list[_Part] | None, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:
+def _text(content: list[_Part], at: str, *, fresh: bool) -> tuple[str, list[Foreign]]:
     """The text of a message, its parts on lines of their own, and what else is in it."""
-    if not isinstance(content, list):
-        return content or "", ()
     said: list[str] = []
     foreign: list[Foreign] = []
     for number, part in enumerate(content):
@@ -128,4 +127,4 @@ def _text(content: str | list[_Part] | None, at: str, *, fresh: bool) -> tuple[s
             kind = part.type[:50]
             said.append(f"[{kind} left out]")
             foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
-    return "\n".join(said), tuple(foreign)
+    return "\n".join(said), foreign

@@ -1,0 +1,81 @@
+"""What is shown of a streamed text, for any text cut anywhere: its beginning, and nothing of a call that is read."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge.proxy.admission import Admission
+from forge.proxy.upstream import Heard
+from stages import rescue
+from stages.rescue.holding import WINDOW, Holding
+from stages.rescue.markers import openers
+from stages.rescue.names import names_pattern
+from stages.wire.deltas import CallStarted, Ended, ReasoningDelta, TextDelta
+
+NAMES = ("look", "send_mail")
+HOLDING = Holding(openers(rescue.FAMILIES).anywhere, names_pattern(NAMES))
+ARGUMENTS = '{"at": 4}'
+CALLS = (
+    f'<tool_call>{{"name": "look", "arguments": {ARGUMENTS}}}</tool_call>',
+    f'```json\n{{"name": "look", "arguments": {ARGUMENTS}}}\n```',
+    f'{{"name": "look", "arguments": {ARGUMENTS}}}',
+    f"<function=look>{ARGUMENTS}</function>",
+    "[look(at=4)]",
+    f"Action: look\nAction Input: {ARGUMENTS}",
+    f'[TOOL_CALLS][{{"name": "look", "arguments": {ARGUMENTS}}}]',
+)
+PROSE = st.text(alphabet="ab \n.,<{[(`>=]A", max_size=60)
+
+
+def shown(text: str, cuts: list[int]) -> str:
+    """What is shown before the end, of the text in pieces of these lengths."""
+    holding, out, held, position = HOLDING, "", "", 0
+    for cut in [*cuts, len(text)]:
+        piece = text[position : position + cut]
+        position += cut
+        holding, free = holding.advance(piece)
+        held += piece
+        out, held = out + held[:free], held[free:]
+        assert holding.text == held
+    return out
+
+
+@given(st.text(max_size=300), st.lists(st.integers(1, 9), max_size=40))
+def test_what_is_shown_is_the_beginning_of_the_text(text: str, cuts: list[int]) -> None:
+    assert text.startswith(shown(text, cuts))
+
+
+@given(PROSE, st.sampled_from(CALLS), st.lists(st.integers(1, 7), max_size=60))
+def test_nothing_of_a_call_is_shown(before: str, call: str, cuts: list[int]) -> None:
+    prose = before.replace("look", "") + "\n"
+    assert len(shown(prose + call, cuts)) <= len(prose)
+
+
+@given(st.lists(st.sampled_from(["one ", "two. ", "three\n", "x < y ", "a (b) ", "5 > 4 "]), min_size=1, max_size=40))
+def test_prose_is_shown_but_for_its_end(words: list[str]) -> None:
+    text = "".join(words)
+    assert len(text) - len(shown(text, [len(word) for word in words])) <= WINDOW
+
+
+def test_code_that_names_no_tool_is_shown_after_a_window() -> None:
+    code = "```python\n" + "value = {'a': [1, 2]}\n" * 100
+    assert len(shown(code, [20] * 99)) >= len(code) - WINDOW - 150
+
+
+KINDS = st.one_of(
+    st.builds(lambda text: (TextDelta(text=text),), st.sampled_from(["a", "b c ", "<", "look", "{"])),
+    st.just((ReasoningDelta(text="Hm."),)),
+    st.just(()),
+    st.just((CallStarted(index=0, name="look", id="c"),)),
+    st.just((Ended(),)),
+)
+
+
+@given(st.lists(KINDS, max_size=20))
+def test_events_are_admitted_in_order_and_none_is_lost(kinds: list[tuple[TextDelta, ...]]) -> None:
+    events = [Heard(b"data: %d" % number, pieces) for number, pieces in enumerate(kinds)]
+    admission, out = Admission(HOLDING), list[Heard]()
+    for event in events:
+        admission, more = admission.advance(event)
+        out += more
+    assert [*out, *admission.held] == events
+    assert not any(isinstance(piece, CallStarted | Ended) for event in out for piece in event.pieces)

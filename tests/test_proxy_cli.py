@@ -1,0 +1,105 @@
+"""`forge proxy` as a process: the line when it is ready, the log, signals, what is refused."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.scripted_model import ScriptedModel, completion, hanging, whole
+from tests.test_proxy import asked, run
+
+ROOT = Path(__file__).parents[1]
+
+
+async def started(*words: str) -> asyncio.subprocess.Process:
+    command = [sys.executable, "-m", "forge", "proxy", "--port", "0", *words]
+    return await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=-1, stderr=-1)
+
+
+async def address(proxy: asyncio.subprocess.Process) -> str:
+    """That for Anthropic's clients, out of the first line."""
+    assert proxy.stdout is not None
+    said = (await proxy.stdout.readline()).decode()
+    assert said.startswith("forge proxy: OpenAI clients http://127.0.0.1:")
+    return said.rsplit(" ", 1)[1].strip()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_it_serves_until_a_signal_and_logs_each_request_without_a_key(number: signal.Signals, code: int) -> None:
+    async def go() -> None:
+        async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
+            proxy = await started("--backend", model.url)
+            url = await address(proxy)
+            headers = {"authorization": "Bearer sk-secret-0123456789"}
+            async with (
+                aiohttp.ClientSession(headers=headers) as session,
+                session.post(url + "/v1/chat/completions", json=asked()) as answer,
+            ):
+                assert answer.status == 200
+            proxy.send_signal(number)
+            _, log = await proxy.communicate()
+            assert proxy.returncode == code
+            assert b"POST /chat/completions 200 " in log
+            assert b"(repaired)" in log
+            assert b"secret" not in log
+
+    run(go)
+
+
+def test_what_is_under_way_is_ended_before_it_stops() -> None:
+    async def go() -> None:
+        gate = asyncio.Event()
+        line: Any = whole(completion("At last."))
+        line.gates[0] = gate
+        async with ScriptedModel(line) as model:
+            proxy = await started("--backend", model.url)
+            url = await address(proxy)
+            async with aiohttp.ClientSession() as session:
+                asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
+                await model.came.wait()
+                proxy.send_signal(signal.SIGTERM)
+                gate.set()
+                answer = await asking
+                assert "At last." in await answer.text()
+            await proxy.communicate()
+            assert proxy.returncode == 143
+
+    run(go)
+
+
+def test_the_second_signal_cuts_off_what_is_under_way() -> None:
+    async def go() -> None:
+        async with ScriptedModel(hanging()) as model:
+            proxy = await started("--backend", model.url, "--grace", "60")
+            url = await address(proxy)
+            async with aiohttp.ClientSession() as session:
+                asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
+                await model.came.wait()
+                proxy.send_signal(signal.SIGTERM)
+                proxy.send_signal(signal.SIGINT)
+                await proxy.communicate()
+                await asyncio.wait([asking])
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--host", "::"), b"--insecure"),
+        (("--backend", "http://127.0.0.1:1"), b"cannot connect"),
+        (("--max-retries", "-1"), b"max_retries"),
+        (("--api-key-env", "NOT_SET"), b"NOT_SET"),
+    ],
+)
+def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: bytes) -> None:
+    async def go() -> None:
+        proxy = await started(*words)
+        _, told = await proxy.communicate()
+        assert (proxy.returncode, said in told, b"Traceback" in told) == (2, True, False)
+
+    run(go)
