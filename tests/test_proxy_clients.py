@@ -114,11 +114,12 @@ class Place(BaseModel):
     number: int
 
 
-def test_structured_output_is_asked_of_the_backend_and_parsed() -> None:
+@pytest.mark.parametrize("profile", ["vllm", "openai-compatible"])
+def test_structured_output_is_asked_of_the_backend_and_parsed(profile: str) -> None:
     line = whole(completion('{"name": "door", "number": 4}'))
 
     async def go() -> None:
-        async with clients(line, line, line, profile="vllm") as there:
+        async with clients(line, line, line, profile=profile) as there:
             parsed = await there.own.chat.completions.parse(model="m", messages=MESSAGES, response_format=Place)
             assert parsed.choices[0].message.parsed == Place(name="door", number=4)
             answer = await there.own.responses.parse(model="m", input="Where?", text_format=Place)

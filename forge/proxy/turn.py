@@ -20,10 +20,10 @@ from stages.message import ToolCall
 from stages.pipeline import advance
 from stages.policy.rules import Rules
 from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
-from stages.wire import constrained
 from stages.wire.prompted.forms import FORMS
 from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest, as_sent
+from stages.wire.translation import format_field, translated_sampling
 from stages.wire.valid import call_as_text
 from stages.wire.wires import demandable, demanding, wire
 
@@ -97,7 +97,7 @@ def _written(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> 
 
 def _writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Stage, ...]:
     spoken = wire(setup.dialect)
-    sampling = request.sampling.over(setup.sampling)
+    sampling = translated_sampling(request, spoken).over(setup.sampling)
     if sampling.max_tokens is UNSET:
         sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
     written = serialize(
@@ -122,9 +122,8 @@ def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: 
         tail = phase.request.tail
         if demanded and rules.tools:
             tail = demanding(tail, spoken, tuple(tool.name for tool in rules.tools))
-        elif request.format is not None and not rules.tools and spoken.dialect.constrain != "none":
-            schema = request.format.schema or Raw(b'{"type":"object"}')
-            field = constrained.field(schema, spoken.dialect.constrain)
+        elif request.format is not None and not rules.tools:
+            field = format_field(request.format, spoken)
             tail = Raw(b"{" + b",".join(filter(None, (bytes(tail)[1:-1], field))) + b"}")
         return state.to(replace(phase, request=replace(phase.request, tail=tail)))
 

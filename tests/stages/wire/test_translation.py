@@ -8,9 +8,13 @@ import pytest
 from stages.wire.openai.chat_request import decode_request
 from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest
-from stages.wire.translation import translated_sampling
+from stages.wire.translation import format_field, translated_sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+NAMED: dict[str, object] = {"type": "json_schema", "json_schema": {"name": "number", "schema": SCHEMA}}
+STRICT: dict[str, object] = {"type": "json_schema", "json_schema": {"name": "number", "schema": SCHEMA, "strict": True}}
+ANY = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}
 LOOK = {"type": "function", "function": {"name": "look"}}
 
 
@@ -48,3 +52,28 @@ def test_options_are_said_in_the_words_of_the_backend(
     found = translated_sampling(asked(**body), backend)
     assert found == sampling
     assert isinstance(json.loads(bytes(backend.head("m", found, ()))), dict)
+
+
+FORMS: list[tuple[dict[str, object], Wire, dict[str, object]]] = [
+    (NAMED, wire(Dialect()), {"response_format": NAMED}),
+    (STRICT, wire(Dialect(constrain="strict")), {"response_format": STRICT}),
+    (NAMED, OPENAI, {"response_format": NAMED}),
+    ({"type": "json_object"}, wire(Dialect()), {"response_format": {"type": "json_object"}}),
+    ({"type": "json_object"}, OPENAI, {"response_format": ANY}),
+    (NAMED, OLLAMA, {"format": SCHEMA}),
+    ({"type": "json_object"}, OLLAMA, {"format": {"type": "object"}}),
+    (NAMED, wire(Dialect(constrain="guided_json")), {"guided_json": SCHEMA}),
+    (NAMED, ANTHROPIC, {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}),
+    ({"type": "json_object"}, ANTHROPIC, {}),
+]
+
+
+@pytest.mark.parametrize(("form", "backend", "fields"), FORMS)
+def test_a_form_of_the_text_is_asked_for_in_the_field_that_the_backend_has(
+    form: dict[str, object], backend: Wire, fields: dict[str, object]
+) -> None:
+    request = asked(response_format=form)
+    assert request.format is not None
+    written = json.loads(b"{" + format_field(request.format, backend) + b"}")
+    extra = msgspec.json.encode(translated_sampling(request, backend).extra)
+    assert {**written, **json.loads(extra)} == fields
