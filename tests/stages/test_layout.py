@@ -7,10 +7,10 @@ STAGES = HERE.parents[1] / "stages"
 
 ROOMS = {
     # What compactors cut and when is seen in whole compactions.
-    "compaction/test_compaction.py": "budget cut exchange keep measured_history sliding survey tiered",
+    "compaction/test_compaction.py": "budget cut keep measured_history sliding survey tiered",
     # A guard is judged with the values and calculations that it is about.
     "guards/test_calculations.py": "../grounding/calculated_arguments ../grounding/miscalculations",
-    "guards/test_grounded_values.py": "../grounding/matching ../grounding/sources",
+    "guards/test_grounded_values.py": "../grounding/sources",
     "guards/test_guards.py": "prerequisite_calls steps",
     "policy/test_order.py": "../guards/call_order ../guards/completion_checks",
     "policy/test_batch_selection.py": "../guards/placeholders",
@@ -23,8 +23,8 @@ ROOMS = {
     "reasoning/test_reasoning.py": "cutting splitting tags",
     "repair/test_damaged_json.py": "json_text literals loose_json strings",
     # The corpus says which reply is read as which calls, family by family, and what around a call it depends on.
-    "rescue/test_rescue.py": """blanks call_search candidates described driver found known names patterns pycalls shape
-        strays unescape families/elements families/functionary families/gemma families/harmony families/json_calls
+    "rescue/test_rescue.py": """blanks call_search candidates described driver found known patterns pycalls shape
+        strays families/elements families/functionary families/gemma families/harmony families/json_calls
         families/minimax families/named_tags families/not_calls families/pythonic families/react families/tagged
         families/tokens families/xml_calls""",
     "rescue/test_cues.py": "context foreign_cues foreign_retractions surroundings",

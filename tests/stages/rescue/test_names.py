@@ -1,0 +1,60 @@
+"""Names of tools, as models write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.rescue.names import Names, bare_name, name_pattern, names_pattern
+
+KNOWN = Names({"get_weather": ("city", "day"), "stop": ()})
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "get_weather",
+        "getWeather",
+        "GET-WEATHER",
+        "**get_weather**",
+        "`get_weather`",
+        "functions.get_weather",
+        "functions.get_weather:0",
+        "tools/get_weather",
+        "get_weather()",
+        "get_weather<|channel|>commentary",
+    ],
+)
+def test_a_name_is_found_however_it_is_dressed(written: str) -> None:
+    assert KNOWN.find(written) == ("get_weather",)
+    assert KNOWN.parameters(written) == ("city", "day")
+
+
+@pytest.mark.parametrize("written", ["", "weather", "get_weather_now", "___", "x" * 10_000])
+def test_a_name_that_is_none(written: str) -> None:
+    assert (KNOWN.find(written), KNOWN.knows(written), KNOWN.parameters(written)) == ((), False, ())
+
+
+def test_a_name_that_fits_two_tools_is_neither() -> None:
+    assert Names(["get_a", "getA"]).find("GetA") == ("get_a", "getA")
+    assert Names(["get_a", "getA"]).find("getA") == ("getA",)
+
+
+def test_what_is_known_of_parameters() -> None:
+    assert (KNOWN.takes_nothing("stop"), KNOWN.takes_nothing("get_weather")) == (True, False)
+    assert not Names(["stop"]).takes_nothing("stop"), "nothing is known of them"
+    assert (KNOWN.begins("get_we"), KNOWN.begins("set")) == (True, False)
+
+
+@given(st.text(max_size=300))
+def test_a_bare_name_is_bounded_and_has_nothing_around_it(written: str) -> None:
+    bare = bare_name(written)
+    assert len(bare) <= 200
+    assert bare == bare.strip("*_`\"' \t\r\n")
+
+
+def test_a_name_is_a_word_of_its_own() -> None:
+    found = name_pattern("get_weather")
+    assert all(found.search(text) for text in ("call get_weather now", "getWeather(", "\\nget-weather"))
+    assert not any(found.search(text) for text in ("forget_weather", "get_weathers", "get the weather"))
+    assert names_pattern(["stop", "go"]).search("It says GO.")
+    assert names_pattern([]).search("anything") is None
