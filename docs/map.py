@@ -12,7 +12,7 @@ def sentence(path: Path) -> str:
 
 
 def rooms(package: Path) -> list[str]:
-    """A line a room: its sentence, and its modules by name."""
+    """One line per room: its first sentence, and the names of its modules."""
     inits = sorted(path for path in package.rglob("__init__.py") if path.parent != package)
     lines = []
     for init in inits:
@@ -26,7 +26,8 @@ def listing() -> str:
     lines = [
         "# Map",
         "",
-        "What a reader meets first, a line a file; then the rooms and their modules. Written by `make docs`.",
+        "For each package, the files at its top, then its rooms (folders) with their modules. Written by `make docs`.",
+        "[CONTRIBUTING.md](../CONTRIBUTING.md) says where to add what.",
     ]
     for package in ("stages", "forge"):
         top = sorted(path for path in (ROOT / package).glob("*.py") if path.stem[0] != "_" or path.stem == "__main__")

@@ -1,4 +1,4 @@
-"""Reliable tool calls from language models: run a workflow to a typed end. The pure core is `stages`."""
+"""Reliable tool calls from language models: define a workflow, run it, record it. The pure core is `stages`."""
 
 import sys
 import warnings

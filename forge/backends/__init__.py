@@ -1,4 +1,4 @@
-"""Backends: models that can be reached, and how one is named on a command line."""
+"""Backends: how a model is reached. What is special about a server is data: one TOML file each, in `profiles/`."""
 
 from typing import Unpack
 

@@ -19,7 +19,7 @@ from forge.connection import Connection, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from stages.policy.retry import RetryPolicy
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
@@ -41,7 +41,7 @@ class Anthropic:
     "budget_tokens": 2048}})`. `context_tokens`: as the API says, else 200,000.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self,
         model: str,

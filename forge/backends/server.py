@@ -24,7 +24,7 @@ from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL, Http
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from stages.options.types import Seconds, Tokens
 from stages.policy.retry import RetryPolicy
 from stages.serialize import Mode
@@ -69,7 +69,7 @@ class Server:
     client certificate goes into an ssl.SSLContext). ForgeError for options that contradict each other.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self,
         url: str = "",

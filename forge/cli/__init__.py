@@ -1,4 +1,4 @@
-"""The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or unusable, 2 wrong use, 130/143 interrupted."""
+"""The command line: `forge COMMAND`. Exit codes: 0 done, 1 halted or unusable, 2 wrong usage, 130/143 interrupted."""
 
 import sys
 

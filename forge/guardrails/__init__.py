@@ -1,4 +1,4 @@
-"""Guardrails for a loop of your own, whole or in parts. `forge.run` follows the same rules in a loop of forge's."""
+"""Middleware: forge's rules in a loop of your own. The guards themselves are in `stages/guards/`."""
 
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
 from forge.guardrails.enforcer import StepCheck, StepEnforcer

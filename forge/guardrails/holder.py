@@ -13,7 +13,7 @@ from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.interpreters.tool_results import failed, succeeded
 from forge.outcome import Finished
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.runtime.saved_state import accepted
 from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
@@ -68,7 +68,7 @@ class Guardrails:
     Raises DefinitionError, with every mistake at once.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self,
         workflow: Workflow | None = None,

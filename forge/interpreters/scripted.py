@@ -9,7 +9,7 @@ from msgspec import Struct
 from forge.connection import Connection, Setup
 from forge.errors import ForgeError, quantity
 from forge.outcome import short_repr
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
 from stages.wire.prompted.forms import FormName
@@ -41,7 +41,7 @@ class Scripted:
     `requests` are the bodies that it was sent. `assert_complete` fails if answers are left over.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: FormName = "json"
     ) -> None:
@@ -91,7 +91,7 @@ class Scripted:
         yield Connection(known, self)
 
 
-@checked
+@checked_options
 def _lines(script: Sequence[Line]) -> tuple[Line, ...]:
     return tuple(script)
 

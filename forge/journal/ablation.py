@@ -18,7 +18,7 @@ from forge.journal.decisions import Decision, decision
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import Step, as_recorded, states
 from forge.runtime.advancing import advanced
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -61,7 +61,7 @@ class _Variant(Struct, frozen=True, kw_only=True):
     workflow: CompiledWorkflow
 
 
-@checked
+@checked_options
 def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
     """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)

@@ -12,7 +12,7 @@ from forge.journal.followed import Followed
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import as_recorded, delivered, effect_name
 from forge.runtime.advancing import advanced
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.workflow.turn import stages_of
 from forge.workflow.workflow import Workflow
 from stages.halt import Halt
@@ -39,7 +39,7 @@ class Parting(Struct, frozen=True, kw_only=True):
     found: tuple[Difference, ...] = ()
 
 
-@checked
+@checked_options
 def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Workflow | Stages) -> Parting | None:
     """The first state in which the two differ, given the recorded outcomes; None if they never do.
 

@@ -15,7 +15,7 @@ from forge.journal.marks import MARK
 from forge.journal.records import Journal, Recorded, SentPart, read_journal
 from forge.outcome import Finished, Halted
 from forge.runtime.advancing import advanced
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -58,7 +58,7 @@ class DivergenceError(JournalError):
         self.found = found
 
 
-@checked
+@checked_options
 def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterator[Step]:
     """The states of a recorded run, one after the other, made anew by the workflow from what was recorded.
 
@@ -103,7 +103,7 @@ def _hides_value(problem: Problem) -> bool:
     return problem.found.startswith('"') and bool(MARK.search(problem.found)) and problem.rule != "additionalProperties"
 
 
-@checked
+@checked_options
 def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Result[Finished[_R], Halted]:
     """The end of a recorded run, reached again. Raises as `states`, and JournalError for an interrupted run.
 

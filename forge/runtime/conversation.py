@@ -8,7 +8,7 @@ from returns.result import Failure, Result
 from forge.connection import AnyBackend
 from forge.errors import ForgeError
 from forge.outcome import Finished, Halted, R_co
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.runtime.runs import follow, run, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
@@ -23,7 +23,7 @@ class Conversation(Generic[R_co]):
     recalled are shared.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self,
         workflow: Workflow[R_co],
@@ -42,7 +42,7 @@ class Conversation(Generic[R_co]):
         """The workflow's name and the state."""
         return f"Conversation({self._workflow.name!r}, {self.state!r})"
 
-    @checked
+    @checked_options
     async def say(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """Run the workflow for this message; options as in `forge.run`. ForgeError if another is still running."""
         if self._running:
@@ -58,7 +58,7 @@ class Conversation(Generic[R_co]):
         self.state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
         return ended
 
-    @checked
+    @checked_options
     def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """`say`, for code without an event loop."""
         return synchronously(self.say(message, **watching), "await conversation.say(…)")

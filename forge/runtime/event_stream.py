@@ -11,7 +11,7 @@ from returns.result import Success
 from forge.connection import AnyBackend
 from forge.outcome import Finished, Halted
 from forge.runtime.loop import notify
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.runtime.runs import run
 from forge.runtime.watcher import OnChunk
 from forge.runtime.watching import Watching
@@ -27,7 +27,7 @@ WAITING_LIMIT = 256
 """Maximum number of unread events before the run waits for its reader."""
 
 
-@checked
+@checked_options
 async def stream(
     workflow: Workflow[_R],
     message: str,

@@ -18,7 +18,7 @@ from forge.interpreters.time_limits import leave
 from forge.outcome import Finished, Halted
 from forge.runtime.advancing import advanced
 from forge.runtime.log import log_event, logging_turns
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from stages import events
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
@@ -29,12 +29,12 @@ from stages.policy.rules import completed
 from stages.state import Awaiting, Done, Executed, State
 
 Observer = Callable[[events.Event], None]
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _logger = logging.getLogger("forge")
 
 
-@checked
+@checked_options
 async def drive(
     turn: Stage,
     state: State,
@@ -129,12 +129,12 @@ async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome
     finally:
         cancelled.cancel()
         performing.cancel()
-        await asyncio.wait({performing, cancelled}, timeout=GRACE)
+        await asyncio.wait({performing, cancelled}, timeout=_GRACE)
         leave(performing)
     return performing.result() if performing.done() and not performing.cancelled() else None
 
 
-GRACE = 5.0
+_GRACE = 5.0
 """Seconds that what is cancelled has to end."""
 
 
@@ -149,7 +149,7 @@ _failures: Counter[tuple[str, int]] = Counter()
 """How often the observers of this process have failed, by file and line."""
 
 
-def notify(watcher: Callable[[T], None], what: T) -> None:
+def notify(watcher: Callable[[_T], None], what: _T) -> None:
     """Call someone who watches: one that fails is reported, and the run goes on as if it were not there.
 
     Reported with its traceback the first time, then in one line whenever the count has doubled: a run has thousands of

@@ -4,4 +4,4 @@ from forge.errors import DefinitionError
 from forge.workflow.suggestions import did_you_mean
 from stages.options.option_checks import checking
 
-checked = checking(DefinitionError, did_you_mean)
+checked_options = checking(DefinitionError, did_you_mean)

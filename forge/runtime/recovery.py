@@ -17,7 +17,7 @@ from forge.journal.replaying import Step, states
 from forge.journal.writing import continuing
 from forge.outcome import Finished, Halted
 from forge.runtime.loop import Observer, drive, halted, notify
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.runtime.reaching import Stopped, connected, stopped
 from forge.runtime.watching import Watching, interpreting, observing
 from forge.workflow.differences import changed_since
@@ -34,7 +34,7 @@ _R = TypeVar("_R")
 _log = logging.getLogger("forge")
 
 
-@checked
+@checked_options
 async def resume_journal(
     workflow: Workflow[_R], path: str | Path, *, backend: AnyBackend, **watching: Unpack[Watching]
 ) -> Result[Finished[_R], Halted]:

@@ -14,7 +14,7 @@ from forge.interpreters import Interpreter
 from forge.journal.records import Header
 from forge.outcome import Finished, Halted
 from forge.runtime.loop import drive, halted
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.runtime.reaching import Stopped, connected, counted, stopped, unless
 from forge.runtime.saved_state import accepted
 from forge.runtime.watching import Watching, announce, interpreting, observing
@@ -29,7 +29,7 @@ _R = TypeVar("_R")
 _T = TypeVar("_T")
 
 
-@checked
+@checked_options
 async def run(
     workflow: Workflow[_R],
     message: str,
@@ -50,7 +50,7 @@ async def run(
     return await resume(workflow, state, backend=backend, **watching)
 
 
-@checked
+@checked_options
 async def follow(
     workflow: Workflow[_R], before: State, message: str, *, backend: AnyBackend, **watching: Unpack[Watching]
 ) -> Result[Finished[_R], Halted]:
@@ -63,7 +63,7 @@ async def follow(
     return await resume(workflow, state, backend=backend, **watching)
 
 
-@checked
+@checked_options
 async def resume(
     workflow: Workflow[_R],
     state: State,
@@ -134,7 +134,7 @@ def _recorded(
     return recording(interpret, journal, header, redactor)
 
 
-@checked
+@checked_options
 def run_sync(
     workflow: Workflow[_R],
     message: str,
@@ -167,7 +167,7 @@ def _looping() -> bool:
     return True
 
 
-@checked
+@checked_options
 def run_or_raise(
     workflow: Workflow[_R],
     message: str,

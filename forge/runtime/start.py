@@ -15,7 +15,7 @@ from stages.view.collapse import collapsed
 _CALL_ID = re.compile(r"call_(\d{1,12})")
 
 
-def opening(
+def initial_state(
     budget: Budget, system_prompt: str, message: str, prompt_vars: Mapping[str, str], earlier: History
 ) -> State:
     """The initial state for that message; `earlier` is a conversation to continue, including its system prompt.
@@ -32,7 +32,7 @@ def opening(
     return State(history=(*((System(text=system),) if system else ()), asked), ledger=ledger, run=uuid4().hex)
 
 
-def following(budget: Budget, before: State, message: str) -> State:
+def next_state(budget: Budget, before: State, message: str) -> State:
     """The initial state for the next message of a conversation whose last run ended in the state `before`.
 
     It keeps the history without corrections and failed attempts, the results that can be recalled, what is known

@@ -54,7 +54,7 @@ def assert_guard_laws(
     try_every(every_law)
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class GuardTrial(Struct, frozen=True, kw_only=True):
     """One answer of a guard. `before` is the input as JSON, from before the guard saw it."""
 
     guard: Guard
@@ -70,7 +70,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         )
 
 
-def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Asked:
+def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> GuardTrial:
     """Ask the guard. BrokenLawError if it raises, or answers with anything but objections to these calls or `Stop`."""
     law, before = "it answers every state and every batch", _encoded(state, calls)
     try:
@@ -81,24 +81,24 @@ def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Asked:
     if wrong := not_a_verdict(verdict, calls):
         remedy = "return [Objection(call=call, wrong=Custom(text=…)) for each call that must not run], or Stop(halt=…)"
         raise BrokenLawError("it objects to calls of the batch", f"it {wrong}", remedy, *_given(guard, state, calls))
-    return Asked(guard=guard, state=state, calls=calls, before=before, verdict=verdict)
+    return GuardTrial(guard=guard, state=state, calls=calls, before=before, verdict=verdict)
 
 
-def guard_input_unchanged(asked: Asked) -> None:
+def guard_input_unchanged(asked: GuardTrial) -> None:
     """The state and the calls that go in are the same afterwards."""
     if _encoded(asked.state, asked.calls) != asked.before:
         remedy = "a guard only looks: what it has to say goes into its objections, and enforce counts them"
         raise asked.broken("the input is not changed", "the state or a call is another than before", remedy)
 
 
-def guard_deterministic(asked: Asked) -> None:
+def guard_deterministic(asked: GuardTrial) -> None:
     """The same state and calls give the same verdict."""
     if (again := ask_guard(asked.guard, asked.state, asked.calls).verdict) != asked.verdict:
         remedy = "decide by the state and the calls alone; what was refused before is counted in the ledger"
         raise asked.broken("the same input gives the same verdict", f"asked a second time, it said {again!r}", remedy)
 
 
-def says_something(asked: Asked) -> None:
+def says_something(asked: GuardTrial) -> None:
     """Each objection has a text for the model."""
     for objection in _objections(asked):
         if not (isinstance(text := render(objection), str) and text.strip()):
@@ -106,7 +106,7 @@ def says_something(asked: Asked) -> None:
             raise asked.broken("each objection says something", f"its text for {objection.tool} is {text!r}", remedy)
 
 
-def is_a_nudge_and_counts(asked: Asked) -> None:
+def is_a_nudge_and_counts(asked: GuardTrial) -> None:
     """An objection's kind is a nudge, so that compaction knows it, and its counter is one of the ledger's."""
     law = "an objection corrects and counts"
     for mistake in (mistake_of(objection.wrong) for objection in _objections(asked)):
@@ -117,14 +117,14 @@ def is_a_nudge_and_counts(asked: Asked) -> None:
             raise asked.broken(law, f"the counter is {mistake.counter!r}", f"counter= is one of {', '.join(_COUNTERS)}")
 
 
-def stop_carries_a_halt(asked: Asked) -> None:
+def stop_carries_a_halt(asked: GuardTrial) -> None:
     """A Stop says why, as one of the typed Halts."""
     if isinstance(asked.verdict, Stop) and not isinstance(asked.verdict.halt, get_args(Halt)):
         found = f"it carries {short_text(str(asked.verdict.halt))}"
         raise asked.broken("a Stop carries a Halt", found, "Stop(halt=…) takes one of the structs of stages/halt.py")
 
 
-GuardLaw = Callable[[Asked], None]
+GuardLaw = Callable[[GuardTrial], None]
 GUARD_LAWS: tuple[GuardLaw, ...] = (
     guard_input_unchanged,
     guard_deterministic,
@@ -134,7 +134,7 @@ GUARD_LAWS: tuple[GuardLaw, ...] = (
 )
 
 
-def _objections(asked: Asked) -> Sequence[Objection]:
+def _objections(asked: GuardTrial) -> Sequence[Objection]:
     return () if isinstance(asked.verdict, Stop) else asked.verdict
 
 

@@ -37,7 +37,7 @@ def target(function: Function) -> Function:
     return type(function).__call__
 
 
-def offered(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
+def model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
     """The parameters that a model can fill in, and mistakes in the others."""
     try:
         signature = inspect.signature(function)

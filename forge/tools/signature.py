@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from msgspec import Raw, Struct
 
-from forge.tools.parameters import Function, function_name, offered, target, types_of
+from forge.tools.parameters import Function, function_name, model_parameters, target, types_of
 from forge.tools.schemas import SUPPORTED_TYPES, decoder_of, encoded, formless, schemas_of
 from stages.schema.value import Json
 
@@ -53,7 +53,7 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     if isinstance(function, Explicit):
         return function.signature
     name = function_name(function)
-    parameters, problems = offered(function)
+    parameters, problems = model_parameters(function)
     hints, unresolved = types_of(function, parameters)
     wordless = [
         f"parameter {p} has a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"
@@ -80,7 +80,7 @@ def converter(function: Function) -> Convert:
     """
     if isinstance(function, Explicit):
         return function.convert
-    parameters, _ = offered(function)
+    parameters, _ = model_parameters(function)
     hints, _ = types_of(function, parameters)
     decode = {name: decoder_of(hint) for name, hint in hints.items()}
     split = msgspec.json.Decoder(dict[str, Raw])

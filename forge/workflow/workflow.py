@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
-from forge.runtime.start import following, opening
+from forge.runtime.start import initial_state, next_state
 from forge.tools.calculated_arguments import Calculations, calculated_mistakes, calculated_specs
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
 from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
@@ -295,11 +295,11 @@ class Workflow(Generic[R_co]):
 
         Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
         """
-        return opening(self.budget, self.system_prompt, message, prompt_vars or {}, initial_messages)
+        return initial_state(self.budget, self.system_prompt, message, prompt_vars or {}, initial_messages)
 
     def follow(self, before: State, message: str) -> State:
         """The state of a run for the next message of a conversation, whose last run ended in the state `before`."""
-        return following(self.budget, before, message)
+        return next_state(self.budget, before, message)
 
     def typed(self, finished: Finished) -> Finished[R_co]:
         """The end of a run of this workflow, with its value as an instance of the type `result` if it has one."""

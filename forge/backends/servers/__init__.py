@@ -1,4 +1,4 @@
-"""Servers that forge starts, the models that it fetches for them, and llama.cpp in this process."""
+"""Servers that forge starts, the models that it downloads for them, and llama.cpp in this process."""
 
 from typing import TYPE_CHECKING
 

@@ -13,7 +13,7 @@ from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
 from forge.connection import Connection
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from stages.options.types import Tokens
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
@@ -27,7 +27,7 @@ class Local:
     BackendError come from `connect`.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self,
         model: str = "",

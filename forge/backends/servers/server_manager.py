@@ -22,7 +22,7 @@ from forge.backends.servers.readiness import Loading, Tell
 from forge.backends.servers.starter import Running, Starter
 from forge.connection import Connection
 from forge.errors import DefinitionError, ForgeError
-from forge.runtime.options import checked
+from forge.runtime.options import checked_options
 from forge.runtime.watcher import OnChunk
 from stages.effect import Replied, Send, Undelivered
 
@@ -47,7 +47,7 @@ class ServerManager:
     unless one is given.
     """
 
-    @checked
+    @checked_options
     def __init__(
         self,
         launch: Launch,
