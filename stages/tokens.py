@@ -60,7 +60,7 @@ SUM_CHUNK = 4096
 def length(text: str) -> int:
     """Size of a text in a prompt, in characters of plain prose. Linear, without a loop in Python below 4 kB."""
     # Halves of surrogate pairs have no UTF-8 of their own; here they only have to be counted.
-    weighed = text.encode(errors="surrogatepass").translate(WEIGHTS)
+    weighed = text.encode("utf-8", "surrogatepass").translate(WEIGHTS)
     if len(weighed) <= SUM_CHUNK:
         # The low half of an Adler-32 that begins with 0 is the sum of the bytes: the quickest sum that Python has.
         return adler32(weighed, 0) & 0xFFFF

@@ -39,20 +39,30 @@ STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
 def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
     """Results truncated to their beginning, where that makes them shorter."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
-    marks: dict[str, int] = {}  # most results of a run have one of a few lengths
-    for index, result in _long(old.messages):
+    marks: dict[int, tuple[str, int]] = {}  # most results of a run have one of a few lengths
+    results = Kind.TOOL_RESULT
+    for index, result in enumerate(old.messages):
         if left <= 0:
             break
-        text = result.text
-        # What has been cut there before has only its mark to lose.
-        if text.startswith(_MARK, _TRUNCATE_AT):
+        if (
+            type(result) is not Tool
+            or len(text := result.text) <= _SHORT
+            or result.kind is not results
+            or result.pinned
+        ):
             continue
-        kept, mark = text[:_TRUNCATE_AT], _mark(result, _TRUNCATE_AT, recall=recall)
+        # What has been cut there before has only its mark to lose; one character mostly tells that it was not.
+        if text[_TRUNCATE_AT] == "\n" and text.startswith(_MARK, _TRUNCATE_AT):
+            continue
+        if recall or (measured := marks.get(len(text))) is None:
+            mark = _mark(result, _TRUNCATE_AT, recall=recall)
+            measured = marks[len(text)] = mark, length(mark)
+        kept, (mark, marked) = text[:_TRUNCATE_AT], measured
         frame = frames.get(result.name) or frames.setdefault(result.name, _frame(result))
         # Lengths add up, so the new text is not counted as a whole.
-        taken = frame + length(kept) + (marks.get(mark) or marks.setdefault(mark, length(mark)))
-        if taken < sizes[index]:
-            left -= sizes[index] - taken
+        taken = frame + length(kept) + marked
+        if (saved := sizes[index] - taken) > 0:
+            left -= saved
             messages[index], sizes[index] = replace(result, text=kept + mark), taken
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
