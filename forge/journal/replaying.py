@@ -1,4 +1,4 @@
-"""Replay: a recorded run again, offline, state by state: neither a model nor a tool is asked."""
+"""Replay: a recorded run again, offline, state by state, without calling a model or a tool."""
 
 from collections.abc import Iterator
 from os import PathLike
@@ -46,7 +46,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class DivergenceError(JournalError):
-    """The run that is replayed does something else than the recorded one.
+    """The replayed run differs from the recorded one.
 
     `number` is the effect, counted from 1, `step` the state that asks for it, `found` where it differs.
     """
@@ -60,7 +60,7 @@ class DivergenceError(JournalError):
 
 @checked_options
 def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterator[Step]:
-    """The states of a recorded run, one after the other, made anew by the workflow from what was recorded.
+    """The states of a recorded run in order, reproduced by the workflow from the recorded outcomes.
 
     Ends where the run ended or was interrupted. Raises DivergenceError at the first effect that is not the recorded
     one, JournalError for a file that cannot be read.
@@ -71,7 +71,7 @@ def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterat
 
 
 def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Iterator[Step]:
-    """The same; a divergence says what the workflow says differently since the run was recorded."""
+    """The same; a divergence also says how the workflow has changed since the run was recorded."""
     try:
         yield from made
     except DivergenceError as error:
@@ -84,7 +84,7 @@ def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Ite
 
 
 def as_recorded(journal: Journal, workflow: Workflow) -> CompiledWorkflow:
-    """The workflow, with marks of what is hidden in that journal taken for arguments that fit."""
+    """The workflow, accepting the marks of a redacted journal as valid arguments."""
     return workflow.compiled.checked_by(_trusting) if journal.header.redacted else workflow.compiled
 
 
@@ -182,7 +182,7 @@ def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Differ
 
 
 def effect_name(effect: Effect | Recorded) -> str:
-    """The effect in a few words."""
+    """A short description of the effect."""
     match effect:
         case Send(turn=turn) | SentPart(turn=turn):
             return f"the model call of turn {turn}"

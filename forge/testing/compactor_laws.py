@@ -51,7 +51,7 @@ def assert_compactor_laws(
 
 
 def input_unchanged(trial: Trial) -> None:
-    """The history and the budget that go in are the same afterwards."""
+    """The compactor does not change its input."""
     if input_json(trial.history, trial.budget) != trial.before:
         remedy = "make new messages with msgspec.structs.replace; never write into those that you are given"
         raise trial.broken("the input is not changed", "a message or the budget is another than before", remedy)
@@ -66,14 +66,14 @@ def deterministic(trial: Trial) -> None:
 
 
 def goal_kept(trial: Trial) -> None:
-    """The system prompt and what the user said stay, word for word."""
+    """The system prompt and the user's messages are kept verbatim."""
     if lost := _first_difference(trial, is_goal):
         remedy = "never cut or change System messages, or User messages of Kind.USER_INPUT"
         raise trial.broken("the system prompt and what the user asked are kept", lost, remedy)
 
 
 def pins_kept(trial: Trial) -> None:
-    """Pinned messages stay, word for word."""
+    """Pinned messages are kept verbatim."""
     if lost := _first_difference(trial, is_pinned):
         remedy = "never cut or change a message whose `pinned` is true"
         raise trial.broken("pinned messages are kept", lost, remedy)
@@ -106,7 +106,7 @@ def calls_answered(trial: Trial) -> None:
 
 
 def order_kept(trial: Trial) -> None:
-    """What stays stands in its old order, once; nothing is put in but summaries and warnings."""
+    """Messages keep their order, each at most once; only summaries and warnings may be added."""
     law, before = "order is kept", frozenset(trial.history)
     keys, position = [key(message) for message in trial.history], 0
     for message in trial.shorter:
@@ -123,7 +123,7 @@ def order_kept(trial: Trial) -> None:
 
 
 def never_grows(trial: Trial) -> None:
-    """The result is not bigger than what went in."""
+    """The result is not larger than the input."""
     before, after = weight(trial.history, trial.budget), weight(trial.shorter, trial.budget)
     if after > before:
         found = f"the history went from a weight of {before} to {after}"
@@ -132,7 +132,7 @@ def never_grows(trial: Trial) -> None:
 
 
 def progress_or_stop(trial: Trial) -> None:
-    """Phase 0 says that nothing was cut; any other, that something was. So compaction never goes in circles."""
+    """Phase 0 means that nothing was cut, any other that something was, so compaction always terminates."""
     if not isinstance(trial.result, Compacted):
         return
     law, phase = "strict progress or stop", trial.result.phase
@@ -163,7 +163,7 @@ def fits_or_says_so(trial: Trial) -> None:
 
 
 def idempotent(trial: Trial) -> None:
-    """Its own answer, compacted again under the same budget, stays as it is."""
+    """Compacting its own result again with the same budget changes nothing."""
     if not isinstance(trial.result, Compacted):
         return
     budget, meter = trial.budget, trial.budget.meter
@@ -172,7 +172,7 @@ def idempotent(trial: Trial) -> None:
     again = attempt(trial.compactor, trial.shorter, replace(budget, meter=replace(meter, sizes=known))).result
     if not isinstance(again, Compacted) or again.history != trial.shorter:
         found = f"given its own answer, it answered {_short(again)}"
-        remedy = "leave alone what bears the marks of an earlier cut, and go on cutting until you are done"
+        remedy = "skip what an earlier cut has marked, and keep cutting until nothing is left to cut"
         raise trial.broken("compacted once is compacted", found, remedy)
 
 
