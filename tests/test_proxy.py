@@ -1,6 +1,7 @@
 """The proxy between a real client and a scripted server: what passes as it came, what is judged, what is told."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -35,7 +36,7 @@ class Behind:
     async def post(self, path: str, body: object, **headers: str) -> tuple[int, bytes, dict[str, str]]:
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         told = {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self.session.post(self.url + path, data=data, headers=told) as answer:
+        async with self.session.post(self.url + path, data=io.BytesIO(data), headers=told) as answer:
             return answer.status, await answer.read(), {name.lower(): value for name, value in answer.headers.items()}
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
@@ -450,5 +451,51 @@ def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
             with pytest.raises(ForgeError, match=r"cannot listen on 127\.0\.0\.1"):
                 async with ProxyServer(there.model.url, ProxyOptions(port=port)):
                     pass
+
+    run(go)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_damaged_call_in_the_history_does_not_end_the_conversation(stream: bool) -> None:
+    """Llama.cpp answers 500 to such a history, and so it would for good: it is asked once more, with a valid one."""
+    damaged = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": '}}
+    history = [
+        ASK,
+        {"role": "assistant", "tool_calls": [damaged]},
+        {"role": "tool", "tool_call_id": "c1", "content": "?"},
+    ]
+
+    async def go() -> None:
+        refusal = whole({"error": {"message": "Failed to parse tool call arguments as JSON", "code": 500}}, 500)
+        async with behind(refusal, whole(completion("It is a tree."))) as there:
+            status, body, _ = await there.post("/v1/chat/completions", asked(messages=history, odd=1, stream=stream))
+            assert (status, b"It is a tree." in body) == (200, True)
+            first, second = there.model.body(0), there.model.body(1)
+            assert first["messages"] == history
+            assert {**second, "messages": history} == first
+            assert all("tool_calls" not in message for message in second["messages"])
+
+    run(go)
+
+
+def test_hostile_requests_get_an_answer() -> None:
+    """Three MiB of text, ten thousand tools, schemas that are none, nesting without end."""
+    many = [
+        {"type": "function", "function": {"name": f"t{n}", "parameters": LOOK["function"]["parameters"]}}
+        for n in range(10_000)
+    ]
+    none = {"type": "function", "function": {"name": "odd", "parameters": {"properties": 7, "type": "array"}}}
+    call = whole(completion(None, ("odd", "{}")))
+    deep = b'{"model":"m","messages":[{"role":"user","content":"x"}],"tools":' + b'[{"a":' * 9000
+
+    async def go() -> None:
+        hi = whole(completion("hi"))
+        async with behind(hi, hi, call) as there:
+            large = asked(messages=[{"role": "user", "content": "x" * 3_000_000}])
+            statuses = [
+                (await there.post("/v1/chat/completions", body))[0]
+                for body in (large, asked(tools=many), asked(tools=[none]), deep)
+            ]
+            assert statuses == [200, 200, 200, 400]
 
     run(go)

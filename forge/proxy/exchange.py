@@ -13,12 +13,18 @@ from forge.proxy.upstream import Post, Upstream
 from stages.effect import Request
 from stages.state import State
 from stages.wire.answers import Envelope
-from stages.wire.served import Protocol, RequestError, ServerRequest, fields, refusal
+from stages.wire.served import Protocol, RequestError, ServerRequest, as_sent, fields, refusal
 from stages.wire.server_wires import ServerWire
+from stages.wire.valid import valid_history
 from stages.wire.wires import WireName
+from stages.wire.wires import wire as wire_of
 
 VERBATIM: dict[WireName, Protocol] = {"openai": "chat", "anthropic": "messages"}
 """The protocol of a client whose bodies such a backend takes as they are."""
+
+
+REFUSED = frozenset({400, 422, 500})
+"""The statuses with which servers refuse a history."""
 
 
 class Model(Struct, frozen=True, kw_only=True):
@@ -46,7 +52,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
     wire: ServerWire
     request: ServerRequest
-    upstream: Upstream
+    model: Model
     first: Post
     same: bool
     guarded: Guarded | None
@@ -55,9 +61,32 @@ class Exchange(Struct, frozen=True, kw_only=True):
         """What an answer of forge's own says beside the reply."""
         return Envelope(id=self.wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=self.request)
 
+    @property
+    def upstream(self) -> Upstream:
+        """The backend."""
+        return self.model.upstream
+
     def post(self, request: Request) -> Post:
         """A further request of the same client."""
         return Post(request=request, body=request.body if self.same else b"", key=self.first.key)
+
+
+def with_valid_history(exchange: Exchange) -> Exchange | None:
+    """The exchange with a history that strict servers take; None where that is the client's own.
+
+    A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
+    """
+    request = exchange.request
+    if not exchange.same or any(foreign.fate != "dropped" for foreign in request.foreign):
+        return None
+    history = valid_history(request.history)
+    if history == request.history:
+        return None
+    messages = wire_of(exchange.model.setup.dialect).messages(history)
+    body = msgspec.structs.replace(as_sent(request), messages=messages).body
+    repaired = msgspec.structs.replace(request, body=body, history=history)
+    again = exchange_of(exchange.wire, repaired, exchange.model, exchange.first.key)
+    return again if isinstance(again, Exchange) else None
 
 
 def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, key: str) -> Exchange | RequestError:
@@ -93,7 +122,7 @@ def _exchange(
     return Exchange(
         wire=wire,
         request=request,
-        upstream=model.upstream,
+        model=model,
         first=first,
         same=bool(first.body),
         guarded=guarded,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from forge.proxy.admission import Admission, is_said, shown_text
 from forge.proxy.asgi import Outlet
 from forge.proxy.errors import refusal_answer, request_error
-from forge.proxy.exchange import Exchange
+from forge.proxy.exchange import REFUSED, Exchange, with_valid_history
 from forge.proxy.relay import Relay
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Heard, Post, Refusal
@@ -35,7 +35,11 @@ class Stream:
             admission = Admission(guarded.guard.holding if guarded else None)
             got = await self._attempt(post, admission, first=attempts == 1)
             if isinstance(got, Refusal):
-                return await self._refuse(got)
+                again = with_valid_history(self._exchange) if attempts == 1 and got.fault.status in REFUSED else None
+                if again is None or self._text:
+                    return await self._refuse(got)
+                self._exchange = again
+                return await self.run()
             reply, held = got
             if reply.usage is not None:
                 self._out.notes["tokens"] = str(reply.usage.prompt + reply.usage.completion)

@@ -1,10 +1,11 @@
 """What a request's tools make: the stages that judge replies, kept by what the client wrote."""
 
+import re
 from collections import OrderedDict
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.effect import Execute
@@ -25,12 +26,16 @@ KEPT = 64
 """Sets of tools that are remembered: a client has two or three."""
 
 
-class Guard(Struct, frozen=True):
+class Guard:
     """The rules of a request, what judges a reply to it, and what holds a text back that may be a call."""
 
-    rules: Rules
-    judging: Stage
-    holding: Holding
+    def __init__(self, rules: Rules, judging: Stage, anywhere: re.Pattern[str]) -> None:
+        self.rules, self.judging, self._anywhere = rules, judging, anywhere
+
+    @cached_property
+    def holding(self) -> Holding:
+        """Made for the first stream: a pattern of all names."""
+        return Holding(self._anywhere, names_pattern([tool.name for tool in self.rules.tools]))
 
 
 @on(Vetted)
@@ -83,7 +88,7 @@ class Guards:
             rules, in_text=self._mode != "native", families=self._openers, tools=tools, form=FORMS[self._form]
         )
         judging = pipeline(judge, enforce(keep=partial(kept_calls, rules)), _hand_over)
-        return Guard(rules, judging, Holding(self._openers.anywhere, names_pattern([spec.name for spec in specs])))
+        return Guard(rules, judging, self._openers.anywhere)
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:

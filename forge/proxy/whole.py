@@ -1,7 +1,7 @@
 """A whole reply: asked for, judged, asked for again; then the client's answer."""
 
 from forge.proxy.errors import refusal_answer
-from forge.proxy.exchange import Exchange
+from forge.proxy.exchange import REFUSED, Exchange, with_valid_history
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply
@@ -16,6 +16,8 @@ async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
         attempts += 1
         got = await exchange.upstream.whole(post)
         if isinstance(got, Refusal):
+            if attempts == 1 and got.fault.status in REFUSED and (again := with_valid_history(exchange)):
+                return await whole_answer(again, notes)
             return _told(refusal_answer(exchange.wire, got, same=exchange.same), notes, attempts, "error")
         if (usage := got.reply.usage) is not None:
             notes["tokens"] = str(usage.prompt + usage.completion)
