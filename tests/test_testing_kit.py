@@ -228,7 +228,7 @@ BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
     ("fits_or_says_so", never_says_no, "return CannotFit("),
     ("fits_or_says_so", always_says_no, "not yet over the budget"),
     ("fits_or_says_so", tells_another_budget, "budget= is budget.tokens"),
-    ("idempotent", each(half_of_a_stub), "bears the marks of an earlier cut"),
+    ("idempotent", each(half_of_a_stub), "skip what an earlier cut has marked"),
 ]
 
 
