@@ -111,9 +111,14 @@ _ACTS = re.compile(
 
 
 _MENTION = re.compile(
-    rf"`\s{{0,4}}+(?:{STRAY_MARKUP.pattern}|<(?:invoke|function|parameter|tool_call)[= ])", re.IGNORECASE
+    rf"`\s{{0,4}}+(?!</?(?:function|parameter|invoke)>)"
+    rf"(?:{STRAY_MARKUP.pattern}|<(?:invoke|function|parameter|tool_call)[= ])",
+    re.IGNORECASE,
 )
-"""Inline code that begins with the markup of calls: its sentence is about how calls are written."""
+"""Inline code that begins with the markup of calls: its sentence is about how calls are written.
+
+Tags that other XML has as well, such as `<parameter>`, count only with what calls have in them.
+"""
 
 
 def _is_mentioned_after(text: str, end: int) -> bool:

@@ -50,6 +50,7 @@ MEANT = (
     "I will check.\nCALL",
     "Calling `get_weather`:\n\nCALL",
     "The page has `<div>` elements without a title.\n\nCALL",
+    "The file uses `<parameter>` tags.\n\nCALL",
     "I'll answer with `<tool_call>` markup now:\n\nCALL",
     "CALL\n\nThen I will look at the `<div>`.",
 )
