@@ -1,18 +1,25 @@
 """Before a run: its model is fetched, loaded, asked what it is; all of that ends when the run is cancelled."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
-from forge import Finished, Halted, resume_journal, run
+from forge import Finished, Halted, resume_journal, run, run_sync
 from forge.connection import Connection
+from forge.errors import CallbackError
 from forge.interpreters.scripted import Scripted, call
+from forge.workflow.stage_list import STAGES
+from stages import Stage, on
+from stages.effect import Send
 from stages.halt import Cancelled
+from stages.state import Awaiting, Folded, State
 from tests.flows import Desk
 
 LOOK, END = call("look", what="a"), call("finish", result="ok")
@@ -113,3 +120,68 @@ def test_a_time_out_of_the_backend_s_own_is_not_taken_for_it() -> None:
 
     with pytest.raises(TimeoutError, match="too late"):
         asyncio.run(run(Desk().workflow, "Go.", backend=Late(), cancel=asyncio.Event()))
+
+
+MAIL = "ann@example.org"
+
+
+def without_mail(text: str) -> str:
+    return text.replace(MAIL, "[e-mail]")
+
+
+@on(Folded)
+def hidden_in_the_view(state: State, phase: Folded) -> State:
+    return state.to(replace(phase, view=tuple(replace(m, text=without_mail(m.text)) for m in phase.view)))
+
+
+@on(Awaiting)
+def hidden_in_the_request(state: State, phase: Awaiting) -> State:
+    if not isinstance(phase.effect, Send):
+        return state
+    messages = tuple(Raw(bytes(m).replace(MAIL.encode(), b"[e-mail]")) for m in phase.effect.request.messages)
+    return state.to(
+        replace(phase, effect=replace(phase.effect, request=replace(phase.effect.request, messages=messages)))
+    )
+
+
+class Counting(Scripted):
+    """A scripted model whose server counts what a request takes, and that keeps what it was given to count."""
+
+    counted: tuple[bytes, ...] = ()
+
+    async def count(self, body: bytes) -> int:
+        self.counted = (*self.counted, body)
+        return len(body) // 4
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async with super().connect() as connection:
+            yield replace(connection, count=self.count)
+
+
+PLACES: list[tuple[Stage, int]] = [(hidden_in_the_view, 2), (hidden_in_the_request, 4)]
+
+
+@pytest.mark.parametrize(("stage", "place"), PLACES)
+def test_what_a_stage_keeps_from_the_model_is_not_counted_either(stage: Stage, place: int) -> None:
+    model = Counting([LOOK, END])
+    stages = [*STAGES[:place], stage, *STAGES[place:]]
+    workflow = dataclasses.replace(Desk().workflow, stages=stages)
+    run_sync(workflow, f"Write to {MAIL}.", backend=model).unwrap()
+    (counted,) = model.counted
+    assert b"[e-mail]" in counted
+    assert counted == model.requests[0]
+
+
+def test_a_stage_that_fails_on_the_first_request_fails_in_the_run_with_its_state(tmp_path: Path) -> None:
+    @on(Folded)
+    def wrong(state: State, _: Folded) -> State:
+        raise ValueError("no such view")
+
+    workflow = dataclasses.replace(Desk().workflow, stages=[*STAGES[:2], wrong, *STAGES[2:]])
+    model, journal = Counting([LOOK, END]), tmp_path / "run.jsonl"
+    with pytest.raises(CallbackError, match="no such view") as raised:
+        run_sync(workflow, "Go.", backend=model, journal=str(journal))
+    assert raised.value.state is not None
+    assert journal.exists()
+    assert model.counted == ()

@@ -6,18 +6,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Never
 
 from msgspec.structs import replace
-from returns.result import Result
+from returns.result import Result, Success
 
 from forge.connection import AnyBackend, Backend, Connection
-from forge.errors import ForgeError
+from forge.errors import CallbackError, ForgeError
 from forge.outcome import Halted
 from forge.runtime.loop import Observer, halted
 from forge.runtime.watching import Watching
-from forge.workflow.turn import written
+from forge.workflow.turn import asked_first
 from forge.workflow.workflow import Workflow
+from stages.effect import Request, Send
 from stages.halt import Cancelled
 from stages.policy.rules import completed
-from stages.state import Prepared, State
+from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
@@ -84,12 +85,24 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
         return state
     rate = setup.tokens_per_character or STARTING_RATE
     known = state.note(model=setup.model, tokens_per_character=rate, report=Report())
-    if connection.count is None:
+    if connection.count is None or (asked := _first_request(workflow, known, connection)) is None:
         return known
-    asked = written(workflow.compiled, known, setup)
-    tokens = await connection.count(asked.phase.request.body) if isinstance(asked.phase, Prepared) else None
-    report = Report(characters=asked.ledger.prompt_size, tokens=tokens or 0)
-    return known.note(report=calibrated(rate, Report(), report, asked.sent.size)[1])
+    first, request = asked
+    report = Report(characters=first.ledger.prompt_size, tokens=await connection.count(request.body) or 0)
+    return known.note(report=calibrated(rate, Report(), report, first.sent.size)[1])
+
+
+def _first_request(workflow: Workflow, state: State, connection: Connection) -> tuple[State, Request] | None:
+    """The state that awaits the model, and the request; None where no request comes of it."""
+    try:
+        asked = asked_first(workflow.compiled, state, connection.setup)
+    except CallbackError:
+        return None  # the turn fails in the same way; its error holds the state, and the journal has begun
+    match asked:
+        case Success(State(phase=Awaiting(effect=Send(request=request))) as first):
+            return first, request
+        case _:
+            return None
 
 
 def reached(backend: AnyBackend) -> Backend:

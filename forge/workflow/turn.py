@@ -5,12 +5,14 @@ from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
+from returns.result import Result
 
 from forge.connection import Setup
 from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.stage_list import StageName, arranged
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, Meter
+from stages.halt import Halt
 from stages.nudges.wording import in_own_words
 from stages.pipeline import falling_back
 from stages.policy.backend_escalation import possible_escalation, with_mode_changes
@@ -104,10 +106,18 @@ def reading(workflow: CompiledWorkflow, setup: Setup) -> ReplyRead:
     return reader(workflow.rules, in_text=here.in_text, families=_grammars(here), tools=workflow.tools, form=here.form)
 
 
-def written(workflow: CompiledWorkflow, state: State, setup: Setup) -> State:
-    """The state with the request that its history makes as it is, for a look at it: what it takes, say."""
-    view = fold(workflow.reasoning, workflow.failed_attempts)
-    return pipeline(view, _serialize(_on(workflow, setup)))(state.to(Ready())).unwrap()
+def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Result[State, Halt]:
+    """The state as it awaits the model, with the request that its history makes as it is: neither cut nor warned of.
+
+    The user's own stages take part, so nothing is in the request that they keep from the model.
+    """
+    here = _on(workflow, setup)
+    asking: dict[StageName, dict[str, Stage]] = {
+        "fold": {"fold": fold(workflow.reasoning, workflow.failed_attempts)},
+        "serialize": {"serialize": _serialize(here)},
+        "send": {"send": send(here.workflow.rules)},
+    }
+    return pipeline(*arranged(workflow.stages, asking).values())(state.to(Ready()))
 
 
 def _context(here: _OnBackend) -> ContextBudget:
