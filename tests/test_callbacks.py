@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 
 import pytest
+from msgspec.structs import replace
 from returns.result import Success
 
 from forge import Workflow, resume, run_sync, tool
@@ -14,8 +15,8 @@ from forge.interpreters import Asker
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.effect import Approved, Ask, Rejected, Settled
 from stages.message import Tool as Result
-from stages.rescue import Family
-from stages.rescue.names import Names
+from stages.options import OptionError
+from stages.rescue import Claim, Family, Names, Read
 from stages.saved import load, save
 from tests.flows import Desk
 
@@ -28,6 +29,11 @@ def broken(*_: object) -> str:
 
 def read(text: str, position: int, names: Names) -> None:
     broken()
+
+
+def claim(text: str, position: int, names: Names) -> Read:
+    wrong = Claim(name="look", arguments={"what": "a"})  # type: ignore[arg-type]  # what people write
+    return Read(start=position, end=len(text), claims=(wrong,))
 
 
 async def pager(_: Ask) -> Rejected:
@@ -76,6 +82,13 @@ ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
             "broken, raised",
         ),
         ({"families": [OWN]}, ["@look"], [LOOK, END], "families[0].read", "read, raised"),
+        (
+            {"families": [replace(OWN, read=claim)]},
+            ["@look"],
+            [LOOK, END],
+            "families[0].read",
+            "claim, raised OptionError: Claim: arguments is {'what': 'a'}; it must be the JSON text of an object",
+        ),
     ],
 )
 def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_mended(
@@ -87,7 +100,9 @@ def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_me
     assert error.place == place
     assert str(error).startswith(f"{place}, ")
     assert says in str(error)
-    assert isinstance(error.__cause__, NoneType if "must return" in says else ZeroDivisionError | KeyError)
+    assert isinstance(
+        error.__cause__, NoneType if "must return" in says else ZeroDivisionError | KeyError | OptionError
+    )
     assert error.state is not None
     saved = load(save(error.state))
     result = asyncio.run(resume(Desk().workflow, saved, backend=Scripted(rest)))

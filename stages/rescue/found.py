@@ -1,10 +1,13 @@
 """The nouns of rescue: what a family of grammars is, and what it reads in a text."""
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
+from stages.options.option_checks import OptionError, Options
 from stages.rescue.names import Names
+from stages.rescue.patterns import by_first_character
 
 
 class FoundCall(Struct, frozen=True, kw_only=True):
@@ -24,12 +27,19 @@ class FoundCall(Struct, frozen=True, kw_only=True):
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """A call as it was written: its name has not been looked up yet."""
+    """A call as it was written: its name has not been looked up yet. OptionError for arguments that are no text."""
 
     name: str
     arguments: str
     repairs: tuple[str, ...] = ()
     cost: int = 0
+
+    def __post_init__(self) -> None:
+        # Not `Options`, which looks at every field: replies are read often.
+        given: dict[str, object] = {"name": self.name, "arguments": self.arguments}
+        if wrong := [name for name, value in given.items() if not isinstance(value, str)]:
+            must = {"name": "a string", "arguments": "the JSON text of an object"}
+            raise OptionError(tuple(f"Claim: {n} is {given[n]!r:.200}; it must be {must[n]}" for n in wrong))
 
 
 class Read(Struct, frozen=True, kw_only=True):
@@ -49,18 +59,44 @@ class Read(Struct, frozen=True, kw_only=True):
     looked: int = 0
 
 
-class Family(Struct, frozen=True, kw_only=True):
+class Family(Options, frozen=True, kw_only=True):
     """A grammar of calls.
 
     `opener` is the source of a regular expression for where a call may begin: cheap, without capturing groups, each
-    alternative beginning with a literal character out of `first`. `read` is asked at each match, as `read(text,
-    position, names)`; None: not a call of this family.
+    alternative beginning with a literal character. `first` has these characters. `read` is asked at each match, as
+    `read(text, position, names)`; None: not a call of this family. OptionError, when it is made, for anything else.
     """
 
     name: str
     first: str
     opener: str
     read: Callable[[str, int, Names], Read | None]
+
+    def __post_init__(self) -> None:
+        """Refuse an opener that cannot be searched for together with those of other families."""
+        super().__post_init__()
+        if wrong := tuple(f"Family {self.name!r}: {said}" for said in _opener_mistakes(self.opener, self.first)):
+            raise OptionError(wrong)
+
+
+def _opener_mistakes(opener: str, first: str) -> Iterator[str]:
+    """What is wrong with an opener and its first characters, a sentence each."""
+    try:
+        compiled = re.compile(opener)
+    except (re.error, OverflowError) as error:
+        yield f"opener {opener!r} is not a regular expression: {error}"
+        return
+    if compiled.groups:
+        yield f"opener {opener!r} has a capturing group; write (?:…) instead of (…)"
+    if compiled.flags != re.UNICODE:
+        yield f"opener {opener!r} sets flags for the whole expression, which also holds those of other families"
+    begun = by_first_character(opener)
+    literal = {key[-1] for key in begun if re.fullmatch(r"[^^]|\\.", key, re.DOTALL)}
+    if len(literal) < len(begun):
+        yield f"opener {opener!r} must begin with a literal character, and so must each of its alternatives"
+    elif literal != {*first}:
+        begins = "".join(sorted(literal))
+        yield f"first is {first!r}, but opener {opener!r} begins with {begins!r}; first must have these"
 
 
 class Rescued(Struct, frozen=True, kw_only=True):

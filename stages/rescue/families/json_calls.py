@@ -142,5 +142,5 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
 _OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=\s{{0,40}}(?:\"(?![{{\[])|}}|{_LIKE_A_CALL}))"
-_FULL_WIDTH = r"\uff5b(?=\s{0,40}[\"\u201c\u201d\uff02])"
+_FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

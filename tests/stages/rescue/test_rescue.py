@@ -7,6 +7,7 @@ from msgspec import Raw
 from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.effect import Reply
 from stages.objection import BadArguments
+from stages.options import OptionError
 from stages.policy.rules import Rules
 from stages.reading.replies import reader
 from stages.rescue import (
@@ -235,6 +236,52 @@ def test_a_family_of_one_s_own_is_one_value_more() -> None:
     )
     found = rescuer((*FAMILIES, shout))("Now \N{INVERTED EXCLAMATION MARK}get_weather!", NAMES)
     assert [(call.name, call.origin) for call in found.calls] == [("get_weather", "shout")]
+
+
+@pytest.mark.parametrize(
+    ("first", "opener", "says"),
+    [
+        ("<", r"<<(call|run)\s", "has a capturing group; write (?:…) instead of (…)"),
+        ("<", r"<(?P<more><)call", "has a capturing group"),
+        ("<", r"<<call(\s", "is not a regular expression: missing ), unterminated subpattern"),
+        ("<", "<<call)|(?:<", "is not a regular expression"),
+        ("<", "(?i)<call", "sets flags for the whole expression"),
+        ("@", "<<", "first is '@', but opener '<<' begins with '<'"),
+        ("", "<<", "first is '', but opener '<<' begins with '<'"),
+        ("<", r"<<|\[\[", "begins with '<['"),
+        ("<[", "<<", "begins with '<'"),
+        ("<", "", "must begin with a literal character"),
+        ("<", "[<]call", "must begin with a literal character"),
+        ("^", "^call", "must begin with a literal character"),
+        ("<", "<?<call", "must begin with a literal character"),
+    ],
+)
+def test_a_family_that_could_not_be_searched_for_is_refused_when_it_is_made(first: str, opener: str, says: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Family(name="angle", first=first, opener=opener, read=lambda *_: None)
+    assert str(caught.value).startswith("Family 'angle': ")
+    assert says in str(caught.value)
+
+
+def test_options_of_the_wrong_type_are_told_when_a_family_or_a_claim_is_made() -> None:
+    with pytest.raises(OptionError, match="Family: read is None; it must be a function"):
+        Family(name="angle", first="<", opener="<<", read=None)  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(
+        OptionError, match=r"Claim: arguments is {'city': 'Rome'}; it must be the JSON text of an object"
+    ):
+        Claim(name="get_weather", arguments={"city": "Rome"})  # type: ignore[arg-type]  # what people write
+    with pytest.raises(OptionError, match="Claim: name is None; it must be a string"):
+        Claim(name=None, arguments="{}")  # type: ignore[arg-type]  # what a search that found nothing gives
+
+
+@pytest.mark.parametrize("opener", [r"<<call\s", r"<<(?:call|run)\s", r"(?:<|<<)call"])
+@pytest.mark.parametrize("place", [0, len(FAMILIES)])
+def test_forge_s_own_families_are_read_beside_one_with_the_same_first_character(opener: str, place: int) -> None:
+    mine = Family(name="angle", first="<", opener=opener, read=lambda *_: None)
+    beside = rescuer((*FAMILIES[:place], mine, *FAMILIES[place:]))
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    assert beside(text, NAMES) == rescue(text, NAMES)
+    assert beside(text, NAMES).calls
 
 
 @pytest.mark.parametrize(
