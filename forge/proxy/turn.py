@@ -61,13 +61,16 @@ class Turn(Struct, frozen=True):
 def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
     """A turn in which the client's own body is sent, and retries add to it."""
 
-    @on(Folded)
-    def write(state: State, _: Folded) -> State:
-        sent = as_sent(request)
-        added = wire(setup.dialect).messages(state.history[len(request.history) :])
-        return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
+    def asking() -> Stage:
+        @on(Folded)
+        def write(state: State, _: Folded) -> State:
+            sent = as_sent(request)
+            added = wire(setup.dialect).messages(state.history[len(request.history) :])
+            return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
 
-    return Turn(lambda: pipeline(fold(), write, send(guard.rules)), guard.judging)
+        return pipeline(fold(), write, send(guard.rules))
+
+    return Turn(asking, guard.judging)
 
 
 def written_turn(request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:

@@ -58,7 +58,7 @@ def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Fore
     A picture in what the user has said last is refused by backends of another protocol, any other is noted: the
     conversation goes on, and it was answered once.
     """
-    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
     names: dict[str, str] = {}
     history: list[Message] = []
     foreign: list[Foreign] = []
@@ -82,7 +82,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
         case "user":
             return User(text=text, turn=turn)
         case "assistant":
-            calls = tuple(_calls(message, number)) if message.tool_calls or message.function_call else ()
+            calls = (*_calls(message, number),) if message.tool_calls or message.function_call else ()
             for call in calls:
                 names[call.id] = call.name
             thought = message.reasoning_content or message.reasoning or ""
