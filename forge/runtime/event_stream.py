@@ -10,7 +10,7 @@ from returns.result import Success
 
 from forge.connection import AnyBackend
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import notify
+from forge.runtime.observers import notify
 from forge.runtime.options import checked_options
 from forge.runtime.runs import run
 from forge.runtime.watcher import OnChunk

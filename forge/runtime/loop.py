@@ -4,34 +4,20 @@
 """
 
 import asyncio
-import logging
-import traceback
-from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Never, TypeVar
 
-from returns.result import Failure, Result, Success
+from returns.result import Result, Success
 
-from forge.errors import ForgeError, UnrecordedError
 from forge.interpreters import Interpreter
-from forge.interpreters.time_limits import leave
 from forge.outcome import Finished, Halted
 from forge.runtime.advancing import advanced
-from forge.runtime.log import log_event, logging_turns
+from forge.runtime.log import logging_turns
+from forge.runtime.observers import Observer, halted, tell
 from forge.runtime.options import checked_options
-from stages import events
-from stages.deliver import deliver, interrupt
-from stages.effect import Ask, Effect, Outcome
+from forge.runtime.performing import cancelled, is_set, performed
+from stages.deliver import interrupt
 from stages.execution.batch import unanswered_calls
-from stages.halt import Cancelled, Halt, JournalFailed
 from stages.pipeline import Stage
-from stages.policy.rules import completed
 from stages.state import Awaiting, Done, Executed, State
-
-Observer = Callable[[events.Event], None]
-_T = TypeVar("_T")
-
-_logger = logging.getLogger("forge")
 
 
 @checked_options
@@ -45,126 +31,28 @@ async def drive(
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
     watched = observer is not None or logging_turns()
     while True:
-        if _is_set(cancel) and not _all_back(state):
-            return _ended(_cancelled(interrupt(state)), observer)
+        if is_set(cancel) and not _all_back(state):
+            return halted(cancelled(interrupt(state)), observer)
         moved = advanced(turn, state)
         if not isinstance(moved, Success):
-            return halted(moved.failure(), state, observer)
+            return halted(Halted(halt=moved.failure(), state=state), observer)
         before, state = state, moved.unwrap()
         if watched:
-            _tell(observer, before, state)
+            tell(observer, before, state)
         match state.phase:
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
-                arrived = await _performed(effect, state, interpret, cancel)
+                arrived = await performed(effect, state, interpret, cancel)
                 if not isinstance(arrived, Success):
-                    return _ended(arrived.failure(), observer)
+                    return halted(arrived.failure(), observer)
                 before, state = state, arrived.unwrap()
                 if watched:
-                    _tell(observer, before, state)
+                    tell(observer, before, state)
             case _:
                 pass  # the turn is over, the next begins
-
-
-def _is_set(cancel: asyncio.Event | None) -> bool:
-    return cancel is not None and cancel.is_set()
 
 
 def _all_back(state: State) -> bool:
     """Whether every call of a batch has come back: what they did is written down first, it may have ended the run."""
     return isinstance(state.phase, Executed) and not unanswered_calls(state.phase.batch)
-
-
-def _cancelled(state: State) -> Halted:
-    return Halted(halt=Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state=state)
-
-
-def _ended(end: Halted, observer: Observer | None) -> Result[Never, Halted]:
-    return halted(end.halt, end.state, observer)
-
-
-def halted(halt: Halt, state: State, observer: Observer | None) -> Result[Never, Halted]:
-    """The end of a run without its goal, told to the observer."""
-    told = events.RunHalted(halt=halt)
-    log_event(told, state.run)
-    if observer is not None:
-        notify(observer, told)
-    return Failure(Halted(halt=halt, state=state))
-
-
-async def _performed(
-    effect: Effect, state: State, interpret: Interpreter, cancel: asyncio.Event | None
-) -> Result[State, Halted]:
-    """The state after the effect; or the end of the run: by its outcome, by `cancel`, or for a journal that fails.
-
-    Any other ForgeError on the way carries the run's state, every call answered: what was done is not lost with it. A
-    question is still to be asked.
-    """
-    if _is_set(cancel):
-        return Failure(_cancelled(interrupt(state, begun=False)))
-    try:
-        outcome = await (interpret(effect) if cancel is None else _unless(cancel, interpret(effect)))
-    except UnrecordedError as error:
-        after = state if error.outcome is None else deliver(state, error.outcome).value_or(state)
-        return Failure(Halted(halt=JournalFailed(problem=str(error)), state=interrupt(after, begun=False)))
-    except ForgeError as error:
-        error.state = error.state or (state if isinstance(effect, Ask) else interrupt(state))
-        raise
-    if outcome is None:
-        return Failure(_cancelled(interrupt(state)))
-    return deliver(state, outcome).alt(lambda halt: Halted(halt=halt, state=state))
-
-
-async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:
-    """The outcome, or None if `cancel` is set before it comes; what was performing it is then cancelled.
-
-    What comes all the same, at the same moment or while it is being stopped, is the outcome: it has happened. What
-    does not let itself be stopped is left behind.
-    """
-    performing = asyncio.ensure_future(outcome)
-    cancelled = asyncio.ensure_future(cancel.wait())
-    try:
-        await asyncio.wait({performing, cancelled}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        cancelled.cancel()
-        performing.cancel()
-        await asyncio.wait({performing, cancelled}, timeout=_GRACE)
-        leave(performing)
-    return performing.result() if performing.done() and not performing.cancelled() else None
-
-
-_GRACE = 5.0
-"""Seconds that what is cancelled has to end."""
-
-
-def _tell(observer: Observer | None, before: State, after: State) -> None:
-    for event in events.observe(before, after):
-        log_event(event, after.run)
-        if observer is not None:
-            notify(observer, event)
-
-
-_failures: Counter[tuple[str, int]] = Counter()
-"""How often the observers of this process have failed, by file and line."""
-
-
-def notify(watcher: Callable[[_T], None], what: _T) -> None:
-    """Call someone who watches: one that fails is reported, and the run goes on as if it were not there.
-
-    Reported with its traceback the first time, then in one line whenever the count has doubled: a run has thousands of
-    events, and an observer that fails at one mostly fails at all.
-    """
-    try:
-        watcher(what)
-    except Exception as error:
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        place = frame.f_code.co_filename, line
-        _failures[place] += 1
-        count, event = _failures[place], type(what).__name__
-        if count == 1:
-            _logger.exception("an observer failed at the event %s", event)
-        elif count.bit_count() == 1:
-            _logger.warning(
-                "an observer failed at the event %s, %d times by now: %r (%s:%d)", event, count, error, *place
-            )

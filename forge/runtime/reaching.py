@@ -11,13 +11,12 @@ from returns.result import Result, Success
 from forge.connection import AnyBackend, Backend, Connection
 from forge.errors import CallbackError, ForgeError
 from forge.outcome import Halted
-from forge.runtime.loop import Observer, halted
+from forge.runtime.observers import Observer, halted
+from forge.runtime.performing import cancelled
 from forge.runtime.watching import Watching
 from forge.workflow.turn import asked_first
 from forge.workflow.workflow import Workflow
 from stages.effect import Request, Send
-from stages.halt import Cancelled
-from stages.policy.rules import completed
 from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
 from stages.wire.sampling import Sampling
@@ -63,7 +62,7 @@ async def _expire(limit: asyncio.Timeout, cancel: asyncio.Event) -> None:
 
 def stopped(state: State, tell: Observer | None) -> Result[Never, Halted]:
     """The end of a run whose model was not reached, for it was cancelled before; its state is as it was."""
-    return halted(Cancelled(turns=state.ledger.turn, completed=completed(state.ledger)), state, tell)
+    return halted(cancelled(state), tell)
 
 
 def with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:

@@ -16,7 +16,8 @@ from forge.journal.records import Journal, Recorded, read_journal
 from forge.journal.replaying import Step, states
 from forge.journal.writing import continuing
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import Observer, drive, halted, notify
+from forge.runtime.loop import drive
+from forge.runtime.observers import Observer, halted, notify
 from forge.runtime.options import checked_options
 from forge.runtime.reaching import Stopped, connected, stopped
 from forge.runtime.watching import Watching, interpreting, observing
@@ -73,7 +74,7 @@ async def resume_journal(
                 driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
                 return driven.map(workflow.typed)
     except BackendError as error:
-        return halted(BackendFailed(fault=error.fault, attempts=1), last.state, tell)
+        return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=last.state), tell)
     except Stopped:
         return stopped(last.state, tell)
 
@@ -89,7 +90,7 @@ def _unanswered(journal: Journal) -> Journal:
 def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None:
     """The end of a run that had already ended, told to the observer; None for any other."""
     if last.halt is not None:
-        return halted(last.halt, last.state, tell)
+        return halted(Halted(halt=last.halt, state=last.state), tell)
     phase = last.state.phase
     if not isinstance(phase, Done):
         return None

@@ -13,7 +13,8 @@ from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Interpreter
 from forge.journal.records import Header
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import drive, halted
+from forge.runtime.loop import drive
+from forge.runtime.observers import halted
 from forge.runtime.options import checked_options
 from forge.runtime.reaching import Stopped, connected, counted, stopped, unless
 from forge.runtime.saved_state import accepted
@@ -100,7 +101,7 @@ async def resume(
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
                 return ended.map(workflow.typed)
     except BackendError as error:
-        return halted(BackendFailed(fault=error.fault, attempts=1), state, tell)
+        return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state), tell)
     except Stopped:
         return stopped(state, tell)
 

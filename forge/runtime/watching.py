@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from forge.connection import Connection
 from forge.interpreters import Asker, Interpreter, interpreter, nobody
 from forge.interpreters.threads import unheard
-from forge.runtime.loop import Observer, notify
+from forge.runtime.observers import Observer, notify
 from forge.runtime.questions import asking
 from forge.runtime.watcher import OnChunk
 from forge.workflow.workflow import Workflow
