@@ -270,3 +270,23 @@ def test_200_streams_at_once() -> None:
             assert {*await asyncio.gather(*asking)} == {b"".join(GOOD)}
 
     run(go)
+
+
+@pytest.mark.parametrize(
+    ("parts", "ending"),
+    [((said("A tree."),), "stop"), ((sse(chunk(called("look", '{"at": 4}'))),), "tool_calls")],
+    ids=["text", "call"],
+)
+@pytest.mark.parametrize("tools", [[LOOK], []], ids=["judged", "passed"])
+def test_a_stream_that_the_server_ends_without_a_reason_gets_one(
+    parts: tuple[bytes, ...], ending: str, tools: list[Any]
+) -> None:
+    async def go() -> None:
+        async with behind(streamed(ROLE, *parts, DONE)) as there:
+            got = await all_of(there, {"model": "m", "messages": [ASK], "tools": tools, "stream": True})
+            assert got.startswith(ROLE + b"".join(parts))
+            assert deltas(got)[-1] == ending
+            assert got.count(DONE) == 1
+            assert got.endswith(DONE)
+
+    run(go)

@@ -16,7 +16,7 @@ from forge.proxy.upstream import Heard
 from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.answers import Envelope, Events
-from stages.wire.deltas import Piece
+from stages.wire.deltas import Ended, Piece
 from stages.wire.served import RequestError
 
 PING = b": keep-alive\n\n"
@@ -57,6 +57,10 @@ class Relay:
             # Without bytes of its own it is a reply that did not come as a stream.
             await self._say(pieces)
             return
+        if any(isinstance(piece, Ended) and piece.assumed for piece in pieces) and not self._several():
+            # Clients take a stream without a finish reason for one that broke off, and ask again and again.
+            await self.say(tuple(replace(p, usage=None) if isinstance(p, Ended) else p for p in pieces))
+            return
         self._start = self._start or heard.raw
         self._pieces += pieces
         await self._out.write(heard.raw)
@@ -70,8 +74,7 @@ class Relay:
     async def ping(self) -> None:
         """Keep the stream alive."""
         await self._out.stream()
-        if self._exchange.request.n > 1 or self._exchange.request.logprobs:
-            # Several choices, and what forge has no noun for, are the backend's own events to the end.
+        if self._several():
             await self._out.write(PING)
             return
         own, event = self._take_over().ping() if self._own is None and not self._start else self._spoken().ping()
@@ -84,6 +87,10 @@ class Relay:
         await self._out.stream()
         await self._out.write(self._spoken().fail(error))
         await self._out.end()
+
+    def _several(self) -> bool:
+        """Whether several choices, or what forge has no noun for, come: the backend's own events to the end."""
+        return self._exchange.request.n > 1 or self._exchange.request.logprobs
 
     def _take_over(self) -> Events:
         """From now on events are forge's."""
