@@ -1,12 +1,15 @@
 """Addresses of servers as people write them; the scheme may be left out for this machine."""
 
 import re
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
 
-from forge.backends.profile import Profile
 from forge.errors import ForgeError
 from stages.repair.decoding import is_sound
 from stages.wire.wires import OPENAI, WIRES
+
+if TYPE_CHECKING:
+    from forge.backends.profile import Profile  # which itself checks its address here
 
 _HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/.*)?", re.IGNORECASE)
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
@@ -51,12 +54,20 @@ def suggested(text: str) -> str:
     return f" Did you mean {secure}://{where}{number}{path}?"
 
 
-def base_url(url: str, profile: Profile | None) -> str:
+def base_url(url: str, profile: "Profile | None") -> str:
     """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one.
 
     ForgeError for what is no address, without showing what may be a password in it.
     """
     given = spelt_out(url or (profile.url if profile else ""))
+    parts = address_parts(given)
+    protocol = WIRES[profile.wire] if profile else OPENAI
+    trimmed = given.rstrip("/").removesuffix(protocol.path)
+    return trimmed if parts.path.strip("/") or protocol.at_root else f"{trimmed}/v1"
+
+
+def address_parts(given: str) -> SplitResult:
+    """The parts of a server's address. ForgeError for what is none, without showing what may be a password in it."""
     try:
         parts = urlsplit(given)
         right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and is_sound(given)
@@ -69,9 +80,7 @@ def base_url(url: str, profile: Profile | None) -> str:
         raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
     if parts.query or parts.fragment:
         raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
-    protocol = WIRES[profile.wire] if profile else OPENAI
-    trimmed = given.rstrip("/").removesuffix(protocol.path)
-    return trimmed if parts.path.strip("/") or protocol.at_root else f"{trimmed}/v1"
+    return parts
 
 
 def is_here(url: str) -> bool:

@@ -10,11 +10,13 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from forge.backends.address import address_parts, spelt_out
 from forge.errors import ForgeError
 from forge.workflow.suggestions import did_you_mean
 from stages.serialize import Mode
 from stages.wire.choice import ToolChoice
 from stages.wire.constrained import Constrain
+from stages.wire.sampling import Sampling
 from stages.wire.wires import WIRES, Dialect, WireName
 
 DEFAULT_CONTEXT = 4096
@@ -71,7 +73,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     prompt_cache: bool = False
 
     def __post_init__(self) -> None:
-        """ValueError for a mode that the profile itself says the backend cannot do."""
+        """ValueError for what contradicts the rest of the profile, for a wrong address, for options that are none."""
         if self.mode == "native" and not self.native_calls:
             raise ValueError('mode = "native" needs native_calls = true')
         if self.mode == "constrained" and self.constrain == "none":
@@ -85,6 +87,12 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             )
         if self.tool_choice != "none" and (spoken.demand is None or not self.native_calls):
             raise ValueError(f'tool_choice = "{self.tool_choice}" needs tools in the request; leave it out')
+        asked = ("props", "models") if spoken.lists_models else ("show",) if spoken.sets_context else ()
+        if self.context not in ("given", *asked):
+            has = ", ".join(("given", *asked))
+            raise ValueError(f'context = "{self.context}" is not for the wire "{self.wire}"; there it may be: {has}')
+        _check_option_names(self.option_names)
+        _check_url(self.url)
 
     def refusals(self, mode: Mode) -> tuple[str, ...]:
         """Words of an error after which the tools have to stand in the prompt, without a schema."""
@@ -111,6 +119,22 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         )
 
 
+def _check_option_names(names: Mapping[str, str]) -> None:
+    known = [name for name in Sampling.__struct_fields__ if name != "extra"]
+    if wrong := [name for name in names if name not in known]:
+        meant = did_you_mean(wrong[0], known)
+        raise ValueError(f"option_names has no option {wrong[0]!r}; the options are: {', '.join(known)}.{meant}")
+
+
+def _check_url(url: str) -> None:
+    if not url:
+        return
+    try:
+        address_parts(spelt_out(url))
+    except ForgeError as error:
+        raise ValueError(f"url: {error}") from None
+
+
 def to_toml(profile: Profile) -> str:
     """The profile as a TOML file; what is left at its default is left out."""
     return msgspec.toml.encode(profile).decode()
@@ -121,7 +145,7 @@ def from_toml(text: str, origin: str = "the profile") -> Profile:
     try:
         return msgspec.convert(tomllib.loads(text), Profile)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise ForgeError(f"{origin} is no profile: {error}; forge/backends/profiles/ has examples") from None
+        raise ForgeError(f"{origin} is not a valid profile: {error}; forge/backends/profiles/ has examples") from None
 
 
 def load_profile(path: Path) -> Profile:
