@@ -141,6 +141,19 @@ def test_when_every_attempt_fails_the_last_is_told_in_words() -> None:
     run(go)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_says_nothing_at_all_is_an_error_that_is_not_to_be_tried_again(stream: bool) -> None:
+    nothing = whole(completion(""))
+
+    async def go() -> None:
+        async with behind(nothing, nothing, max_retries=1) as there:
+            status, body, headers = await there.post("/v1/chat/completions", asked(stream=stream))
+            assert (status, headers["x-should-retry"]) == (502, "false")
+            assert b"no usable reply in 2 attempts" in body
+
+    run(go)
+
+
 @pytest.mark.parametrize(
     ("more", "posts"),
     [

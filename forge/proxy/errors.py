@@ -42,6 +42,12 @@ def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAns
     return wire.encode_error(error)
 
 
+def nothing_usable(attempts: int) -> RequestError:
+    """The error of a turn whose attempts all failed, the last without a word: it would not help to ask again."""
+    said = f"the model gave no usable reply in {attempts} attempts"
+    return RequestError(message=said, status=502, code="no_usable_reply", retriable=False)
+
+
 def request_error(fault: Fault) -> RequestError:
     """What the client is told of a fault, in the backend's own words where it has any."""
     message, tokens, maximum = _words(fault.body)

@@ -6,13 +6,14 @@ from msgspec.structs import replace
 
 from forge.proxy.admission import Admission, is_said, shown_text
 from forge.proxy.asgi import Outlet
-from forge.proxy.errors import refusal_answer, request_error
+from forge.proxy.errors import nothing_usable, refusal_answer, request_error
 from forge.proxy.exchange import REFUSED, Exchange, with_valid_history
 from forge.proxy.relay import Relay
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Heard, Post, Refusal
 from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
+from stages.wire.served import RequestError
 
 
 class Stream:
@@ -56,6 +57,8 @@ class Stream:
                 case Again(state=state, request=request):
                     post = self._exchange.post(request)
                 case Exhausted(reply=reply):
+                    if not reply.text.strip() and not self._text:
+                        return await self._give_up(nothing_usable(attempts))
                     await self._tell(reply)
                     return await self._end("exhausted")
 
@@ -95,6 +98,13 @@ class Stream:
             text = rest if text.strip() else ""
         pieces = reply_pieces(replace(reply, text=text, reasoning="" if self._thought else reply.reasoning))
         await self.relay.say(pieces)
+
+    async def _give_up(self, error: RequestError) -> None:
+        self._out.notes["outcome"] = "exhausted"
+        if self._out.begun:
+            await self.relay.fail(error)
+        else:
+            await self._out.answer(self._exchange.wire.encode_error(error))
 
     async def _refuse(self, refusal: Refusal) -> None:
         self._out.notes["outcome"] = "error"

@@ -1,6 +1,6 @@
 """A whole reply: asked for, judged, asked for again; then the client's answer."""
 
-from forge.proxy.errors import refusal_answer
+from forge.proxy.errors import nothing_usable, refusal_answer
 from forge.proxy.exchange import REFUSED, Exchange, with_valid_history
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Refusal, Whole
@@ -31,7 +31,9 @@ async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
             case Again(state=state, request=request):
                 post = exchange.post(request)
             case Exhausted(reply=reply):
-                return _told(_encoded(exchange, reply), notes, attempts, "exhausted")
+                error = None if reply.text.strip() else nothing_usable(attempts)
+                answer = exchange.wire.encode_error(error) if error else _encoded(exchange, reply)
+                return _told(answer, notes, attempts, "exhausted")
 
 
 def _passed(exchange: Exchange, got: Whole) -> WireAnswer:
