@@ -226,6 +226,6 @@ def test_a_run_that_ends_because_replies_may_not_be_longer_says_which_option(rep
     halted = run_sync(Desk(max_retries_per_step=1, max_tool_errors=1).workflow, "Go.", backend=Scripted([reply] * 4))
     assert isinstance(halted.failure().halt, BadReplies | ToolsFailing)
     said = explain(halted.failure().halt)
-    assert "cut off by the limit of tokens of one reply" in said
+    assert "reached the maximum number of tokens per reply" in said
     assert "--max-tokens" in said
     assert "Sampling(max_tokens=" in said
