@@ -61,6 +61,7 @@ def serialize(
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
         view, history, before = phase.view, state.history, state.sent
+        seen = _as_seen(state, view)
         extends = before.whole and before.mode == mode and before.wire == spoken and _extends(view, before.view)
         if not extends:
             before = Sent()
@@ -70,7 +71,7 @@ def serialize(
         request = Request(
             head=before.request.head if extends else wire.head(model, options, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
-            tail=tail_of_summary if phase.summary else tail(state),
+            tail=tail_of_summary if phase.summary else tail(seen, bool(state.cleared)),
         )
         sent = Sent(
             mode=mode,
@@ -82,7 +83,7 @@ def serialize(
             notes=phase.notes,
             length=len(history),
             last=history[-1] if history else None,
-            offered=() if phase.summary else _limits(rules, state, mode),
+            offered=() if phase.summary else _limits(rules, seen, mode),
         )
         ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
         asked = replace(request, messages=noted(before, phase)) if phase.notes else request
@@ -90,6 +91,11 @@ def serialize(
         return replace(state, sent=sent, ledger=ledger, phase=prepared)
 
     return stage
+
+
+def _as_seen(state: State, view: History) -> State:
+    """The state with nothing but what the model is shown: no value of a schema comes from anywhere else."""
+    return replace(state, history=view, cleared=())
 
 
 def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
@@ -152,13 +158,17 @@ def _extends(view: History, before: History) -> bool:
     return kinds[0] is Assistant and not isinstance(before[-1], Assistant) and System not in kinds
 
 
-def _tail(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Callable[[State], Raw]:
+_Tail = Callable[[State, bool], Raw]
+"""The end of the request for a state as the model sees it, and whether compaction has cut results."""
+
+
+def _tail(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> _Tail:
     if mode == "constrained":
         return _constraint(rules, wire, schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, mode, wire, schemas)
     if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
-        return lambda _: fixed
-    return lambda state: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, state)) else fixed
+        return lambda *_: fixed
+    return lambda seen, _: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, seen)) else fixed
 
 
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Raw:
@@ -168,15 +178,17 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas 
     return wire.tail(_tools(rules, wire, schemas) if mode == "native" else None, None)
 
 
-def _constraint(rules: Rules, wire: Wire, schemas: ToolSchemas) -> Callable[[State], Raw]:
+def _constraint(rules: Rules, wire: Wire, schemas: ToolSchemas) -> _Tail:
     """The request's end with the schema of the calls that are offered then, and no other."""
     wire = loosened(wire) if schemas.refused else wire
     target: Target = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
-    def end(state: State) -> Raw:
-        tools = offered_tools(rules, state) or rules.tools
-        numbers = numbers_given(state, GRAMMAR_NUMBERS) if any(tool.calculated for tool in tools) else frozenset()
+    def end(seen: State, cut: bool) -> Raw:
+        tools = offered_tools(rules, seen) or rules.tools
+        # The model may remember a number that was cut, and the schema must not name one that it is not shown.
+        limited = not cut and any(tool.calculated for tool in tools)
+        numbers = numbers_given(seen, GRAMMAR_NUMBERS) if limited else frozenset()
         calls = [
             call_schema(t, target, numbers) if t.calculated or t not in rules.tools else known[t.name] for t in tools
         ]

@@ -112,7 +112,7 @@ def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
 
 def everything_given(state: State) -> tuple[Given, ...]:
     """All texts that the model was given: those that compaction cut, and those in the history."""
-    return (*_cleared(state), *_given(state.history))
+    return (*_cleared(state), *_given(state.history, recalled=not state.cleared))
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
@@ -127,15 +127,15 @@ def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
 
     So a long history is rarely read to its beginning.
     """
-    history = state.history
+    history, recalled = state.history, not state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
-    yield tuple(_given(history[:opening]))
+    yield tuple(_given(history[:opening], recalled=recalled))
     end, most = len(history), _LATEST
     while end > opening:
         start = max(opening, end - most)
         while start > opening and isinstance(history[start], Tool):
             start -= 1  # answers stay with their calls
-        yield tuple(_given(history[start:end]))
+        yield tuple(_given(history[start:end], recalled=recalled))
         end, most = start, 4 * most
     yield _cleared(state)
 
@@ -148,7 +148,8 @@ def _cleared(state: State) -> tuple[Given, ...]:
     )
 
 
-def _given(history: History) -> Iterator[Given]:
+def _given(history: History, *, recalled: bool) -> Iterator[Given]:
+    """The given texts of these messages. `recalled`: those that were read again too, which no record has."""
     arguments: dict[str, str] = {}
     for message in history:
         match message:
@@ -157,8 +158,8 @@ def _given(history: History) -> Iterator[Given]:
             case Assistant(calls=calls):
                 arguments.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
-                # Recalled text is in the record, with the call that it answered.
-                if status not in _FORGES_WORDS and name != RECALL.name:
+                # What the record has, it has with the call that was answered.
+                if status not in _FORGES_WORDS and (recalled or name != RECALL.name):
                     yield Given(tool=name, text=text, echo=tuple(leaves(arguments.get(call_id, "{}"))))
             case _:
                 pass

@@ -5,15 +5,18 @@ from itertools import product
 from typing import Any
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from stages import serialize
 from stages.compaction import ContextBudget
-from stages.ledger import Success
+from stages.ledger import Attempt, Ledger, Success
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.phase import Folded, Prepared, Ready, SummaryOrder
+from stages.policy.rules import Rules
 from stages.serialize import Mode, overhead
-from stages.state import State
+from stages.state import Cleared, State
+from stages.tool import Calculated, ToolSpec
 from stages.wire.sampling import Sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.property.machine import RULES
@@ -102,3 +105,48 @@ def test_what_every_prompt_takes_beside_its_history_is_counted() -> None:
     assert overhead(RULES, "native", OPENAI) > overhead(bare, "native", OPENAI)
     state = written(State(history=ASKED))
     assert state.ledger.prompt_size == overhead(RULES, "native", OPENAI) + State(history=ASKED).measure()
+
+
+FIND = ToolSpec(
+    name="find",
+    description="Find somebody.",
+    parameters=Raw(b'{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}'),
+    effect="read",
+)
+STUCK = Ledger(turn=2, attempts=tuple(Attempt(name="find", arguments='{"name":"A-1"}', turn=t) for t in (1, 2)))
+
+
+def given(name: str, text: str) -> History:
+    made = ToolCall(id=f"call_{name}", name=name, arguments="{}")
+    return (Assistant(calls=(made,), turn=1), Tool(call_id=made.id, name=name, text=text, turn=1))
+
+
+def constraint(rules: Rules, state: State, view: History) -> str:
+    return json.dumps(body(serialize(rules, "constrained")(state.to(Folded(view=view))).unwrap())["response_format"])
+
+
+@pytest.mark.parametrize("cut", [(), (Cleared(call_id="c", name="look", arguments="{}", text='["D-4"]'),)])
+def test_a_schema_proposes_what_the_view_shows_and_nothing_that_it_hides(cut: tuple[Cleared, ...]) -> None:
+    history = (*ASKED, *given("look", '["B-2","C-3"]'))
+    view = (*ASKED, *given("look", '["B-2","[hidden]"]'))
+    rules = Rules(tools=(FIND,), required=("find",))
+    state = State(history=history, ledger=STUCK, cleared=cut)
+    assert '"enum": ["[hidden]", "B-2"]' in constraint(rules, state, view)
+    again = given("recall", '["D-4"]')
+    assert '"enum": ["D-4", "C-3", "B-2"]' in constraint(rules, state, (*history, *again)), "it is shown once more"
+
+
+def test_a_calculation_is_limited_to_the_numbers_of_the_view_and_to_none_once_some_were_cut() -> None:
+    pay = ToolSpec(
+        name="pay",
+        description="Pay.",
+        parameters=Raw(b'{"type":"object","properties":{"sum":{"type":"string"}},"required":["sum"]}'),
+        calculated=(Calculated(argument="sum"),),
+    )
+    rules, state = Rules(tools=(pay,)), State(history=(User(text="Pay 4711 and 30."),))
+    view = (User(text="Pay some and 30."),)
+    assert "4711" in constraint(rules, state, state.history)
+    assert "4711" not in constraint(rules, state, view)
+    assert "30" in constraint(rules, state, view)
+    cut = replace(state, cleared=(Cleared(call_id="c", name="look", arguments="{}", text="4711"),))
+    assert "30" not in constraint(rules, cut, view)
