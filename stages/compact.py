@@ -24,11 +24,9 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
         if phase.summary:
             return state.note(context_tokens=budget.tokens)
         ledger = state.ledger
-        characters, sizes = state.measured(reasoning=budget.reasoning)
+        characters = state.measure(reasoning=budget.reasoning)
         rate = ledger.tokens_per_character
-        known = state if budget.reasoning else state.to(Ready(sizes=sizes))
-        if ledger.context_tokens != budget.tokens:
-            known = known.note(context_tokens=budget.tokens)
+        known = state if ledger.context_tokens == budget.tokens else state.note(context_tokens=budget.tokens)
         if tokens_of(overhead + characters, rate, ledger.report) < trigger:
             return known
         now = budget.metered(rate, ledger.report, state.sizes(reasoning=budget.reasoning))

@@ -21,24 +21,19 @@ class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
-    """A turn begins; with `summary`, that is asked for first.
-
-    `sizes` are those of the messages that no request has shown yet, where they were measured already.
-    """
+    """A turn begins; with `summary`, that is asked for first."""
 
     summary: SummaryOrder | None = None
-    sizes: tuple[int, ...] = ()
 
 
 class Folded(Struct, frozen=True, kw_only=True, gc=False, tag="folded"):
-    """The view is chosen: what the model will be shown. `sizes`: see Ready; empty where the view is not the history.
+    """The view is chosen: what the model will be shown.
 
     `notes` stand at the end of this prompt alone: the next one goes on from the view without them.
     """
 
     view: History
     summary: SummaryOrder | None = None
-    sizes: tuple[int, ...] = ()
     notes: History = ()
 
 

@@ -66,7 +66,7 @@ def serialize(
         if not extends:
             before = Sent()
         added = view[len(before.view) :]
-        sizes = phase.sizes if len(phase.sizes) == len(added) else tuple(map(size, added))
+        sizes = tuple(map(size, added))
         shown = before.size + sum(sizes)
         request = Request(
             head=before.request.head if extends else wire.head(model, options, show(view)),

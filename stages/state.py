@@ -153,17 +153,12 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         return replace(self, phase=phase)
 
     def measure(self, *, reasoning: bool = False) -> int:
-        """Characters of the prompt that the history makes: what the last request showed, and what came since."""
-        return self.measured(reasoning=reasoning)[0]
-
-    def measured(self, *, reasoning: bool = False) -> tuple[int, tuple[int, ...]]:
-        """The same, and of these, those of each message that no request has shown yet.
+        """Characters of the prompt that the history makes: what the last request showed, and what came since.
 
         `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
         """
         known = self.known()
-        since = _sizes(self.history[known:], reasoning=reasoning)
-        return (self.sent.size if known else 0) + sum(since), since
+        return (self.sent.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
         """What each message of the history takes; None where the last request showed another history than that."""

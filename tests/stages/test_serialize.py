@@ -8,8 +8,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages import serialize
-from stages.compaction import ContextBudget
+from stages import compact, fold, on, pipeline, serialize
+from stages.compaction import ContextBudget, TieredCompact
 from stages.ledger import Attempt, Ledger, Success
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.phase import Folded, Prepared, Ready, SummaryOrder
@@ -150,3 +150,14 @@ def test_a_calculation_is_limited_to_the_numbers_of_the_view_and_to_none_once_so
     assert "30" in constraint(rules, state, view)
     cut = replace(state, cleared=(Cleared(call_id="c", name="look", arguments="{}", text="4711"),))
     assert "30" not in constraint(rules, cut, view)
+
+
+def test_a_view_that_a_stage_has_shortened_counts_as_what_it_is() -> None:
+    @on(Folded)
+    def short(state: State, phase: Folded) -> State:
+        return state.to(replace(phase, view=tuple(replace(m, text=m.text[:50]) for m in phase.view)))
+
+    asking = pipeline(compact(TieredCompact(), ContextBudget(tokens=9000)), fold(), short, serialize(RULES))
+    asked = asking(State(history=(*ASKED, User(text="word " * 1000)))).unwrap()
+    view = (*ASKED, User(text="word " * 10))
+    assert asked.ledger.prompt_size == overhead(RULES, "native", OPENAI) + State(history=view).measure()

@@ -54,7 +54,6 @@ def test_what_a_request_has_shown_is_not_measured_again_and_the_sum_is_the_same(
     sizes = tuple(map(size, history))
     assert after.sizes() == state.sizes() == sizes
     assert after.measure() == state.measure() == sum(sizes)
-    assert after.measured()[1] == sizes[after.known() :]
 
 
 def test_thoughts_take_room_only_where_they_are_shown_again() -> None:
