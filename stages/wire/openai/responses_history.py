@@ -21,6 +21,7 @@ class SentItem(Struct):
     """An item of any type; a message may have none."""
 
     type: str | None = None
+    id: str | None = None
     role: str | None = None
     content: Raw = Raw(b"null")
     summary: Raw = Raw(b"null")
@@ -43,8 +44,13 @@ _parts = msgspec.json.Decoder(str | list[_Part] | None)
 _text = msgspec.json.Decoder(str)
 
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"})
-_KEPT_ELSEWHERE = frozenset({"item_reference"})
-"""Items that stand for others, which this server does not have."""
+_REFERENCE = "item_reference"
+"""An item that stands for another, which this server does not keep."""
+
+_REASONING = "rs_"
+_OWN_WORDS = (_REASONING, "msg_")
+"""How the ids of reasoning and of texts begin. The AI SDK refers to them unless `store` is false: without them the
+conversation goes on, with its calls and results."""
 
 ReadItem = System | User | Assistant | Tool | Foreign
 
@@ -65,6 +71,8 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
             turn += not said
             said.append(_assistant(item, at, names, turn))
             called.update((call.id, call.name) for call in said[-1].calls)
+            if item.type == _REFERENCE:
+                yield Foreign(at=at, kind=_REFERENCE, fate="noted" if said[-1].text else "dropped")
             continue
         if said and item.type != "additional_tools":
             yield _joined(said)
@@ -77,6 +85,8 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
 def _is_said(item: SentItem) -> bool:
     """Whether the item is a part of a reply."""
     kind = item.type or "message"
+    if kind == _REFERENCE:
+        return (item.id or "").startswith(_OWN_WORDS)
     return kind in ("function_call", "custom_tool_call", "reasoning") or (
         kind == "message" and item.role == "assistant"
     )
@@ -93,6 +103,9 @@ def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> As
             own, _ = _words(item.content, f"{at}.content", fresh=False)
             summary, _ = _words(item.summary, f"{at}.summary", fresh=False)
             return Assistant(reasoning=own or summary, turn=turn)
+        case "item_reference":
+            text = "" if (item.id or "").startswith(_REASONING) else "[an earlier text left out]"
+            return Assistant(text=text, turn=turn)
         case _:
             text, _ = _words(item.content, f"{at}.content", fresh=False)
             return Assistant(text=text, turn=turn)
@@ -130,7 +143,7 @@ def _answered(item: SentItem, at: str, turn: int, called: dict[str, str], *, fre
         case "additional_tools":
             pass  # they are read with the other tools
         case kind:
-            yield Foreign(at=at, kind=kind[:50], fate="refused" if kind in _KEPT_ELSEWHERE else "dropped")
+            yield Foreign(at=at, kind=kind[:50], fate="refused" if kind == _REFERENCE else "dropped")
 
 
 def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:

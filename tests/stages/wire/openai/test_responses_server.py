@@ -221,6 +221,18 @@ def test_what_has_no_noun_is_listed_with_what_becomes_of_it() -> None:
     assert error.param == "input[4].content[0]"
 
 
+def test_the_conversation_goes_on_without_words_that_a_client_only_refers_to() -> None:
+    referred = [{"type": "item_reference", "id": name} for name in ("rs_1", "msg_1")]
+    request = asked(input=[{"role": "user", "content": "Look."}, *referred, call("c1"), output("c1", "A tree.")])
+    assert [one[0] for one in said(request.history)] == ["user", "assistant", "tool"]
+    assert said(request.history)[1][1] == "[an earlier text left out]"
+    assert request.foreign == (
+        Foreign(at="input[1]", kind="item_reference", fate="dropped"),
+        Foreign(at="input[2]", kind="item_reference", fate="noted"),
+    )
+    assert refusal(request) is None
+
+
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"model": None}, "model", "expected string, got null"),
     ({"input": 3}, "input", "expected string | array | null"),
