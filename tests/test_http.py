@@ -234,6 +234,19 @@ def test_what_is_given_is_not_asked(server: str) -> None:
     )
 
 
+def test_a_refusal_by_a_server_that_lists_no_models_says_how_to_name_one(server: str) -> None:
+    """The request has an empty name then, which some servers accept."""
+
+    def refusal(model: str) -> str:
+        backend = Server(f"{server}/wrong", model=model, mode="prompted", context_tokens=4096)
+        halt = run_sync(Desk().workflow, "Go.", backend=backend).failure().halt
+        assert isinstance(halt, BackendFailed)
+        return halt.fault.detail
+
+    assert f"The server at {server}/wrong lists no models, so none was named; give model=…, on the" in refusal("")
+    assert "lists no models" not in refusal("mine")
+
+
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://127.0.0.1:1/v1/"])
 def test_a_run_on_a_server_that_is_not_there_ends_typed(address: str) -> None:
     halt = run_sync(Desk().workflow, "Go.", backend=address).failure().halt

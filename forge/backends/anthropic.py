@@ -87,6 +87,7 @@ class Anthropic:
                     spoken,
                     hidden=Hidden(keys),
                     keys=Hidden(keys, minimum=MINIMUM_IN_REPLIES),
+                    model=self._model,
                 )
                 known = Setup(
                     model=self._model, context_tokens=context, sampling=self._sampling, dialect=spoken.dialect

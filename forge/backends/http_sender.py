@@ -14,6 +14,9 @@ from stages.wire.wires import Wire
 
 _log = logging.getLogger("forge")
 
+_WRONG_MODEL = (400, 404, 422)
+"""Statuses with which servers refuse a request without the name of a model."""
+
 
 def sender(
     client: httpx.AsyncClient,
@@ -26,19 +29,24 @@ def sender(
     refusals: tuple[str, ...] = (),
     total: float | None = TOTAL,
     transport: httpx.AsyncBaseTransport | None = None,
+    model: str,
 ) -> Http:
     """The interpreter of `Send`. A server's refusal of tools becomes a fault of the kind `no_tools`.
 
-    `hidden` is masked in errors, `keys` in replies.
+    `hidden` is masked in errors, `keys` in replies. `model` is what requests name; where that is empty, a
+    refusal says how to name one.
     """
 
     def translate(fault: Fault) -> Fault:
         shown = masked_fault(fault, hidden)
+        if not model and fault.status in _WRONG_MODEL:
+            shown = replace(shown, detail=f"{shown.detail}. {unnamed}")
         if not _refuses_tools(shown, refusals):
             return shown
         _log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
         return replace(shown, kind="no_tools")
 
+    unnamed = f"The server at {base} lists no models, so none was named; give model=…, on the command line --model NAME"
     return Http(
         client,
         base,

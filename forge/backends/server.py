@@ -177,6 +177,7 @@ class Server:
             refusals=profile.refusals(setup.mode) if setup.falls_back else (),
             total=self._total,
             transport=transport,
+            model=setup.model,
         )
 
     def _endpoint(self, profile: Profile, about: About) -> Endpoint:
