@@ -42,8 +42,8 @@ from stages.message import NUDGES, Assistant, History, Kind, Message, System, To
 from stages.objection import Custom, Objection
 from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
 from stages.rescue import rescue
+from stages.state import Folded, Ready, State, Vetted
 from stages.state import Phase as StatePhase
-from stages.state import Ready, State, Vetted
 from stages.verdict import Guard, Stop, Verdict
 from tests.flows import Desk
 from tests.property.machine import stages_in_order
@@ -525,6 +525,11 @@ def forgetful(state: State, _: Ready) -> State:
     return replace(state, history=tuple(m for m in state.history if not isinstance(m, Tool)))
 
 
+@on(Folded)
+def without_the_last(state: State, phase: Folded) -> State:
+    return state.to(replace(phase, view=phase.view[:-1]))
+
+
 @on(Ready)
 def generous(state: State, _: Ready) -> State:
     return state.note(budget=replace(state.ledger.budget, calls=100))
@@ -540,6 +545,7 @@ WRONG_STAGES: list[tuple[str, Stage, str]] = [
     ("the same input gives the same state", remembering, "nothing remembered"),
     ("the state can be saved", unsaveable, "the types"),
     ("a call is never parted from its result", forgetful, "keep the two together"),
+    ("a call is never parted from its result", without_the_last, "in the view, the call"),
     ("budgets only shrink", generous, "forge.resume"),
     ("it answers every state", clumsy, "return a State or a Halt"),
 ]
@@ -548,7 +554,7 @@ WRONG_STAGES: list[tuple[str, Stage, str]] = [
 @pytest.mark.parametrize(("law", "stage", "says"), WRONG_STAGES)
 def test_a_wrong_stage_is_told_which_law_it_breaks(law: str, stage: Stage, says: str) -> None:
     with pytest.raises(BrokenLawError) as raised:
-        assert_stage_laws(stage, states=states(phases=[Ready], max_turns=2))
+        assert_stage_laws(stage, states=states(phases=[Ready, Folded], max_turns=2))
     assert raised.value.law == law
     assert says in str(raised.value)
     assert f"stage: {stage.act.__name__}" in str(raised.value)  # type: ignore[attr-defined]  # made with `on`

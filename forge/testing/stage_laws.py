@@ -14,7 +14,7 @@ from forge.testing.state_strategies import states
 from forge.testing.trial import parted_call
 from stages.halt import Halt
 from stages.pipeline import Stage, as_result, name_of
-from stages.state import State
+from stages.state import Folded, State
 
 
 def assert_stage_laws(
@@ -99,9 +99,12 @@ def survives_json(moved: Move) -> None:
 
 
 def history_answered(moved: Move) -> None:
-    """Every call of the history is answered directly after its message; servers refuse anything else."""
-    if found := parted_call(moved.reached.history):
-        raise moved.broken("a call is never parted from its result", found, "keep the two together")
+    """Every call of the history, and of the view, is answered directly after its message; servers refuse all else."""
+    reached, law, remedy = moved.reached, "a call is never parted from its result", "keep the two together"
+    if found := parted_call(reached.history):
+        raise moved.broken(law, found, remedy)
+    if isinstance(reached.phase, Folded) and (found := parted_call(reached.phase.view)):
+        raise moved.broken(law, f"in the view, {found}", remedy)
 
 
 def budget_never_grows(moved: Move) -> None:
