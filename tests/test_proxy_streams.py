@@ -9,8 +9,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from forge.proxy import service
-from tests.scripted_model import DONE, Line, called, chunk, completion, hanging, sse, streamed, whole
+from forge.backends import named
+from forge.proxy import ProxyOptions, ProxyServer, service
+from tests.scripted_model import DONE, Line, ScriptedModel, called, chunk, completion, hanging, sse, streamed, whole
 from tests.test_proxy import ASK, LOOK, Behind, asked, behind, run
 
 ROLE = sse(chunk({"role": "assistant", "content": None}))
@@ -288,5 +289,24 @@ def test_a_stream_that_the_server_ends_without_a_reason_gets_one(
             assert deltas(got)[-1] == ending
             assert got.count(DONE) == 1
             assert got.endswith(DONE)
+
+    run(go)
+
+
+def test_a_proxy_that_stops_tells_the_clients_that_wait_longer_than_it_does() -> None:
+    async def go() -> None:
+        script = (hanging(ROLE, said("Well, ")), hanging())
+        asking: dict[str, object] = {"model": "m", "max_tokens": 9, "messages": [ASK]}
+        async with ScriptedModel(*script, slots=8) as model, aiohttp.ClientSession() as session:
+            async with ProxyServer(named(model.url, ""), ProxyOptions(port=0, grace=0)) as proxy:
+                there = Behind(model, session, proxy.url)
+                streamed_answer = await session.post(there.url + "/v1/messages", json={**asking, "stream": True})
+                await streamed_answer.content.readuntil(b"Well")
+                model.came.clear()
+                whole_answer = asyncio.create_task(there.post("/v1/messages", asking))
+                await model.came.wait()
+            assert b"event: error" in await streamed_answer.read()
+            status, body, _ = await whole_answer
+            assert (status, b"stopped" in body) == (503, True)
 
     run(go)

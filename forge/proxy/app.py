@@ -24,6 +24,9 @@ LISTEN_AFTER = 0.02
 """Seconds after which a request is listened to for its client's leaving: most are answered before."""
 
 
+STOPPING = RequestError(message="the proxy was stopped before the reply was whole", status=503)
+
+
 class Route(Struct, frozen=True):
     """What answers a path, by method; `wire` is the protocol of its errors."""
 
@@ -62,9 +65,10 @@ class App:
         try:
             await self._handled(route, asked, receive, out, leaving)
         except asyncio.CancelledError:
-            if not leaving.left:
-                raise
-            out.notes["outcome"] = "left"
+            # The client has left, or the server that stops has waited for this request as long as it may.
+            out.notes["outcome"] = "left" if leaving.left else "stopped"
+            if not leaving.left and not out.begun:
+                await out.answer(_wire_of(route, asked).encode_error(STOPPING))
         except LeftError:
             out.notes["outcome"] = "left"
         # What nobody has foreseen is told in the client's protocol, and in the log in full.

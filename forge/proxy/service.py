@@ -5,6 +5,7 @@ import time
 
 from msgspec import Struct
 
+from forge.proxy.app import STOPPING
 from forge.proxy.asgi import Asked, Outlet
 from forge.proxy.exchange import Exchange, Model, exchange_of
 from forge.proxy.http_upstream import credential_of
@@ -50,6 +51,11 @@ class Service:
                 self.last = Last(int(tokens), exchange.request.model, at)
         except FullError as full:
             await self._refuse(wire, full.error, out, stream)
+        except asyncio.CancelledError:
+            # A client that has left does not hear it; one that waits for a proxy that stops does.
+            if stream is not None and out.begun and not out.ended:
+                await stream.relay.fail(STOPPING)
+            raise
 
     async def _whole(self, exchange: Exchange, out: Outlet) -> None:
         await out.answer(await whole_answer(exchange, out.notes))
