@@ -11,6 +11,7 @@ from returns.result import Failure, Result, Success
 from toolz import compose_left
 
 from stages.halt import Halt
+from stages.options.functions import is_async, unfit_function
 from stages.phase import missing_stage
 from stages.state import Awaiting, Done, Phase, Ready, State
 
@@ -22,6 +23,7 @@ Q = TypeVar("Q", bound=Phase)
 
 _PHASES: tuple[type[Phase], ...] = get_args(Phase)
 _HALTS: tuple[type[Halt], ...] = get_args(Halt)
+_MOST_PHASES = 2
 
 
 class StageError(TypeError):
@@ -118,15 +120,19 @@ def on(*phases: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage
     """Make a stage that acts in one phase, or in either of two, out of a function of the state and that phase.
 
     The function returns the next State, or the Halt that ends the run. The stage raises StageError for anything else.
-    An async function is a StageError at once.
+    An async function, or one that does not take these two, is a StageError at once.
     """
     if not phases or not set(_PHASES).issuperset(phases):
         known = ", ".join(kind.__name__ for kind in _PHASES)
         raise StageError(f"@on takes the phase in which the stage acts, as in @on(Answered); the phases are {known}")
+    if len(phases) > _MOST_PHASES:
+        raise StageError(f"@on takes one phase or two, not {len(phases)}; write a stage for each, and compose them")
 
     def made(act: Callable[[State, P], State | Halt]) -> Stage:
-        if inspect.iscoroutinefunction(act):
+        if is_async(act):
             raise StageError(_is_async(name_of(act)))
+        if wrong := unfit_function(act, "state", "phase"):
+            raise StageError(wrong)
         return Acting(phases, act)
 
     return made
@@ -164,7 +170,7 @@ def not_a_stage(given: object) -> str | None:
         return f"{shown} is no stage; a stage is a function from State to Result[State, Halt], made with @on(Phase)"
     if isinstance(given, type):
         return f"{shown} is a class; write {shown}(…)"
-    if inspect.iscoroutinefunction(given):
+    if is_async(given):
         return _is_async(shown)
     try:
         signature = inspect.signature(given)

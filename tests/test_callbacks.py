@@ -15,6 +15,7 @@ from forge.interpreters import Asker
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.effect import Approved, Ask, Rejected, Settled
 from stages.message import Tool as Result
+from stages.objection import Custom, Objection
 from stages.options import OptionError
 from stages.rescue import Claim, Family, Names, Read
 from stages.saved import load, save
@@ -62,6 +63,13 @@ ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
             "Broken, raised KeyError: 'nobody' (test_callbacks.py, line",
         ),
         ({"guards": [NOTHING]}, [LOOK], [END], "guards[0]", "returned None; it must return a list of Objections"),
+        (
+            {"guards": [lambda _, calls: [Objection(call=calls[0], wrong=Custom(text="No.", counter="zzz"))]]},  # type: ignore[arg-type]  # what people write
+            [LOOK],
+            [END],
+            "guards[0]",
+            "objected with Custom(counter='zzz'); the counters are: premature, prerequisite_violations, retries,",
+        ),
         ({"compactor": broken, **EARLY}, [], [LOOK, END], "compactor", "broken, raised"),
         ({"compactor": NOTHING, **EARLY}, [], [LOOK, END], "compactor", "returned None; it must return Compacted or"),
         ({"completion_checks": {"finish": broken}}, [LOOK, END], [], "completion_checks['finish']", "broken, raised"),
@@ -100,9 +108,8 @@ def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_me
     assert error.place == place
     assert str(error).startswith(f"{place}, ")
     assert says in str(error)
-    assert isinstance(
-        error.__cause__, NoneType if "must return" in says else ZeroDivisionError | KeyError | OptionError
-    )
+    told = "must return" in says or "objected" in says
+    assert isinstance(error.__cause__, NoneType if told else ZeroDivisionError | KeyError | OptionError)
     assert error.state is not None
     saved = load(save(error.state))
     result = asyncio.run(resume(Desk().workflow, saved, backend=Scripted(rest)))

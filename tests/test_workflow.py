@@ -26,6 +26,12 @@ def finish() -> None:
     """Finish."""
 
 
+async def slow(*_: object) -> None: ...
+
+
+def two(arguments: object, state: object) -> None: ...
+
+
 def problems(**options: object) -> tuple[str, ...]:
     settings: dict[str, object] = {"tools": [look, write, finish], "terminal_tool": "finish"} | options
     with pytest.raises(DefinitionError) as caught:
@@ -72,6 +78,19 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
         ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
         ({"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a string, a function or None"),
+        ({"guards": [slow]}, "guards[0]: slow is async; it is asked for its answer at once, so define it with `def`"),
+        (
+            {"guards": [lambda calls: []]},
+            "guards[0]: <lambda> cannot be called as <lambda>(state, calls): too many positional arguments",
+        ),
+        (
+            {"completion_checks": {"finish": slow}},
+            "completion_checks['finish']: slow is async; it is asked for its answer at once, so define it with `def`",
+        ),
+        (
+            {"completion_checks": {"finish": two}},
+            "completion_checks['finish']: two cannot be called as two(arguments): missing a required argument: 'state'",
+        ),
         ({"guards": [TieredCompact]}, "guards[0] is the class TieredCompact; write TieredCompact()"),
         ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a "),  # type: ignore[call-overload]  # wrong on purpose

@@ -7,6 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.tools.decorator import Grounds, grounds
+from stages.guards import CompletionCheck
+from stages.options.functions import unfit_function
 from stages.policy.levels import EscalationLevel
 from stages.policy.order import Use
 from stages.policy.rules import BatchPolicy, OnViolation, Rules
@@ -56,6 +58,15 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
         f"order: two tools are forced at step {step}" for step in sorted({s for s in steps if steps.count(s) > 1})
     ]
     return tuple(found)
+
+
+def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
+    """What is wrong with the functions that check the end of a run, a sentence each."""
+    return tuple(
+        f"completion_checks[{name!r}]: {said}"
+        for name, check in checks.items()
+        if (said := unfit_function(check, "arguments"))
+    )
 
 
 def _use(use: Use, names: list[str]) -> list[str]:

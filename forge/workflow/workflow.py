@@ -17,7 +17,7 @@ from forge.tools.calculated_arguments import Calculations, calculated_mistakes, 
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
 from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
 from forge.workflow.compiled import CompiledWorkflow, GuardList
-from forge.workflow.guard_checks import grounded_specs, guard_mistakes
+from forge.workflow.guard_checks import check_mistakes, grounded_specs, guard_mistakes
 from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
 from forge.workflow.own_functions import own_compactor, own_families, own_guards, own_warning
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
@@ -170,6 +170,7 @@ class Workflow(Generic[R_co]):
             *view_mistakes(self.reasoning_replay, self.failed_attempts),
             *nudge_mistakes(self.nudges or {}),
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
+            *check_mistakes(self.completion_checks or {}),
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),

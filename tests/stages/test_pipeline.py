@@ -241,6 +241,16 @@ def test_an_async_function_is_no_stage_under_on_either() -> None:
         on(Ready)(slow)  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_a_function_of_the_state_alone_is_no_stage_under_on() -> None:
+    with pytest.raises(StageError, match=r"<lambda> cannot be called as <lambda>\(state, phase\): too many"):
+        on(Ready)(lambda state: state)  # type: ignore[misc, arg-type]  # wrong on purpose
+
+
+def test_on_takes_one_phase_or_two() -> None:
+    with pytest.raises(StageError, match="@on takes one phase or two, not 3; write a stage for each"):
+        on(Ready, Folded, Answered)  # type: ignore[call-overload]  # wrong on purpose
+
+
 def returning(made: object) -> Stage:
     @on(Ready)
     def stage(state: State, _: Ready) -> State:

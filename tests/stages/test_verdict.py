@@ -4,14 +4,19 @@ import pytest
 
 from stages.guards import required_steps
 from stages.halt import Cancelled
-from stages.message import ToolCall
+from stages.message import Kind, ToolCall
 from stages.objection import Custom, Objection
-from stages.verdict import Guard, Stop, not_a_guard, not_a_verdict
+from stages.state import State
+from stages.verdict import Guard, Stop, Verdict, not_a_guard, not_a_verdict
 from tests.property.machine import RULES
 
 CALL = ToolCall(id="call_1", name="look", arguments="{}")
 OTHER = ToolCall(id="call_2", name="look", arguments="{}")
 AGAINST = Objection(call=CALL, wrong=Custom(text="No."))
+
+
+def against(wrong: object) -> Objection:
+    return Objection(call=CALL, wrong=wrong)  # type: ignore[arg-type]  # what people write
 
 
 @pytest.mark.parametrize(
@@ -31,6 +36,10 @@ def test_verdicts(verdict: object) -> None:
         ([Objection(wrong=Custom(text="No."))], "objected to None, which is no call of the batch"),
         ([Objection(call=OTHER, wrong=Custom(text="No."))], "take each from the calls given"),
         ("x" * 10_000, "returned 'xxx"),
+        ([against(wrong="No.")], "objected with wrong='No.'; write Objection(call=call, wrong=Custom(text=…))"),
+        ([against(wrong=Custom(text="No.", counter="zzz"))], "Custom(counter='zzz'); the counters are: premature, "),  # type: ignore[arg-type]  # wrong on purpose
+        ([against(wrong=Custom(text="No.", kind=Kind.SUMMARY))], "; the kinds are: prerequisite_nudge, provenance_"),
+        ([against(wrong=Custom(text=None))], "objected with Custom(text=None); it must be a string"),  # type: ignore[arg-type]  # wrong on purpose
     ],
 )
 def test_what_is_no_verdict(given: object, says: str) -> None:
@@ -46,3 +55,11 @@ def test_the_maker_of_a_guard_is_told_apart_from_a_guard() -> None:
 
     assert not_a_guard(made) == "made makes a guard; call it, as in made(…)"
     assert not_a_guard(required_steps(RULES)) is None
+
+
+def test_a_function_that_cannot_be_asked_is_no_guard() -> None:
+    async def slow(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return []
+
+    assert str(not_a_guard(slow)).startswith("slow is async; ")
+    assert "cannot be called as <lambda>(state, calls)" in str(not_a_guard(lambda calls: []))
