@@ -73,7 +73,7 @@ COMMANDS = (
     ),
     Command(
         name="proxy",
-        summary="serve a model to any OpenAI or Anthropic client, with calls that fit",
+        summary="serve a model to any OpenAI or Anthropic client, with valid tool calls",
         about="Listens as an OpenAI and an Anthropic server in front of the backend. What a client is sent are calls\n"
         "that fit its tools: calls in text are found, arguments checked and coerced, and what is wrong the model is\n"
         "asked to correct, unseen by the client. Give clients the addresses that it prints (docs/proxy.md).",
