@@ -343,8 +343,8 @@ BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
     ("guard_deterministic", alternating(), "counted in the ledger"),
     ("ask_guard", names_another, "objected to ToolCall(id='call_7'"),
     ("says_something", blocking(text=" "), "its text for "),
-    ("is_a_nudge_and_counts", blocking(kind=Kind.TOOL_RESULT), "Kind.STEP_NUDGE"),
-    ("is_a_nudge_and_counts", blocking(counter="turns"), "tool_errors"),
+    ("ask_guard", blocking(kind=Kind.TOOL_RESULT), "the kinds are: prerequisite_nudge"),
+    ("ask_guard", blocking(counter="turns"), "the counters are: premature"),
     ("stop_carries_a_halt", stops_with_a_word, "it carries 'enough'"),
 ]
 

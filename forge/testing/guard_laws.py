@@ -13,16 +13,11 @@ from forge.testing.history_strategies import TOOL_NAMES, batches
 from forge.testing.laws import BrokenLawError, listing, short_text, try_every, trying
 from forge.testing.state_strategies import states
 from stages.halt import Halt
-from stages.ledger import Counter
-from stages.message import NUDGES, ToolCall
+from stages.message import ToolCall
 from stages.nudges.rendering import render
 from stages.objection import Objection
-from stages.policy.mistakes import mistake_of
 from stages.state import State
 from stages.verdict import Guard, Stop, Verdict, not_a_verdict
-
-_COUNTERS = get_args(Counter)
-"""The counts that an objection may add to."""
 
 
 def assert_guard_laws(
@@ -106,17 +101,6 @@ def says_something(asked: GuardTrial) -> None:
             raise asked.broken("each objection says something", f"its text for {objection.tool} is {text!r}", remedy)
 
 
-def is_a_nudge_and_counts(asked: GuardTrial) -> None:
-    """An objection's kind is a nudge, so that compaction knows it, and its counter is one of the ledger's."""
-    law = "an objection corrects and counts"
-    for mistake in (mistake_of(objection.wrong) for objection in _objections(asked)):
-        if mistake.kind not in NUDGES:
-            remedy = f"kind= is one of Kind.{', Kind.'.join(sorted(kind.name for kind in NUDGES))}"
-            raise asked.broken(law, f"the kind is {mistake.kind!r}", remedy)
-        if mistake.counter not in _COUNTERS:
-            raise asked.broken(law, f"the counter is {mistake.counter!r}", f"counter= is one of {', '.join(_COUNTERS)}")
-
-
 def stop_carries_a_halt(asked: GuardTrial) -> None:
     """A Stop says why, as one of the typed Halts."""
     if isinstance(asked.verdict, Stop) and not isinstance(asked.verdict.halt, get_args(Halt)):
@@ -129,7 +113,6 @@ GUARD_LAWS: tuple[GuardLaw, ...] = (
     guard_input_unchanged,
     guard_deterministic,
     says_something,
-    is_a_nudge_and_counts,
     stop_carries_a_halt,
 )
 

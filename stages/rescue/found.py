@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
+from stages.options.functions import unfit_function
 from stages.options.option_checks import OptionError, Options
 from stages.rescue.names import Names
 from stages.rescue.patterns import by_first_character
@@ -75,8 +76,10 @@ class Family(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse an opener that cannot be searched for together with those of other families."""
         super().__post_init__()
-        if wrong := tuple(f"Family {self.name!r}: {said}" for said in _opener_mistakes(self.opener, self.first)):
-            raise OptionError(wrong)
+        unfit = unfit_function(self.read, "text", "position", "names")
+        wrong = (*_opener_mistakes(self.opener, self.first), *((f"read: {unfit}",) if unfit else ()))
+        if wrong:
+            raise OptionError(tuple(f"Family {self.name!r}: {said}" for said in wrong))
 
 
 def _opener_mistakes(opener: str, first: str) -> Iterator[str]:
