@@ -10,7 +10,7 @@ from stages.wire.anthropic.errors import encode_error as encode_anthropic_error
 from stages.wire.anthropic.messages_events import message_events
 from stages.wire.anthropic.messages_reply import encode_reply as encode_message
 from stages.wire.anthropic.messages_request import decode_request as decode_messages_request
-from stages.wire.openai.chat_events import chat_events
+from stages.wire.openai.chat_events import completion_events
 from stages.wire.openai.chat_reply import encode_reply as encode_chat_reply
 from stages.wire.openai.chat_request import decode_request as decode_chat_request
 from stages.wire.openai.errors import encode_error as encode_openai_error
@@ -42,7 +42,7 @@ CHAT = ServerWire(
     decode_request=decode_chat_request,
     encode_reply=encode_chat_reply,
     encode_error=encode_openai_error,
-    events=chat_events,
+    events=completion_events,
 )
 
 RESPONSES = ServerWire(

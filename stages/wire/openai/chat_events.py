@@ -35,7 +35,7 @@ class _Call(Struct, frozen=True, kw_only=True):
 
 
 class ChatEvents(Struct, frozen=True, kw_only=True):
-    """How far a stream has been written. Make it with `chat_events`."""
+    """How far a stream has been written. Make it with `completion_events`."""
 
     head: bytes
     tail: bytes
@@ -148,7 +148,7 @@ def _frame(envelope: Envelope) -> dict[str, object]:
     return {**said, "created": envelope.created, "model": envelope.model_name}
 
 
-def chat_events(envelope: Envelope) -> ChatEvents:
+def completion_events(envelope: Envelope) -> ChatEvents:
     """A stream that has not begun."""
     head = b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
     usage = b',"usage":null' if envelope.request.usage_in_stream else b""

@@ -15,7 +15,7 @@ from stages.message import User, turn_of
 from stages.wire.answers import Envelope
 from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
 from stages.wire.openai.chat import encode_history, encode_messages
-from stages.wire.openai.chat_events import chat_events
+from stages.wire.openai.chat_events import completion_events
 from stages.wire.openai.chat_reply import encode_reply
 from stages.wire.openai.chat_request import decode_request
 from stages.wire.openai.errors import encode_error
@@ -349,7 +349,7 @@ def chunks(stream: bytes) -> list[Any]:
 
 
 def test_a_stream_has_the_role_first_then_deltas_then_the_reason() -> None:
-    events, stream = chat_events(envelope()).begin()
+    events, stream = completion_events(envelope()).begin()
     for piece in (TextDelta(text="Hi"), CallStarted(index=0, name="lo"), CallStarted(index=0, name="look", id="c1")):
         events, more = events.advance(piece)
         stream += more
@@ -390,10 +390,10 @@ def test_a_stream_has_the_role_first_then_deltas_then_the_reason() -> None:
 def test_usage_is_told_where_the_client_asks_for_it() -> None:
     ended = (Ended(usage=Usage(prompt=2, completion=1)),)
     request = asked(stream=True, stream_options={"include_usage": True})
-    *rest, last = chunks(pieces(chat_events(envelope(request)), ended))
+    *rest, last = chunks(pieces(completion_events(envelope(request)), ended))
     assert (last["choices"], last["usage"]["total_tokens"]) == ([], 3)
     assert {chunk["usage"] for chunk in rest} == {None}
-    assert all("usage" not in chunk for chunk in chunks(pieces(chat_events(envelope()), ended)))
+    assert all("usage" not in chunk for chunk in chunks(pieces(completion_events(envelope()), ended)))
 
 
 ERRORS = [
@@ -510,7 +510,7 @@ def test_the_official_client_knows_the_errors(error: RequestError, kind: type[op
 
 def test_the_official_client_is_told_of_an_error_in_a_stream() -> None:
     def broken(_: httpx2.Request) -> httpx2.Response:
-        events, stream = chat_events(envelope()).advance(TextDelta(text="Hi"))
+        events, stream = completion_events(envelope()).advance(TextDelta(text="Hi"))
         stream += events.fail(RequestError(message="the backend broke", status=502))
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
