@@ -1,7 +1,7 @@
 """Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
 
 from stages.guards.calculations import calculated
-from stages.guards.call_limit import tool_calls
+from stages.guards.call_budget import tool_calls
 from stages.guards.call_order import order
 from stages.guards.completion_checks import CompletionCheck, completion
 from stages.guards.grounded_values import grounding
