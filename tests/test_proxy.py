@@ -300,8 +300,7 @@ def test_a_fault_of_the_backend_keeps_its_status_and_its_words(
 def test_a_backend_that_has_gone_is_a_502() -> None:
     async def go() -> None:
         async with behind() as there:
-            there.model._server.close()
-            await there.model._server.wait_closed()
+            there.model._server.close()  # not waited for: from Python 3.12 on that is until no connection is open
             status, body, _ = await there.post("/v1/chat/completions", asked())
             assert (status, "cannot connect" in body.decode() or "broke" in body.decode()) == (502, True)
 
