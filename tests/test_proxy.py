@@ -13,6 +13,9 @@ import pytest
 from forge.backends import named
 from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
+from forge.proxy.app import App, Route
+from forge.proxy.asgi import Asked, Message, Outlet, Scope
+from forge.proxy.tally import Tally
 from forge.testing import Scripted
 from tests.scripted_model import Line, ScriptedModel, completion, hanging, whole
 
@@ -511,3 +514,25 @@ def test_hostile_requests_get_an_answer() -> None:
             assert statuses == [200, 200, 200, 400]
 
     run(go)
+
+
+def test_a_request_that_fails_within_is_answered_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_: Asked, __: Outlet) -> None:
+        raise LookupError("a fault of the proxy's own")
+
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    tally = Tally()
+    app = App({"/models": Route({"GET": broken})}, {}, ProxyOptions(), tally)
+    scope: Scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [], "query_string": b""}
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 500
+    assert b"its log says why" in sent[1]["body"]
+    assert 'forge_requests_total{path="/models",status="500"} 1' in tally.metrics(0, 0)
+    assert [record.message for record in caplog.records if record.exc_info] == ["GET /models failed"]

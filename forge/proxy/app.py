@@ -74,10 +74,10 @@ class App:
         # What nobody has foreseen is told in the client's protocol, and in the log in full.
         except Exception:
             log.exception("%s %s failed", asked.method, asked.path)
-            if not out.begun:
-                error = RequestError(message="the proxy failed at this request; its log says why", status=500)
-                await out.answer(_wire_of(route, asked).encode_error(error))
-            raise
+            if out.begun:
+                raise  # the server then cuts the connection: half an answer must not look whole
+            error = RequestError(message="the proxy failed at this request; its log says why", status=500)
+            await out.answer(_wire_of(route, asked).encode_error(error))
         finally:
             leaving.stop()
 
