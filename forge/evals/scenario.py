@@ -1,0 +1,84 @@
+"""A scenario: what is asked, with which tools, and when a run of it was right. One world for each seed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from forge.workflow.workflow import Workflow
+from stages.phase import Ending
+
+Verdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
+"""`harm`: something was changed that nobody asked for, or to wrong values. `unjudged`: a check raised."""
+
+
+class PerformedCall(Struct, frozen=True, kw_only=True):
+    """A call that reached its tool: the arguments, and what it returned, or the error that it raised."""
+
+    tool: str
+    arguments: Mapping[str, object]
+    result: object = None
+    error: str = ""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """What a run came to: its outcome, None if it did not finish, and the calls that were performed, in order."""
+
+    outcome: Ending | None
+    calls: tuple[PerformedCall, ...] = ()
+
+    def of(self, tool: str) -> tuple[PerformedCall, ...]:
+        """The calls of that tool that did not fail."""
+        return tuple(call for call in self.calls if call.tool == tool and not call.error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A scenario with the data of one seed: a workflow on fresh tools, the user's messages, and the checks.
+
+    `messages` are said one after the other, each when the run for the one before has ended.
+    `right` says what is wrong with an attempt, empty: nothing. `harm` says what was done to the world that nobody
+    asked for. Both are pure functions of their arguments and of the world's data.
+    """
+
+    workflow: Workflow[Any]
+    messages: tuple[str, ...]
+    right: Callable[[Attempt], str]
+    harm: Callable[[tuple[PerformedCall, ...]], str] = lambda _: ""
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    """What is asked of a model, again with other data for each seed.
+
+    `ideal_calls`: model calls of a run without a mistake. `context_tokens`: the size of the context that it is run
+    with. `not_counted` names the ablations under which not even a flawless model can pass.
+    """
+
+    name: str
+    about: str
+    world: Callable[[int], World]
+    ideal_calls: int
+    tags: frozenset[str] = frozenset()
+    context_tokens: int = 8192
+    not_counted: frozenset[str] = frozenset()
+
+
+class Judged(Struct, frozen=True):
+    """A verdict and, unless it is `right`, why."""
+
+    verdict: Verdict
+    why: str = ""
+
+
+def judge(world: World, attempt: Attempt) -> Judged:
+    """What the world's checks say of the attempt; harm weighs more than how the run ended."""
+    try:
+        if harm := world.harm(attempt.calls):
+            return Judged("harm", harm)
+        if attempt.outcome is None:
+            return Judged("unfinished", "the run ended without an outcome")
+        wrong = world.right(attempt)
+    except Exception as error:  # noqa: BLE001 - a user's check: the row says so, and the other runs go on
+        return Judged("unjudged", f"a check raised {type(error).__name__}: {error}")
+    return Judged("wrong", wrong) if wrong else Judged("right")
