@@ -13,6 +13,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     `player`: `forge`, `plain` (an ordinary OpenAI-style loop), or a peer such as `pydantic-ai`. `mode`, `ablation`,
     `compact` and `think` are options of forge; empty: not asked for by name.
+    `backend` is what the server is (the name of its profile), not where. `temperature` None: as recommended.
     """
 
     model: str
@@ -22,18 +23,22 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ablation: str = ""
     compact: str = ""
     think: str = ""
+    temperature: float | None = None
 
     @property
     def name(self) -> str:
         """What a column of a table is headed with, without the model."""
-        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think)))
+        warmth = "" if self.temperature is None else f"t={self.temperature:g}"
+        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think, warmth)))
 
 
 class Row(Struct, frozen=True, kw_only=True):
     """One run. Times in seconds, `calls` are model calls, `cost` is in the currency of the workflow's price.
 
     `end`: how the run ended by its own word: an outcome, the name of a Halt, `Timeout`, or the exception's name.
-    `started` is in seconds since 1970; `journal` is a path beside the file of results.
+    `performed` counts tool calls, `retries` the corrections of replies without a usable call, `step_nudges` those of
+    calls before their time, `rescued` the calls that were found in text or repaired. `started` is in seconds since
+    1970; `journals` are paths beside the file of results, one for each of the user's messages.
     """
 
     version: int = ROW_VERSION
@@ -49,6 +54,7 @@ class Row(Struct, frozen=True, kw_only=True):
     context_tokens: int
     performed: int = 0
     retries: int = 0
+    step_nudges: int = 0
     tool_errors: int = 0
     rescued: int = 0
     compactions: int = 0
@@ -59,7 +65,7 @@ class Row(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     started: float = 0.0
     commit: str = ""
-    journal: str = ""
+    journals: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[Configuration, str, int]:

@@ -14,19 +14,27 @@ Verdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
 
 
 class PerformedCall(Struct, frozen=True, kw_only=True):
-    """A call that reached its tool: the arguments, and what it returned, or the error that it raised."""
+    """A call that reached its tool: the arguments as the function got them, and what it returned or raised.
+
+    `message` is the number of the user's message that it was made for, from 0.
+    """
 
     tool: str
     arguments: Mapping[str, object]
     result: object = None
     error: str = ""
+    message: int = 0
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """What a run came to: its outcome, None if it did not finish, and the calls that were performed, in order."""
+    """What a run came to: its outcome, None if it did not finish, and the calls that were performed, in order.
+
+    `outcomes` are those of each of the user's messages, as far as it came; `outcome` is that of the last.
+    """
 
     outcome: Ending | None
     calls: tuple[PerformedCall, ...] = ()
+    outcomes: tuple[Ending, ...] = ()
 
     def of(self, tool: str) -> tuple[PerformedCall, ...]:
         """The calls of that tool that did not fail."""
