@@ -130,16 +130,96 @@ def test_what_is_wrong_is_asked_for_again_and_the_client_never_sees_it() -> None
     run(go)
 
 
-def test_when_every_attempt_fails_the_last_is_told_in_words() -> None:
-    bad = completion("Let me see.", ("fly", "{}"))
+LIST: dict[str, Any] = {"type": "function", "function": {"name": "list", "parameters": {"type": "object"}}}
+PATCH: dict[str, Any] = {"type": "custom", "custom": {"name": "patch"}}
+BOTH = {"tool_choice": {"type": "function", "function": {"name": "look"}}}
+
+
+@pytest.mark.parametrize(
+    ("made", "more", "going"),
+    [
+        ([("look", '{"at":"the door"}')], {}, [("look", '{"at":"the door"}')]),
+        ([("look", "{'at': 'the door',}")], {}, [("look", '{"at":"the door"}')]),
+        ([("look", '{"oops": ')], {}, [("look", "{}")]),
+        ([("look", "[4]")], {}, [("look", "{}")]),
+        ([("fly", '{"to":1}')], {}, [("fly", '{"to":1}')]),
+        ([("look", '{"at":4}'), ("look", '{"at":')], {}, [("look", '{"at":4}'), ("look", "{}")]),
+        ([("look", '{"at":"a"}'), ("fly", "{}")], {"parallel_tool_calls": False}, [("look", '{"at":"a"}')]),
+        ([("list", '{"oops": ')], {}, None),
+        ([("patch", '{"oops": ')], {}, None),
+        ([("look", '{"at":4}'), ("list", '{"oops": ')], {}, None),
+        ([("list", "{}")], BOTH, None),
+        ([("no name", "{}")], {}, None),
+    ],
+    ids=[
+        "arguments that do not fit",
+        "after a repair",
+        "no JSON",
+        "no object",
+        "no such tool",
+        "beside a call that is right",
+        "one alone",
+        "a tool that takes nothing",
+        "a custom tool",
+        "one that must not",
+        "a tool that the client excluded",
+        "a name that is none",
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_when_every_attempt_fails_the_clients_tools_say_what_is_wrong_unless_a_call_could_run(
+    made: list[tuple[str, str]], more: dict[str, object], going: list[tuple[str, str]] | None, stream: bool
+) -> None:
+    """An agent takes words for the end of its work. Words are left to calls that could run and must not."""
+    bad = whole(completion("Let me see.", *made))
 
     async def go() -> None:
-        async with behind(whole(bad), whole(bad), max_retries=1) as there:
-            status, got, headers = await there.post("/v1/chat/completions", asked())
-            choice = msgspec.json.decode(got)["choices"][0]
-            assert (status, choice["finish_reason"]) == (200, "stop")
-            assert choice["message"] == {"role": "assistant", "content": "Let me see.\n[called fly: {}]"}
-            assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", "2")
+        async with behind(bad, bad, max_retries=1) as there:
+            body = asked(tools=[LOOK, LIST, PATCH], stream=stream, **more)
+            status, got, headers = await there.post("/v1/chat/completions", body)
+            message, finish = joined(got) if stream else told(got)
+            calls = [(c["function"]["name"], c["function"]["arguments"]) for c in message.get("tool_calls", [])]
+            assert (status, len(there.model.asked)) == (200, 2)
+            assert (calls, finish) == (going or [], "tool_calls" if going else "stop")
+            assert message["content"].startswith("Let me see.")
+            assert ("[called" in message["content"]) == (going is None)
+            if not stream:
+                assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", "2")
+
+    run(go)
+
+
+def told(body: bytes) -> tuple[Any, str]:
+    """The message of a whole reply, and why it ends."""
+    choice = msgspec.json.decode(body)["choices"][0]
+    return choice["message"], choice["finish_reason"]
+
+
+def joined(stream: bytes) -> tuple[Any, str]:
+    """The message that a stream adds up to, of calls that come in one piece, and why it ends."""
+    message: dict[str, Any] = {"content": "", "tool_calls": []}
+    finish = ""
+    for event in stream.split(b"\n\n")[:-2]:
+        for choice in msgspec.json.decode(event.removeprefix(b"data: "))["choices"]:
+            message["content"] += choice["delta"].get("content") or ""
+            finish = choice["finish_reason"] or finish
+            for call in choice["delta"].get("tool_calls", ()):
+                if call["index"] == len(message["tool_calls"]):
+                    message["tool_calls"].append(call)
+                else:
+                    message["tool_calls"][-1]["function"]["arguments"] += call["function"]["arguments"]
+    return message, finish
+
+
+def test_what_a_limit_of_tokens_has_cut_off_goes_on_in_words() -> None:
+    cut = whole(completion("Let me see.", ("look", '{"at":'), finish="length"))
+
+    async def go() -> None:
+        async with behind(cut, cut, max_retries=1) as there:
+            _, got, headers = await there.post("/v1/chat/completions", asked())
+            message, finish = told(got)
+            assert (message["content"], finish) == ('Let me see.\n[called look: {"at":]', "length")
+            assert headers["x-forge-outcome"] == "exhausted"
 
     run(go)
 

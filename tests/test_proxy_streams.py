@@ -145,13 +145,13 @@ def test_a_retry_is_hidden_and_what_was_said_is_not_said_again() -> None:
     run(go)
 
 
-def test_when_every_attempt_fails_the_last_is_told_in_words() -> None:
-    bad = (ROLE, sse(chunk(called("fly", "{}"))), CALLED, DONE)
+def test_when_every_attempt_fails_the_call_goes_on_for_the_clients_tool_to_refuse() -> None:
+    bad = (ROLE, said("Hm."), sse(chunk(called("look", '{"oops": '))), CALLED, DONE)
 
     async def go() -> None:
         async with behind(streamed(*bad), streamed(*bad), max_retries=1) as there:
             stream = await all_of(there, asked(stream=True))
-            assert (text_of(stream), calls_of(stream), deltas(stream)[-1]) == ("[called fly: {}]", [], "stop")
+            assert (text_of(stream), calls_of(stream), deltas(stream)[-1]) == ("Hm.", [("look", "{}")], "tool_calls")
 
     run(go)
 

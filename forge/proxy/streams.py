@@ -57,7 +57,7 @@ class Stream:
                 case Again(state=state, request=request):
                     post = self._exchange.post(request)
                 case Exhausted(reply=reply):
-                    if not reply.text.strip() and not self._text:
+                    if not (reply.text.strip() or reply.calls or self._text):
                         return await self._give_up(nothing_usable(attempts))
                     await self._tell(reply)
                     return await self._end("exhausted")

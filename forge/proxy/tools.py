@@ -2,6 +2,7 @@
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cached_property, partial
 
 import msgspec
@@ -11,6 +12,7 @@ from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.effect import Execute
 from stages.policy.batch_selection import kept_calls
 from stages.policy.rules import RepairLimits, Rules
+from stages.reading.replies import ReplyRead, reader
 from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import openers
@@ -29,8 +31,15 @@ KEPT = 64
 class Guard:
     """The rules of a request, what judges a reply to it, and what holds a text back that may be a call."""
 
-    def __init__(self, rules: Rules, judging: Stage, anywhere: re.Pattern[str]) -> None:
-        self.rules, self.judging, self._anywhere = rules, judging, anywhere
+    def __init__(
+        self, rules: Rules, judging: Stage, tools: Toolset, reading: Callable[[], ReplyRead], anywhere: re.Pattern[str]
+    ) -> None:
+        self.rules, self.judging, self.tools, self._reading, self._anywhere = rules, judging, tools, reading, anywhere
+
+    @cached_property
+    def read(self) -> ReplyRead:
+        """Which calls a reply holds, and what is wrong with each; made for the first turn that fails."""
+        return self._reading()
 
     @cached_property
     def holding(self) -> Holding:
@@ -84,11 +93,11 @@ class Guards:
             checks=checks,
             parameters={spec.name: _parameters(spec) for spec in specs},
         )
-        judge = validate(
-            rules, in_text=self._mode != "native", families=self._openers, tools=tools, form=FORMS[self._form]
-        )
+        in_text, form = self._mode != "native", FORMS[self._form]
+        judge = validate(rules, in_text=in_text, families=self._openers, tools=tools, form=form)
         judging = pipeline(judge, enforce(keep=partial(kept_calls, rules)), _hand_over)
-        return Guard(rules, judging, self._openers.anywhere)
+        reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
+        return Guard(rules, judging, tools, reading, self._openers.anywhere)
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:

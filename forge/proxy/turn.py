@@ -5,16 +5,18 @@ it is sent as it came, and a retry adds messages to it; for any other it is writ
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
 
 from forge.connection import Setup
+from forge.proxy.replies import last_reply, with_calls
 from forge.proxy.tools import Guard
 from stages import Stage, fold, on, pipeline, send, serialize
 from stages.deliver import deliver
-from stages.effect import Execute, RawCall, Replied, Reply, Request, Send
+from stages.effect import Execute, Replied, Reply, Request, Send
 from stages.ledger import Budget, Ledger
 from stages.message import ToolCall
 from stages.pipeline import advance
@@ -24,7 +26,6 @@ from stages.wire.prompted.forms import FORMS
 from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest, as_sent
 from stages.wire.translation import format_field, translated_sampling
-from stages.wire.valid import call_as_text
 from stages.wire.wires import demandable, demanding, wire
 
 
@@ -43,7 +44,7 @@ class Again(Struct, frozen=True):
 
 
 class Exhausted(Struct, frozen=True):
-    """Every attempt failed: the last one, in words."""
+    """Every attempt failed: what the client gets of the last."""
 
     reply: Reply
 
@@ -52,10 +53,11 @@ Step = Accepted | Again | Exhausted
 
 
 class Turn(Struct, frozen=True):
-    """The two halves of a turn: what asks, made when it is needed, and what judges."""
+    """The two halves of a turn, what asks, made when it is needed, and what judges; and what is `last` if all fails."""
 
     asking: Callable[[], Stage]
     judging: Stage
+    last: Callable[[State, Reply], Reply]
 
 
 def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
@@ -70,13 +72,13 @@ def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
 
         return pipeline(fold(), write, send(guard.rules))
 
-    return Turn(asking, guard.judging)
+    return Turn(asking, guard.judging, partial(last_reply, request, guard))
 
 
 def written_turn(request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """A turn in which the request is written for the backend's own protocol."""
     asking = pipeline(*_writing(request, guard.rules, setup, model), send(guard.rules))
-    return Turn(lambda: asking, guard.judging)
+    return Turn(lambda: asking, guard.judging, partial(last_reply, request, guard))
 
 
 def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
@@ -155,13 +157,13 @@ def judged(turn: Turn, state: State, reply: Reply) -> Step:
     match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
             clean = _as_given(reply, calls)
-            return Accepted(reply if clean else _with_calls(reply, calls, batch.said.text), clean)
+            return Accepted(reply if clean else with_calls(reply, calls, batch.said.text), clean)
         case Success(State(phase=Done())):
             return Accepted(reply, clean=True)
         case Success(State(phase=Ready()) as corrected):
-            return ask(turn, corrected) or Exhausted(in_words(reply))
+            return ask(turn, corrected) or Exhausted(turn.last(state, reply))
         case Failure():
-            return Exhausted(in_words(reply))
+            return Exhausted(turn.last(state, reply))
         case moved:
             raise TypeError(f"a turn ended in {moved}")
 
@@ -171,20 +173,3 @@ def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:
     ids = {call.id for call in reply.calls}
     whole = len(calls) == len(reply.calls) == len(ids) and "" not in ids
     return whole and all(call.origin == "native" and not call.repairs for call in calls)
-
-
-def _with_calls(reply: Reply, calls: tuple[ToolCall, ...], text: str) -> Reply:
-    """The reply with the calls as they may run, under the server's own ids where it gave any.
-
-    A limit of tokens that it ended at has cut off none of them: they were found whole.
-    """
-    ids = [call.id for call in reply.calls] if reply.calls else [""] * len(calls)
-    made = (RawCall(id=i, name=c.name, arguments=c.arguments) for i, c in zip(ids, calls, strict=False))
-    return replace(reply, text=text, calls=tuple(made), finish="tool_calls")
-
-
-def in_words(reply: Reply) -> Reply:
-    """The reply with its calls told in its text: they must not be run."""
-    told = map(call_as_text, reply.calls)
-    text = "\n".join(filter(None, (reply.text, *told)))
-    return replace(reply, text=text, calls=(), finish="length" if reply.finish == "length" else "stop")

@@ -31,7 +31,7 @@ async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
             case Again(state=state, request=request):
                 post = exchange.post(request)
             case Exhausted(reply=reply):
-                error = None if reply.text.strip() else nothing_usable(attempts)
+                error = None if reply.text.strip() or reply.calls else nothing_usable(attempts)
                 answer = exchange.wire.encode_error(error) if error else _encoded(exchange, reply)
                 return _told(answer, notes, attempts, "exhausted")
 

@@ -1,0 +1,93 @@
+"""Replies that do not go to the client as they came: with calls repaired, and the last of a turn that failed. Pure.
+
+An agent takes a text for the end of its work. So the calls of the last attempt go on to the client, although they do
+not fit: its own tools say what is wrong, and the agent goes on. Arguments that cannot be read become `{}`, if the tool
+does not take that either. A call goes on in words alone where it could run and should not: where a guard refuses it,
+where the client offered the tool and excluded it, or where `{}` would be a call that fits.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from msgspec.structs import replace
+from returns.result import Success
+
+from forge.proxy.tools import Guard
+from stages.effect import Execute, RawCall, Reply
+from stages.message import Assistant, ToolCall, call_id
+from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
+from stages.pipeline import advance
+from stages.reading.replies import Judged
+from stages.schema import Misfit
+from stages.state import Awaiting, State, Vetted
+from stages.wire.served import ServerRequest
+from stages.wire.valid import TOOL_NAME, call_as_text, is_object
+
+NOTHING = "{}"
+"""The arguments of a call whose own cannot be read."""
+
+
+def with_calls(reply: Reply, calls: Sequence[ToolCall], text: str) -> Reply:
+    """The reply with the calls as they may run, under the server's own ids where it gave any.
+
+    A limit of tokens that it ended at has cut off none of them: they were found whole.
+    """
+    ids = [call.id for call in reply.calls] if reply.calls else [""] * len(calls)
+    made = (RawCall(id=i, name=c.name, arguments=c.arguments) for i, c in zip(ids, calls, strict=False))
+    return replace(reply, text=text, calls=tuple(made), finish="tool_calls")
+
+
+def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply) -> Reply:
+    """The last attempt as the client gets it: all of its calls, or none and its calls told in the text.
+
+    `state` is the one in which it was judged. What a limit of tokens has cut off is told in words.
+    """
+    reading = guard.read(reply)
+    made = reading.calls if request.parallel else reading.calls[:1]
+    calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
+    going = [call for call in calls if call is not None]
+    if not going or len(going) < len(calls) or reply.finish == "length" or not _allowed(guard, state, going):
+        return _in_words(reply)
+    return with_calls(reply, going, reading.said.text)
+
+
+def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged) -> ToolCall | None:
+    """The call as it goes on; None where it must not."""
+    call = ToolCall(id=call_id(number), name=judged.name, arguments=judged.arguments, origin=judged.origin)
+    empty = replace(call, arguments=NOTHING)
+    match judged.wrong:
+        case None:
+            return call
+        case UnknownTool():
+            known = judged.name in {tool.name for tool in request.specs}
+            named = TOOL_NAME.fullmatch(judged.name) is not None
+            return None if known or not named else call if is_object(judged.arguments) else empty
+        case BadArguments() if is_object(judged.arguments):
+            return call
+        case BesideDamage():
+            return None
+        case BadArguments() | Guessed():
+            custom = any(tool.spec.name == judged.name and tool.kind == "custom" for tool in request.tools)
+            refused = isinstance(guard.tools.checks[judged.name](NOTHING), Misfit)
+            return empty if refused and not custom else None
+        case other:
+            assert_never(other)
+
+
+def _allowed(guard: Guard, state: State, calls: list[ToolCall]) -> bool:
+    """Whether no guard refuses any of them; a tool that does not exist is no guard's concern."""
+    known = tuple(call for call in calls if call.name in guard.tools.specs)
+    if not known:
+        return True
+    match advance(guard.judging, state.to(Vetted(said=Assistant(calls=known)))):
+        case Success(State(phase=Awaiting(effect=Execute(calls=allowed)))):
+            return allowed == known
+        case _:
+            return False
+
+
+def _in_words(reply: Reply) -> Reply:
+    """The reply with its calls told in its text: they must not be run."""
+    told = map(call_as_text, reply.calls)
+    text = "\n".join(filter(None, (reply.text, *told)))
+    return replace(reply, text=text, calls=(), finish="length" if reply.finish == "length" else "stop")
