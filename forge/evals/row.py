@@ -38,7 +38,8 @@ class Row(Struct, frozen=True, kw_only=True):
     `end`: how the run ended by its own word: an outcome, the name of a Halt, `Timeout`, or the exception's name.
     `performed` counts tool calls, `retries` the corrections of replies without a usable call, `step_nudges` those of
     calls before their time, `rescued` the calls that were found in text or repaired. `started` is in seconds since
-    1970; `journals` are paths beside the file of results, one for each of the user's messages.
+    1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
+    all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
     """
 
     version: int = ROW_VERSION
@@ -66,6 +67,7 @@ class Row(Struct, frozen=True, kw_only=True):
     started: float = 0.0
     commit: str = ""
     journals: tuple[str, ...] = ()
+    digest: str = ""
 
     @property
     def key(self) -> tuple[Configuration, str, int]:

@@ -1,0 +1,83 @@
+"""A file of results read back: one row a line of JSON, in the order in which the runs ended."""
+
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from forge.errors import ForgeError
+from forge.evals.row import ROW_VERSION, Configuration, Row
+from stages.repair.decoding import decode, sound_struct
+
+LARGEST_RESULTS = 512 * 1024**2
+"""Maximum bytes of a file of results: a million rows."""
+
+
+class Results(Struct, frozen=True, kw_only=True):
+    """The rows of a file. `size` is the bytes of its complete lines; `torn`: a last line was begun and never ended."""
+
+    rows: tuple[Row, ...]
+    size: int = 0
+    torn: bool = False
+
+
+class _Versioned(Struct):
+    version: int
+
+
+_rows = msgspec.json.Decoder(Row)
+_versions = msgspec.json.Decoder(_Versioned)
+
+
+def read_results(path: str | PathLike[str]) -> Results:
+    """The rows of the file. ForgeError names the line that is no row, of another version, or a run for the second time.
+
+    A last line without its end is left out, as a runner that was killed leaves one.
+    """
+    lines = _content(path).split(b"\n")
+    rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
+    refuse_repeated(rows, str(path))
+    return Results(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
+
+
+def refuse_repeated(rows: Iterable[Row], where: str) -> None:
+    """ForgeError if two of the rows are the same run: it would count twice. `where` says what they were read from."""
+    seen: set[tuple[Configuration, str, int]] = set()
+    for row in rows:
+        if row.key in seen:
+            raise ForgeError(
+                f"{where}: scenario {row.scenario}, seed {row.seed}, {row.configuration.name} on "
+                f"{row.configuration.model} is there twice; a run may count only once. Remove one of the two"
+            )
+        seen.add(row.key)
+
+
+def _content(path: str | PathLike[str]) -> bytes:
+    file = Path(path)
+    try:
+        if not file.is_file():
+            raise ForgeError(f"there is no file of results {file}")
+        if file.stat().st_size > LARGEST_RESULTS:
+            raise ForgeError(f"{file} is no file of results: it has more than {LARGEST_RESULTS} bytes")
+        return file.read_bytes()
+    except OSError as error:
+        raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
+
+
+def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
+    place = f"{path}, line {number}"
+    try:
+        version = decode(_versions, line).version
+    except msgspec.DecodeError as error:
+        raise ForgeError(f"{place} is no row of results ({error}). Remove the line, or run it again") from None
+    if version != ROW_VERSION:
+        raise ForgeError(
+            f"{place} is of version {version} of the format, this forge reads version {ROW_VERSION} only. "
+            "Run the scenarios again"
+        )
+    try:
+        return sound_struct(decode(_rows, line))
+    except msgspec.DecodeError as error:
+        raise ForgeError(f"{place} is no row of results: {error}") from None

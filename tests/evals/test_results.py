@@ -1,0 +1,69 @@
+"""Files of results read back: what is torn, damaged, of another version or there twice."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from forge.errors import ForgeError
+from forge.evals.results import read_results
+from tests.evals.rows import row, suite, written
+
+
+def test_rows_are_read_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = suite(seeds=2)
+    file = written(tmp_path / "results.jsonl", rows)
+    results = read_results(file)
+    assert results.rows == tuple(rows)
+    assert (results.torn, results.size) == (False, file.stat().st_size)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 40])
+def test_a_torn_last_line_is_left_out_and_told(tmp_path: Path, cut: int) -> None:
+    file = written(tmp_path / "results.jsonl", [row(seed=1), row(seed=2)])
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-cut])
+    results = read_results(file)
+    assert (results.rows, results.torn) == ((row(seed=1),), True)
+    assert results.size == len(msgspec.json.encode(row(seed=1))) + 1
+
+
+def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").touch()
+    assert read_results(tmp_path / "results.jsonl").rows == ()
+
+
+LINES = [msgspec.json.encode(row(seed=seed)) for seed in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ([LINES[0], LINES[1][:70], LINES[2]], "line 2 is no row of results"),
+        ([LINES[0], b"", LINES[2]], "line 2 is no row of results"),
+        ([LINES[0], b"[" * 100_000, LINES[2]], "line 2 is no row of results .it is nested deeper than 128 levels"),
+        ([LINES[0], b'{"version":1,"seed":4}'], "line 2 is no row of results: Object missing required field"),
+        ([LINES[0].replace(b'"version":1', b'"version":7')], "line 1 is of version 7 of the format, .* version 1 only"),
+        ([LINES[0], LINES[1], LINES[0]], "scenario basic_2step, seed 0, forge auto on qwen is there twice"),
+        ([b"\xff\xfe\x00"], "line 1 is no row of results"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path: Path, lines: list[bytes], sentence: str) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_bytes(b"\n".join((*lines, b"")))
+    with pytest.raises(ForgeError, match=sentence):
+        read_results(file)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ForgeError, match=r"there is no file of results .*nowhere"):
+        read_results(tmp_path / "nowhere")
+    with pytest.raises(ForgeError, match="there is no file of results"):
+        read_results(tmp_path)
+
+
+def test_half_a_character_from_a_model_is_readable(tmp_path: Path) -> None:
+    line = msgspec.json.encode(replace(row(), why="HERE")).replace(b"HERE", rb"\ud83d and more")
+    (tmp_path / "results.jsonl").write_bytes(line + b"\n")
+    assert read_results(tmp_path / "results.jsonl").rows[0].why == "\ufffd and more"
