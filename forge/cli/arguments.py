@@ -108,6 +108,7 @@ def fill_proxy(parser: Parser) -> None:
         "--max-retries", type=whole_number, default=3, metavar="N", help="corrections of a reply (default: %(default)s)"
     )
     add("--no-rescue", dest="rescue", action="store_false", help="do not look for calls in the text of a reply")
+    add("--policy", type=Path, metavar="FILE", help="rules for sessions, a TOML file; SIGHUP rereads it")
     add("--slots", type=whole_number, default=0, metavar="N", help="requests at a time (default: as the server says)")
     add(
         "--queue",

@@ -3,8 +3,10 @@
 import argparse
 import asyncio
 import logging
+import signal
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,8 @@ from stages.wire.sampling import Sampling
 
 if TYPE_CHECKING:
     from forge.proxy import ProxyOptions, ProxyServer
+
+log = logging.getLogger("forge.proxy")
 
 
 def run_proxy(options: argparse.Namespace) -> int:
@@ -35,7 +39,6 @@ def _log_requests() -> None:
     """Lines of the access log on standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-    log = logging.getLogger("forge.proxy")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
@@ -62,10 +65,22 @@ async def _serve(backend: Backend, options: "ProxyOptions") -> int:
             code = 128 + number
             loop.call_soon_threadsafe(proxy.stop)
 
+        if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, _reload, proxy)
         with handling(stop):
             print(_ready(proxy), flush=True)
             await proxy.stopped()
     return code
+
+
+def _reload(proxy: "ProxyServer") -> None:
+    """Read the policy again; one with faults is told in the log, and changes nothing."""
+    try:
+        proxy.reload()
+    except ForgeError as error:
+        log.error("the policy stays as it was: %s", error)  # noqa: TRY400 - the sentence says it all
+    else:
+        log.info("the policy was read again")
 
 
 def _ready(proxy: "ProxyServer") -> str:
@@ -87,7 +102,7 @@ def _backend(options: argparse.Namespace) -> Backend:
 
 
 def _options(options: argparse.Namespace) -> "ProxyOptions":
-    from forge.proxy import ProxyOptions  # noqa: PLC0415 - an extra
+    from forge.proxy import Policy, ProxyOptions  # noqa: PLC0415 - an extra
 
     try:
         return ProxyOptions(
@@ -102,6 +117,7 @@ def _options(options: argparse.Namespace) -> "ProxyOptions":
             api_key=key_of(options.api_key_env),
             insecure=options.insecure,
             origins=tuple(options.origin),
+            policy=options.policy or Policy(),
         )
     except OptionError as error:
         said = "; ".join(problem.removeprefix("ProxyOptions: ") for problem in error.problems)

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.connection import Setup
+from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.tools import Guard, Guards
 from forge.proxy.turn import Turn, ask, opening, plain_request, verbatim_turn, written_turn
 from forge.proxy.upstream import Post, Upstream
@@ -37,6 +38,11 @@ class Model(Struct, frozen=True, kw_only=True):
     verbatim: Protocol | None = None
     name: str = ""
     """The model by which it was asked for; empty: the client's own choice goes through."""
+    policy: Policy = Policy()
+
+    def policy_for(self, request: ServerRequest) -> ModelPolicy:
+        """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""
+        return self.policy.of(self.name) if self.name else self.policy.of(request.model, self.setup.model)
 
 
 class Guarded(Struct, frozen=True):

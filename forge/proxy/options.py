@@ -1,9 +1,11 @@
 """What a proxy can be told beside its backend."""
 
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
+from forge.proxy.policy import Policy
 from stages.options.option_checks import Options
 
 BODY_LIMIT = 16 * 1024 * 1024
@@ -27,6 +29,7 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
     OptionError for values out of range.
     `backend_api_key` goes to the backend instead of the client's own. `origins` are web pages that may ask besides
     those of this machine; `*`: all.
+    `policy` holds sessions to rules: a TOML file, or a Policy (docs/proxy.md).
     """
 
     host: str = "127.0.0.1"
@@ -42,3 +45,4 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
     backend_api_key: str = ""
     insecure: bool = False
     origins: tuple[str, ...] = ()
+    policy: Policy | Path | str = Policy()

@@ -21,6 +21,8 @@ from forge.proxy.exchange import VERBATIM, Model
 from forge.proxy.http_upstream import Served, session
 from forge.proxy.info import Info
 from forge.proxy.options import ProxyOptions
+from forge.proxy.policy import Policy
+from forge.proxy.policy_file import given_policy
 from forge.proxy.routes import below_of, routes_of
 from forge.proxy.service import Service
 from forge.proxy.slots import Slots
@@ -41,7 +43,8 @@ class ProxyServer:
     """A proxy in front of a backend: `async with ProxyServer("http://127.0.0.1:8080") as proxy: …proxy.url…`.
 
     `backend` is one of forge.backends, or a name as on the command line. `port` 0 is any free one. ForgeError for an
-    address that others reach without a key, for a port that is taken, and for a backend that cannot be reached.
+    address that others reach without a key, for a port that is taken, for a policy with faults, and for a backend that
+    cannot be reached.
     """
 
     def __init__(self, backend: AnyBackend, options: ProxyOptions | None = None) -> None:
@@ -54,9 +57,10 @@ class ProxyServer:
 
     async def __aenter__(self) -> Self:
         """Reach the backend and listen."""
+        policy = given_policy(self._options.policy)
         async with AsyncExitStack() as opening:
             connection = await opening.enter_async_context(self._backend.connect())
-            app = await opening.enter_async_context(_application(connection, self._options))
+            app, self._service = await opening.enter_async_context(_application(connection, self._options, policy))
             listening = opening.enter_context(_socket(self._options))
             self.url = _url(listening)
             self._server = await opening.enter_async_context(_running(app, listening, self._options))
@@ -68,6 +72,11 @@ class ProxyServer:
     ) -> None:
         """Stop: requests that are under way have a moment to end."""
         await self._open.__aexit__(kind, error, trace)
+
+    def reload(self) -> None:
+        """Read the file of the policy again, for the requests to come. ForgeError for a fault: the old policy stays."""
+        policy = given_policy(self._options.policy)
+        self._service.model = replace(self._service.model, policy=policy)
 
     def stop(self) -> None:
         """Take no more requests; said twice, those that are under way are cut off."""
@@ -81,8 +90,10 @@ class ProxyServer:
 
 
 @asynccontextmanager
-async def _application(connection: Connection, options: ProxyOptions) -> AsyncIterator[App]:
-    """The application in front of that connection."""
+async def _application(
+    connection: Connection, options: ProxyOptions, policy: Policy
+) -> AsyncIterator[tuple[App, Service]]:
+    """The application in front of that connection, and what answers its requests."""
     endpoint, tally = connection.endpoint, Tally()
     setup = _open_to_text(connection.setup)
     async with AsyncExitStack() as opened:
@@ -98,12 +109,13 @@ async def _application(connection: Connection, options: ProxyOptions) -> AsyncIt
             max_retries=options.max_retries,
             verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
             name=endpoint.model if endpoint else "",
+            policy=policy,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)
         service = Service(model, slots, options)
         info = Info(connection, client, service, tally)
-        yield App(routes_of(service, info), below_of(info), options, tally)
+        yield App(routes_of(service, info), below_of(info), options, tally), service
 
 
 def _open_to_text(setup: Setup) -> Setup:
