@@ -1,7 +1,5 @@
 """Errors that a client is told of: a backend's own where it can be handed on, and forge's."""
 
-import re
-
 import msgspec
 from msgspec import Raw, Struct
 
@@ -9,29 +7,17 @@ from forge.proxy.upstream import Refusal
 from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.answers import WireAnswer, headers_of
+from stages.wire.overflow import error_told, overflow_of
 from stages.wire.served import RequestError
 from stages.wire.server_errors import error_of, too_long
 from stages.wire.server_wires import ServerWire
 
 
-class _Told(Struct):
-    message: str = ""
-    n_prompt_tokens: int = 0
-    n_ctx: int = 0
-
-
 class _Body(Struct):
     error: Raw = Raw(b"null")
-    message: str = ""
-    detail: Raw = Raw(b"null")
 
 
 _body = msgspec.json.Decoder(_Body)
-_told = msgspec.json.Decoder(_Told)
-_text = msgspec.json.Decoder(str)
-
-_TOO_LONG = re.compile(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
-_NUMBERS = re.compile(r"\d{3,9}")
 
 
 def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAnswer:
@@ -50,12 +36,10 @@ def nothing_usable(attempts: int) -> RequestError:
 
 def request_error(fault: Fault) -> RequestError:
     """What the client is told of a fault, in the backend's own words where it has any."""
-    message, tokens, maximum = _words(fault.body)
-    if fault.status in (400, 413, 500) and _TOO_LONG.search(message):
-        numbers = [int(number) for number in _NUMBERS.findall(message)[:8]]
-        return too_long(tokens or max(numbers, default=0), maximum or min(numbers, default=0))
+    if (overflow := overflow_of(fault)) is not None:
+        return too_long(overflow.tokens, overflow.maximum)
     error = error_of(fault)
-    return msgspec.structs.replace(error, message=message or error.message)
+    return msgspec.structs.replace(error, message=error_told(fault.body).message or error.message)
 
 
 def _is_error(raw: bytes) -> bool:
@@ -63,16 +47,3 @@ def _is_error(raw: bytes) -> bool:
         return bytes(decode(_body, raw).error).startswith(b"{")
     except msgspec.DecodeError:
         return False
-
-
-def _words(body: str) -> tuple[str, int, int]:
-    """The message of an error's body, and the tokens that llama.cpp tells beside it."""
-    try:
-        found = decode(_body, body)
-        raw = bytes(found.error)
-        if raw.startswith(b"{"):
-            told = decode(_told, raw)
-            return told.message, told.n_prompt_tokens, told.n_ctx
-        return (decode(_text, raw) if raw.startswith(b'"') else found.message), 0, 0
-    except msgspec.DecodeError:
-        return "", 0, 0
