@@ -1,4 +1,4 @@
-"""Laws of compacted conversations: nothing stored, the same beginning from turn to turn, pairs whole, the newest kept."""
+"""Laws of compacted conversations: a lasting beginning with nothing stored, pairs whole, the newest kept."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ TEXTS = st.sampled_from(("", "Yes.", "word " * 40, "row,1,2,3\n" * 60, "x" * 900
 
 @st.composite
 def conversations(draw: st.DrawFn) -> History:
-    """What a client sends: a system prompt, requests, calls with results, answers, remarks; now and then an id twice."""
+    """What a client sends: a system prompt, requests, calls with results, answers, remarks; some ids twice."""
     history: list[Message] = [System(text=draw(TEXTS))] if draw(st.booleans()) else []
     history.append(User(text=draw(TEXTS)))
     for turn in range(1, draw(st.integers(1, 25))):
@@ -99,7 +99,7 @@ def test_a_longer_history_begins_with_the_same_messages_until_the_next_compactio
 def agent(turns: int, *, result: str = "x" * 300) -> History:
     history: History = (System(text="You work here."), User(text="Do the task."))
     for turn in range(1, turns + 1):
-        call = ToolCall(id=f"c{turn}", name="look", arguments='{"at":%d}' % turn)
+        call = ToolCall(id=f"c{turn}", name="look", arguments=f'{{"at":{turn}}}')
         history += (Assistant(calls=(call,), turn=turn), Tool(call_id=call.id, name="look", text=result, turn=turn))
     return history
 
