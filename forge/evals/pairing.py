@@ -1,0 +1,80 @@
+"""Pairs of runs with the same scenario and seed; and which runs only repeat another one."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+
+from forge.evals.row import Row
+
+_T = TypeVar("_T")
+
+
+class Pair(Struct, frozen=True):
+    """Two runs of the same scenario with the same seed."""
+
+    first: Row
+    second: Row
+
+
+class Pairing(Struct, frozen=True, kw_only=True):
+    """All pairs of two sets of runs, and what is left out of them.
+
+    `alone`: runs whose scenario and seed the other side lacks. `unjudged`: pairs in which a check raised, so that
+    nobody knows. `repeated`: pairs in which both runs only repeat those of another pair.
+    """
+
+    pairs: tuple[Pair, ...]
+    alone: int = 0
+    unjudged: int = 0
+    repeated: int = 0
+
+
+def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
+    """The runs of two sides paired by scenario and seed, in that order, whatever the order of the rows."""
+    left, right = ({(row.scenario, row.seed): row for row in side} for side in (first, second))
+    both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
+    judged = [pair for pair in both if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
+    told = [pair for cell in _by_scenario(judged) for pair in distinct(cell, lambda pair: (pair.first, pair.second))]
+    return Pairing(
+        pairs=tuple(told),
+        alone=len(left.keys() ^ right.keys()),
+        unjudged=len(both) - len(judged),
+        repeated=len(judged) - len(told),
+    )
+
+
+def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The judged runs of one configuration, those that repeat another run of the same scenario left out."""
+    cells: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
+        if row.verdict != "unjudged":
+            cells[row.scenario].append(row)
+    return tuple(row for cell in cells.values() for row in distinct(cell, lambda row: (row,)))
+
+
+def distinct(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
+    """The items of a scenario that are evidence of their own: at temperature 0 a run may only repeat the one before.
+
+    Runs with the same digest are the same. Without digests, runs are taken for repetitions if all of the scenario
+    differ in nothing but seed and time: two of five that agree may well do so by chance.
+    """
+    if all(row.digest for item in cell for row in runs(item)):
+        return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
+    return cell[:1] if len({tuple(map(_measured, runs(item))) for item in cell}) == 1 else cell
+
+
+def _measured(row: Row) -> tuple[object, ...]:
+    """Everything of a run but its seed, its time and its place."""
+    same = replace(row, seed=0, seconds=0.0, started=0.0, journals=(), commit="", cached_tokens=0)
+    return astuple(same)
+
+
+def _by_scenario(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """The pairs of each scenario."""
+    cells: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        cells[pair.first.scenario].append(pair)
+    yield from cells.values()

@@ -1,0 +1,110 @@
+"""McNemar's test, Holm's correction, Wilson's interval and the number of runs: laws, and values from the literature."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from forge.evals.proportion import Proportion, wilson
+from forge.evals.significance import POWER, can_be_shown, fewest_pairs, holm, mcnemar, pairs_needed
+
+COUNTS = st.integers(0, 400)
+P_VALUES = st.lists(st.floats(0, 1), max_size=30)
+
+
+@given(COUNTS, COUNTS)
+def test_wilsons_interval_contains_the_share_and_lies_between_none_and_all(count: int, more: int) -> None:
+    low, high = wilson(count, count + more)
+    assert 0 <= low <= high <= 1
+    if count + more:
+        assert low <= count / (count + more) <= high
+
+
+@given(COUNTS, st.integers(1, 400))
+def test_more_runs_of_the_same_share_make_wilsons_interval_narrower(count: int, more: int) -> None:
+    few, many = (wilson(times * count, times * (count + more)) for times in (1, 3))
+    assert many[1] - many[0] < few[1] - few[0]
+
+
+def test_wilsons_interval_of_known_counts() -> None:
+    # Newcombe, Statistics in Medicine 17 (1998), table I: method 3 for 81 of 263, 15 of 148, 0 of 20, 1 of 29
+    known = {(81, 263): (0.2553, 0.3662), (15, 148): (0.0624, 0.1605), (0, 20): (0, 0.1611), (1, 29): (0.0061, 0.1718)}
+    for (count, of), interval in known.items():
+        assert wilson(count, of) == pytest.approx(interval, abs=5e-5)
+
+
+def test_a_proportion_is_never_shown_without_its_counts_and_its_interval() -> None:
+    assert str(Proportion(4, 5)) == "4 of 5, 38\N{EN DASH}96 %"
+    assert str(Proportion(0, 0)) == "none"
+
+
+@given(COUNTS, COUNTS)
+def test_mcnemars_test_is_symmetric_and_a_probability(one: int, other: int) -> None:
+    assert mcnemar(one, other) == mcnemar(other, one)
+    assert 0 <= mcnemar(one, other) <= 1
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_a_more_uneven_split_of_as_many_pairs_is_less_probable(smaller: int, gap: int) -> None:
+    assert mcnemar(smaller, smaller + gap + 2) <= mcnemar(smaller + 1, smaller + gap + 1) + 1e-12
+
+
+def test_mcnemars_test_of_known_splits() -> None:
+    # two-sided sign test: 2 (1/2)^n for n differing pairs on one side
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(6, 0) == pytest.approx(1 / 32)
+    assert mcnemar(9, 1) == pytest.approx(22 / 1024)
+
+
+@given(st.floats(1e-6, 0.5))
+def test_the_fewest_pairs_that_can_show_anything_are_the_fewest(alpha: float) -> None:
+    fewest = fewest_pairs(alpha)
+    assert can_be_shown(fewest, alpha)
+    assert not can_be_shown(fewest - 1, alpha)
+
+
+@given(P_VALUES)
+def test_holm_keeps_the_order_and_never_makes_a_value_smaller(values: list[float]) -> None:
+    corrected = holm(values)
+    assert all(value <= after <= 1 for value, after in zip(values, corrected, strict=True))
+    ranked = sorted(zip(values, corrected, strict=True))
+    assert [after for _, after in ranked] == sorted(corrected)
+
+
+@given(P_VALUES, st.floats(0, 1))
+def test_another_comparison_never_makes_one_more_significant(values: list[float], another: float) -> None:
+    before, after = holm(values), holm([*values, another])
+    assert all(few <= many + 1e-12 for few, many in zip(before, after, strict=False))
+
+
+@given(P_VALUES.flatmap(lambda values: st.permutations(list(enumerate(values)))))
+def test_holm_is_indifferent_to_the_order_of_the_comparisons(values: list[tuple[int, float]]) -> None:
+    shuffled = dict(zip((index for index, _ in values), holm([value for _, value in values]), strict=True))
+    assert tuple(shuffled[index] for index in sorted(shuffled)) == holm([value for _, value in sorted(values)])
+
+
+def test_holm_of_known_values() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.005])
+@pytest.mark.parametrize(("difference", "differing"), [(0.05, 0.1), (0.1, 0.2), (0.1, 0.1), (0.2, 0.5), (0.5, 0.6)])
+def test_so_many_pairs_do_show_the_difference_about_as_often_as_promised(
+    difference: float, differing: float, alpha: float
+) -> None:
+    pairs = pairs_needed(difference, differing, alpha)
+    assert POWER - 0.1 < power(pairs, difference, differing, alpha) < POWER + 0.12
+
+
+def power(pairs: int, difference: float, differing: float, alpha: float) -> float:
+    """The exact probability that McNemar's test shows the difference, summed over every outcome."""
+    share = (differing + difference) / (2 * differing)
+    return float(
+        sum(
+            binom.pmf(count, pairs, differing) * binom.pmf(first, count, share)
+            for count in range(pairs + 1)
+            if binom.pmf(count, pairs, differing) > 1e-9
+            for first in range(count + 1)
+            if mcnemar(first, count - first) <= alpha
+        )
+    )
