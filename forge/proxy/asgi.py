@@ -89,7 +89,9 @@ class Outlet:
 
     async def _begin(self, status: int, headers: Headers) -> None:
         self.status, self.written = status, time.monotonic()
-        told = _encoded((*headers, *self._own))
+        compacted = self.notes.get("compacted")
+        noted = (("x-forge-compacted", compacted),) if compacted else ()
+        told = _encoded((*headers, *noted, *self._own))
         await self._send({"type": "http.response.start", "status": status, "headers": told})
 
     async def _finish(self, body: bytes) -> None:

@@ -7,13 +7,15 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.connection import Setup
+from forge.proxy.fitting import Fitted, fitted, refitted
 from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.tools import Guard, Guards
 from forge.proxy.turn import Turn, ask, opening, plain_request, verbatim_turn, written_turn
-from forge.proxy.upstream import Post, Upstream
+from forge.proxy.upstream import Post, Refusal, Upstream
 from stages.effect import Request
 from stages.state import State
 from stages.wire.answers import Envelope
+from stages.wire.overflow import Overflow, overflow_of
 from stages.wire.served import Protocol, RequestError, ServerRequest, as_sent, fields, refusal
 from stages.wire.server_wires import ServerWire
 from stages.wire.valid import valid_history
@@ -54,30 +56,68 @@ class Guarded(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A request on its way. `same`: the backend's bytes are the client's; `guarded` is None where it goes through."""
+    """A request on its way. `same`: the backend's bytes are the client's; `guarded` is None where it goes through.
+
+    `given` is what the client asks for, `request` what is made of it for the backend; `cut` of its messages were left
+    out or shortened. `overflow` is the refusal after which that was done.
+    """
 
     wire: ServerWire
+    given: ServerRequest
     request: ServerRequest
     model: Model
     first: Post
     same: bool
     guarded: Guarded | None
+    cut: int = 0
+    overflow: Refusal | None = None
 
     def envelope(self) -> Envelope:
         """What an answer of forge's own says beside the reply."""
-        return Envelope(id=self.wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=self.request)
+        return Envelope(id=self.wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=self.given)
 
     @property
     def upstream(self) -> Upstream:
         """The backend."""
         return self.model.upstream
 
+    @property
+    def compacted(self) -> str:
+        """What was cut, in words."""
+        return f"{self.cut} message{'s' if self.cut > 1 else ''}"
+
+    def told(self, refusal: Refusal) -> Refusal:
+        """The refusal as the client is told of it: the size of a prompt that is too long is that of its own."""
+        return self.overflow if self.overflow and overflow_of(refusal.fault) else refusal
+
     def post(self, request: Request) -> Post:
         """A further request of the same client."""
         return Post(request=request, body=request.body if self.same else b"", key=self.first.key)
 
 
-def with_valid_history(exchange: Exchange) -> Exchange | None:
+def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
+    """What is asked instead of a request that the backend has refused; None where that is the answer."""
+    overflow = overflow_of(refusal.fault)
+    if overflow is not None:
+        return _with_less(exchange, refusal, overflow)
+    return _with_valid_history(exchange) if refusal.fault.status in REFUSED else None
+
+
+def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
+    """The exchange with a conversation that fits, once; None where the client is to be told that it does not."""
+    model, given = exchange.model, exchange.given
+    policy = model.policy_for(given)
+    if exchange.overflow is not None or not policy.compacts_overflow(given):
+        return None
+    limit = policy.context_tokens or 0
+    fit = refitted(given, exchange.request, model.setup, overflow, limit, same=exchange.same)
+    if fit is None:
+        return None
+    again = _exchange(exchange.wire, given, fit, model, exchange.first.key, same=exchange.same)
+    return msgspec.structs.replace(again, overflow=refusal)
+
+
+def _with_valid_history(exchange: Exchange) -> Exchange | None:
     """The exchange with a history that strict servers take; None where that is the client's own.
 
     A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
@@ -91,8 +131,8 @@ def with_valid_history(exchange: Exchange) -> Exchange | None:
     messages = wire_of(exchange.model.setup.dialect).messages(history)
     body = msgspec.structs.replace(as_sent(request), messages=messages).body
     repaired = msgspec.structs.replace(request, body=body, history=history)
-    again = exchange_of(exchange.wire, repaired, exchange.model, exchange.first.key)
-    return again if isinstance(again, Exchange) else None
+    fit = Fitted(repaired, exchange.cut)
+    return _exchange(exchange.wire, exchange.given, fit, exchange.model, exchange.first.key, same=True)
 
 
 def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, key: str) -> Exchange | RequestError:
@@ -102,37 +142,44 @@ def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, key: str
         request = _pinned(request, model.name)
     elif error := refusal(request):
         return error
+    policy = model.policy_for(request)
+    fit = Fitted(request, 0)
+    if policy.context_tokens is not None:
+        fit = fitted(request, model.setup, policy.context_tokens, same=same)
+    return _exchange(wire, request, fit, model, key, same=same)
+
+
+def _exchange(wire: ServerWire, given: ServerRequest, fit: Fitted, model: Model, key: str, *, same: bool) -> Exchange:
+    request = fit.request
     whole = request.n > 1 or request.logprobs
+    guarded = None
     if request.tools and request.choice.mode != "none" and not whole:
-        return _guarded(wire, request, model, key, same=same)
-    asked = Request() if same else plain_request(request, model.setup, model.name)
-    return _exchange(wire, request, model, Post(request=asked, body=request.body if same else b"", key=key))
+        guarded, first = _guarded(request, model, same=same)
+    else:
+        first = Request() if same else plain_request(request, model.setup, model.name)
+    return Exchange(
+        wire=wire,
+        given=given,
+        request=request,
+        model=model,
+        first=Post(request=first, body=request.body if same else b"", key=key),
+        same=same,
+        guarded=guarded,
+        cut=fit.cut,
+    )
 
 
-def _guarded(wire: ServerWire, request: ServerRequest, model: Model, key: str, *, same: bool) -> Exchange:
+def _guarded(request: ServerRequest, model: Model, *, same: bool) -> tuple[Guarded, Request]:
+    """What guards the reply, and the first request; one that is sent as it came is in its body."""
     guard = model.guards.of(request)
     state = opening(request, model.max_retries, asked=same)
     if same:
-        post = Post(request=Request(), body=request.body, key=key)
-        return _exchange(wire, request, model, post, Guarded(guard, verbatim_turn(request, guard, model.setup), state))
+        return Guarded(guard, verbatim_turn(request, guard, model.setup), state), Request()
     turn = written_turn(request, guard, model.setup, model.name)
     first = ask(turn, state)
     if first is None:
         raise TypeError("a turn without a first request")
-    return _exchange(wire, request, model, Post(request=first.request, key=key), Guarded(guard, turn, first.state))
-
-
-def _exchange(
-    wire: ServerWire, request: ServerRequest, model: Model, first: Post, guarded: Guarded | None = None
-) -> Exchange:
-    return Exchange(
-        wire=wire,
-        request=request,
-        model=model,
-        first=first,
-        same=bool(first.body),
-        guarded=guarded,
-    )
+    return Guarded(guard, turn, first.state), first.request
 
 
 def _pinned(request: ServerRequest, name: str) -> ServerRequest:

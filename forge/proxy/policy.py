@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from forge.proxy.shaping import Shaping
 from stages.policy.order import Use
 from stages.policy.rules import OnViolation, TextPolicy
 from stages.policy.wildcards import matches
@@ -37,12 +38,13 @@ class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     errors: tuple[str, ...] | None = None
 
 
-class ModelPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """What holds for a model, in the words of `Workflow`. A rule that is not written is not enforced.
 
     `required_steps` come before a call of a `terminal_tool`, and before an answer in words. `max_tool_calls` is the
     number of calls that the client may have run. `errors` are patterns of results that are errors, with `*` for
     anything. `scope` is what the rules look at: the whole `session`, or what came since the last `answer` in words.
+    How requests are shaped is in `Shaping`.
     """
 
     required_steps: Names = ()

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from forge.proxy.admission import Admission, is_said, shown_text
 from forge.proxy.asgi import Outlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
-from forge.proxy.exchange import REFUSED, Exchange, with_valid_history
+from forge.proxy.exchange import Exchange, after_refusal
 from forge.proxy.relay import Relay
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Heard, Post, Refusal
@@ -28,6 +28,8 @@ class Stream:
     async def run(self) -> None:
         """Ask until there is a reply, show it, end the stream."""
         post, attempts = self._exchange.first, 0
+        if self._exchange.cut:
+            self._out.notes["compacted"] = self._exchange.compacted
         guarded = self._exchange.guarded
         state = guarded.state if guarded else None
         while True:
@@ -36,9 +38,9 @@ class Stream:
             admission = Admission(guarded.guard.holding if guarded else None)
             got = await self._attempt(post, admission, first=attempts == 1)
             if isinstance(got, Refusal):
-                again = with_valid_history(self._exchange) if attempts == 1 and got.fault.status in REFUSED else None
+                again = after_refusal(self._exchange, got) if attempts == 1 else None
                 if again is None or self._text:
-                    return await self._refuse(got)
+                    return await self._refuse(self._exchange.told(got))
                 self._exchange = again
                 return await self.run()
             reply, held = got
@@ -108,6 +110,7 @@ class Stream:
 
     async def _refuse(self, refusal: Refusal) -> None:
         self._out.notes["outcome"] = "error"
+        self._out.notes.pop("compacted", None)
         if self._out.begun:
             await self.relay.fail(request_error(refusal.fault))
         else:

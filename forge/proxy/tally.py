@@ -26,6 +26,7 @@ class Tally:
         if log.isEnabledFor(logging.INFO):
             told = [outcome] if outcome else []
             told += [f"{attempts - 1} retried"] if attempts > 1 else []
+            told += [f"{out.notes['compacted']} compacted"] if "compacted" in out.notes else []
             said = f" ({', '.join(told)})" if told else ""
             path = asked.path[:200].encode("unicode_escape").decode()
             log.info("%s %s %d %.0f ms%s", asked.method[:20], path, out.status, seconds * 1000, said)

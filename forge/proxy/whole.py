@@ -1,7 +1,7 @@
 """A whole reply: asked for, judged, asked for again; then the client's answer."""
 
 from forge.proxy.errors import nothing_usable, refusal_answer
-from forge.proxy.exchange import REFUSED, Exchange, with_valid_history
+from forge.proxy.exchange import Exchange, after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply
@@ -11,14 +11,18 @@ from stages.wire.answers import WireAnswer
 async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
     """The answer; `notes` are told how it came about."""
     post, attempts = exchange.first, 0
+    if exchange.cut:
+        notes["compacted"] = exchange.compacted
     state = exchange.guarded.state if exchange.guarded else None
     while True:
         attempts += 1
         got = await exchange.upstream.whole(post)
         if isinstance(got, Refusal):
-            if attempts == 1 and got.fault.status in REFUSED and (again := with_valid_history(exchange)):
+            if attempts == 1 and (again := after_refusal(exchange, got)):
                 return await whole_answer(again, notes)
-            return _told(refusal_answer(exchange.wire, got, same=exchange.same), notes, attempts, "error")
+            notes.pop("compacted", None)
+            refused = refusal_answer(exchange.wire, exchange.told(got), same=exchange.same)
+            return _told(refused, notes, attempts, "error")
         if (usage := got.reply.usage) is not None:
             notes["tokens"] = str(usage.prompt + usage.completion)
         if exchange.guarded is None or state is None:
