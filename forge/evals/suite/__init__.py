@@ -1,0 +1,30 @@
+"""The suite: scenarios whose data varies with the seed. docs/scenarios.md says what each one tests."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from forge.evals.scenario import Scenario
+from forge.evals.suite.billing import BILLING
+from forge.evals.suite.boxes import BOXES
+from forge.evals.suite.catalogue import CATALOGUE
+from forge.evals.suite.orders import ORDERS
+from forge.evals.suite.reports import REPORTS
+from forge.evals.suite.selection import SELECTION
+from forge.evals.suite.tickets import TICKETS
+
+ALL: tuple[Scenario, ...] = (
+    *REPORTS,
+    *SELECTION,
+    *CATALOGUE,
+    *ORDERS,
+    *BILLING,
+    *BOXES,
+    *TICKETS,
+)
+
+SUITES: Mapping[str, tuple[Scenario, ...]] = MappingProxyType(
+    {"all": ALL, "seeds": tuple(scenario for scenario in ALL if "seeds" in scenario.tags)}
+)
+"""The scenarios of each suite, by its name."""
+
+__all__ = ["ALL", "SUITES"]
