@@ -1,6 +1,39 @@
 """What the model is told of calls that ran, or might have: failures, unknown outcomes, what a person said."""
 
+import re
+
+from stages.message import Status
 from stages.nudges.quoting import quote
+
+_STATUSES: dict[str, Status] = {
+    "ToolResolutionError": "unresolved",
+    "ToolError": "failed",
+    "ToolFailed": "final",
+    "InDoubt": "in_doubt",
+}
+_NOT_RUN = (
+    "NotRun",
+    "UnknownTool",
+    "ToolArgValidationError",
+    "StepEnforcementError",
+    "PrereqError",
+    "OrderError",
+    "Placeholder",
+    "UngroundedArgument",
+    "Miscalculated",
+    "Repeated",
+    "Repeats",
+    "Incomplete",
+)
+"""What forge's answers to calls that it did not run begin with: `stages.policy.mistakes` has the prefixes."""
+
+_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *_NOT_RUN))})\] ")
+
+
+def status_of(text: str) -> Status:
+    """The outcome that forge has written in front of an answer, where the text is all that is left of it."""
+    marked = _MARKED.match(text)
+    return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"
 
 
 def unresolved(message: str) -> str:

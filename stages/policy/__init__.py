@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from stages.policy.order import Use
     from stages.policy.retry import Backoff, RetryPolicy, Tries
     from stages.policy.rules import RepairLimits, Rules, completed, legal_tools, pending
+    from stages.policy.session_ledger import recount
 
 __all__ = [
     "Backoff",
@@ -22,6 +23,7 @@ __all__ = [
     "completed",
     "legal_tools",
     "pending",
+    "recount",
 ]
 
 # Rules stand on rooms whose modules use other modules of this one.
@@ -32,5 +34,6 @@ __getattr__ = later(
         "stages.policy.order": ("Use",),
         "stages.policy.retry": ("Backoff", "RetryPolicy", "Tries"),
         "stages.policy.rules": ("RepairLimits", "Rules", "completed", "legal_tools", "pending"),
+        "stages.policy.session_ledger": ("recount",),
     },
 )

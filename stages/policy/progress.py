@@ -6,6 +6,7 @@ and again are thereby one thing: replies in a row without progress.
 """
 
 import hashlib
+from collections.abc import Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -31,18 +32,23 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
     All successes are kept in `successes`, new or not: steps are judged by them.
     """
-    again = [s for s in done if s.name not in free and bytes.fromhex(s.answer) in ledger.seen]
-    repeats = tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
+    repeats = answered_again(done, free, ledger.seen)
     return replace(
         ledger,
         successes=ledger.successes + done,
         seen=ledger.seen + digests(done),
         attempts=ledger.attempts + repeats + vain,
-        progress=ledger.turn if len(again) < len(done) else ledger.progress,
+        progress=ledger.turn if len(repeats) < len(done) else ledger.progress,
     )
 
 
-def digests(done: tuple[Success, ...]) -> bytes:
+def answered_again(done: Sequence[Success], free: frozenset[str], seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+    """The successes that brought nothing new, as attempts: their answers are among those that were `seen` before."""
+    again = [s for s in done if s.name not in free and bytes.fromhex(s.answer) in seen]
+    return tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
+
+
+def digests(done: Sequence[Success]) -> bytes:
     """What `Ledger.seen` grows by. Searching it for 8 bytes costs next to nothing, however long the run is."""
     return bytes.fromhex("".join([success.answer for success in done]))
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.ledger import Counter, Ledger, mistake_count
+from stages.nudges.outcomes import status_of
 from stages.objection import Custom, Objection, Wrong
 from stages.policy.mistakes import NudgeKind, mistake_of, with_mistakes
 
@@ -19,6 +20,12 @@ def test_each_name_for_a_users_words_is_one_of_some_kind(data: st.DataObject) ->
     mistakes = [mistake_of(data.draw(st.from_type(kind))) for kind in get_args(Wrong)]
     assert {mistake.name for mistake in mistakes} == {*NAMES, None}
     assert all(mistake.prefix for mistake in mistakes if mistake.name not in (None, "retry"))
+
+
+@given(wrongs)
+def test_the_mark_of_a_correction_is_known_where_only_its_text_is_left(wrong: Wrong) -> None:
+    prefix = mistake_of(wrong).prefix
+    assert status_of(f"[{prefix}] It was not run.") == ("not_run" if prefix else "succeeded")
 
 
 @given(st.lists(wrongs.map(lambda wrong: Objection(wrong=wrong))), st.from_type(Ledger))

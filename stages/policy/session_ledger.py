@@ -1,0 +1,136 @@
+"""The ledger of a session, computed from its history alone: nothing has to be stored between two requests.
+
+A client sends the whole conversation with each request. What was called, with which arguments, and what came of it
+stands in it, and that is what rules are about:
+
+- `successes`, `seen`, `progress` and `turn` are those of a run of forge's with this history, and so are the `attempts`
+  whose calls ran, and the tool calls that are left of the budget.
+- What a history does not hold is at its beginning: mistakes in a row (corrections are hidden from clients), refused
+  calls, tokens and costs, calls of unknown outcome, what a person rejected, what compaction has cut.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from stages.ledger import Attempt, Budget, Ledger, Success
+from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, turn_of
+from stages.nudges.outcomes import status_of
+from stages.policy.progress import answer_digest, answered_again, digests
+from stages.policy.rules import Rules
+from stages.wire.valid import with_object_arguments
+
+IsError = Callable[[str, str], bool]
+"""Whether a tool's result is an error: a pure function of the tool's name and the text of its result."""
+
+_Answered = list[tuple[ToolCall, Tool]]
+
+
+def recount(
+    rules: Rules, history: History, *, budget: Budget | None = None, is_error: IsError = lambda *_: False
+) -> Ledger:
+    """The ledger after this history, with what is left of the budget. Takes time linear in the history.
+
+    A call without an answer has not been made. One is an error if the history says so, if it begins with a mark of
+    forge's own (`[ToolError]`), or if `is_error` takes it for one. A question of the user's after an answer in words is
+    progress: what was asked for before may be asked for again.
+    """
+    repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
+    done: list[Success] = []
+    vain: list[Attempt] = []
+    seen: set[bytes] = set()
+    progress, ran = _last_question(history), 0
+    for turn, answered in _batches(history):
+        outcomes = [(call, answer, _status(answer, is_error)) for call, answer in answered]
+        new = [_success(call, answer, turn) for call, answer, status in outcomes if status == "succeeded"]
+        again = answered_again(new, repeatable, seen)
+        vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
+        done += new
+        seen.update(bytes.fromhex(success.answer) for success in new)
+        progress = max(progress, turn if len(again) < len(new) else 0)
+        ran += sum(status != "not_run" for *_, status in outcomes)
+    return Ledger(
+        budget=_left(budget or Budget(), ran),
+        turn=max(map(turn_of, history), default=0),
+        successes=tuple(done),
+        attempts=tuple(vain),
+        seen=digests(done),
+        progress=progress,
+    )
+
+
+_VAIN: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
+
+
+def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
+    """The calls of each reply that were answered, with the answers and the reply's turn.
+
+    Where an id stands twice, the first answer is that of the first call.
+    """
+    turn, answered = 0, _Answered()
+    waiting: dict[str, deque[ToolCall]] = {}
+    for message in history:
+        match message:
+            case Assistant(calls=calls) if calls:
+                if answered:
+                    yield turn, answered
+                turn, answered, waiting = message.turn, [], {}
+                for call in calls:
+                    waiting.setdefault(call.id, deque()).append(call)
+            case Tool(call_id=call_id) if of_this_id := waiting.get(call_id):
+                answered.append((of_this_id.popleft(), message))
+            case _:
+                pass
+    if answered:
+        yield turn, answered
+
+
+def _last_question(history: History) -> int:
+    """The turn of the last answer in words after which the user has said something; 0: there is none."""
+    found = turn = 0
+    for message in history:
+        match message:
+            case Assistant(calls=calls):
+                turn = 0 if calls else message.turn
+            case User(kind=Kind.USER_INPUT):
+                found = max(found, turn)
+            case _:
+                pass
+    return found
+
+
+def _status(answer: Tool, is_error: IsError) -> Status:
+    """The outcome of a call. A client says of it that it failed, or nothing; forge's mark says more."""
+    if answer.kind is not Kind.TOOL_RESULT:
+        return "not_run"
+    if answer.status not in ("succeeded", "failed"):
+        return answer.status
+    if (marked := status_of(answer.text)) != "succeeded":
+        return marked
+    return "failed" if answer.status == "failed" or is_error(answer.name, answer.text) else "succeeded"
+
+
+def _success(call: ToolCall, answer: Tool, turn: int) -> Success:
+    arguments = _arguments(call)
+    digest = answer_digest(call.name, arguments, answer.text)
+    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn)
+
+
+def _attempt(call: ToolCall, answer: Tool, status: Status, turn: int) -> Attempt:
+    # What raised gave no answer: the next try may.
+    arguments = _arguments(call)
+    digest = "" if status == "failed" else answer_digest(call.name, arguments, answer.text)
+    return Attempt(name=call.name, arguments=arguments, answer=digest, turn=turn)
+
+
+def _arguments(call: ToolCall) -> str:
+    """The arguments as a JSON object: what a client sends may be damaged."""
+    whole = with_object_arguments(call)
+    return whole.arguments if whole else "{}"
+
+
+def _left(budget: Budget, ran: int) -> Budget:
+    if budget.tool_calls is None:
+        return budget
+    return replace(budget, tool_calls=max(0, budget.tool_calls - ran))

@@ -1,0 +1,159 @@
+"""A session's ledger is what its history says: recounted, it is that of the run that made the history."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from returns.result import Success
+
+from forge import Workflow, run_sync, tool
+from forge.errors import ToolFailed, ToolResolutionError
+from forge.interpreters.scripted import Scripted, call
+from stages.compaction import NoCompact
+from stages.effect import Reply, Request
+from stages.ledger import Attempt, Ledger
+from stages.message import Assistant, History, Kind, Tool, ToolCall
+from stages.objection import Custom, Objection
+from stages.policy.order import Use
+from stages.policy.rules import legal_tools, pending
+from stages.policy.session_ledger import recount
+from stages.schema.canonical_json import canonical
+from stages.state import Done, Ready, State
+from stages.verdict import Guard
+from stages.wire.sampling import Sampling
+from stages.wire.served import ServerRequest
+from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
+from stages.wire.wires import ANTHROPIC, OPENAI, Wire
+
+
+@tool(effect="read")
+def look(at: int) -> str:
+    """Look at a place."""
+    return f"place {at // 2}"
+
+
+@tool(repeatable=True)
+def wait() -> str:
+    """Wait."""
+    return "waited"
+
+
+@tool(prerequisites=["look"])
+def note(text: str) -> str:
+    """Note something."""
+    if text == "a":
+        raise ToolResolutionError("there is no page a")
+    if text == "b":
+        raise ToolFailed("the pen is empty.")
+    if text == "c":
+        raise ValueError("c is no text")
+    return text
+
+
+@tool
+def send(text: str) -> str:
+    """Send it."""
+    return text
+
+
+PLACES, TEXTS = st.integers(0, 3), st.sampled_from("abcd")
+CALLS = st.one_of(
+    st.builds(lambda at: call("look", at=at), PLACES),
+    st.just(call("wait")),
+    st.builds(lambda text: call("note", text=text), TEXTS),
+    st.builds(lambda text: call("send", text=text), TEXTS),
+    st.just(call("fly")),
+    st.just(call("look", at="the door")),
+)
+REPLIES = st.one_of(
+    CALLS,
+    st.lists(CALLS, min_size=2, max_size=3).map(lambda several: Reply(calls=sum((r.calls for r in several), ()))),
+    st.sampled_from(["Hm.", ""]),
+)
+ORDERS = st.sampled_from(
+    [(), (Use(tool="look", at_most=2),), (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1))]
+)
+
+
+def not_d(_: State, calls: tuple[ToolCall, ...]) -> list[Objection]:
+    """A guard of one's own: its words have no mark of forge's."""
+    return [Objection(call=one, wrong=Custom(text="Not d.")) for one in calls if '"d"' in one.arguments]
+
+
+@st.composite
+def runs(draw: st.DrawFn, *guards: Guard) -> tuple[Workflow[Any], State]:
+    """A workflow, and where a run of it came with some model."""
+    workflow: Workflow[Any] = Workflow(
+        "any",
+        tools=[look, wait, note, send],
+        terminal_tool="send",
+        required_steps=draw(st.sampled_from(["look", ("wait", "note"), ()])),
+        order=draw(ORDERS),
+        max_repeats=draw(st.sampled_from([None, 1, 2])),
+        max_tool_calls=draw(st.sampled_from([None, 3, 12])),
+        batch=draw(st.sampled_from(["all", "first", "independent"])),
+        on_violation=draw(st.sampled_from(["block_all", "block_call"])),
+        on_text=draw(st.sampled_from(["nudge", "accept"])),
+        guards=guards,
+        max_iterations=12,
+        max_tool_errors=9,
+        max_retries_per_step=9,
+        compactor=NoCompact(),
+    )
+    replies = draw(st.lists(REPLIES, min_size=1, max_size=12))
+    result = run_sync(workflow, "Go.", backend=Scripted([*replies, *["Hm."] * 12]))
+    end = result.unwrap() if isinstance(result, Success) else result.failure()
+    return workflow, end.state
+
+
+def ran(ledger: Ledger, history: History) -> list[Attempt]:
+    """The attempts whose calls ran: those that were refused are hidden from a client."""
+    refused = {m.call_id for m in history if isinstance(m, Tool) and m.kind is not Kind.TOOL_RESULT}
+    calls = (call for m in history if isinstance(m, Assistant) for call in m.calls if call.id in refused)
+    hidden = [(call.name, call.arguments) for call in calls]
+    return [a for a in ledger.attempts if a.answer or (a.name, a.arguments) not in hidden]
+
+
+@given(st.one_of(runs(), runs(not_d)))
+def test_recounted_from_its_history_a_run_has_the_ledger_that_it_has(made: tuple[Workflow[Any], State]) -> None:
+    workflow, state = made
+    ledger, again = state.ledger, recount(workflow.rules, state.history, budget=workflow.budget)
+    assert again.successes == ledger.successes
+    assert ran(again, state.history) == ran(ledger, state.history)
+    assert (again.seen, again.progress) == (ledger.seen, ledger.progress)
+    if isinstance(state.phase, Ready | Done):  # else a reply, or part of a batch, is not in the history yet
+        assert (again.turn, again.budget.tool_calls) == (ledger.turn, ledger.budget.tool_calls)
+    assert pending(workflow.rules, again) == pending(workflow.rules, ledger)
+    assert legal_tools(workflow.rules, again) == legal_tools(workflow.rules, ledger)
+
+
+WIRES = {"chat": (OPENAI, CHAT), "messages": (ANTHROPIC, MESSAGES)}
+
+
+def as_sent(history: History, spoken: Wire, server: ServerWire) -> History:
+    """The history as a server reads it that a client sent it to."""
+    head, messages = spoken.head("m", Sampling(max_tokens=9), history), spoken.messages(history)
+    request = server.decode_request(Request(head=head, messages=messages).body)
+    assert isinstance(request, ServerRequest)
+    return request.history
+
+
+def seen(ledger: Ledger) -> tuple[object, ...]:
+    """What rules are judged by, whatever the calls' arguments look like."""
+    done = [(one.name, canonical(one.arguments), one.answer) for one in ledger.successes]
+    vain = [(one.name, canonical(one.arguments), one.answer) for one in ledger.attempts if one.answer]
+    return done, vain, ledger.seen, ledger.budget
+
+
+@pytest.mark.parametrize("protocol", WIRES)
+@given(made=runs())
+def test_a_client_that_sends_such_a_history_is_held_to_the_same(
+    protocol: str, made: tuple[Workflow[Any], State]
+) -> None:
+    """Kinds and outcomes are not sent; forge's marks in the texts stand for them."""
+    workflow, state = made
+    here = recount(workflow.rules, state.history, budget=workflow.budget)
+    there = recount(workflow.rules, as_sent(state.history, *WIRES[protocol]), budget=workflow.budget)
+    assert seen(there) == seen(here)
+    assert legal_tools(workflow.rules, there) == legal_tools(workflow.rules, here)
