@@ -1,0 +1,116 @@
+"""A plain loop as a player, as the documentation of chat completions shows it: call what is asked for, until text.
+
+It is told of a workflow what such a loop is told: the system prompt, the tools, and which of them ends the run. Errors
+of tools are returned to the model as text. Nothing is corrected, enforced or shortened.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from forge.errors import ForgeError
+from forge.evals.ablations import ABLATIONS
+from forge.evals.player import Ended, Player, Task
+from forge.workflow.workflow import Workflow
+from stages.effect import Execute, RawCall, Reply, Request, Send, Succeeded, Undelivered
+from stages.message import ToolCall
+from stages.state import Completed, Ending, Said
+from stages.wire.openai.chat import encode_tools
+from stages.wire.sampling import options
+
+_Message = Mapping[str, object]
+
+
+def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
+    """The workflow as it is told to who knows nothing of forge: an answer in words is text."""
+    words = "accept" if workflow.on_text == "respond" else workflow.on_text
+    return replace(ABLATIONS["bare"].apply(workflow), on_text=words, recall=False)
+
+
+async def _play(task: Task) -> Ended:
+    if task.connection.setup.dialect.wire != "openai":
+        raise ForgeError("the plain loop speaks to servers of OpenAI's protocol alone")
+    workflow, last = unguarded(task.workflow), ""
+    loop = _Loop(workflow, task)
+    for number, message in enumerate(task.messages):
+        task.record.message = number
+        outcome = await loop.say(message)
+        if isinstance(outcome, Ended):
+            return outcome
+        if isinstance(outcome, Said) and workflow.on_text == "nudge":
+            return Ended("text", f"it ended with text, which is no outcome here: {outcome.text[:200]!r}")
+        task.record.outcomes.append(outcome)
+        last = type(outcome).__name__
+    return Ended(last)
+
+
+class _Loop:
+    """The conversation so far."""
+
+    def __init__(self, workflow: Workflow[Any], task: Task) -> None:
+        setup = task.connection.setup
+        tools = workflow.rules.tools
+        names = setup.dialect.option_names
+        extra = {**setup.dialect.body, **setup.sampling.extra}
+        head = {"model": setup.model, **options(setup.sampling, names), **extra}
+        self._head = Raw(msgspec.json.encode(head))
+        self._tail = Raw(b'{"tools":' + bytes(encode_tools(tools)) + b"}") if tools else Raw(b"{}")
+        self._workflow, self._task = workflow, task
+        system = workflow.system_prompt
+        self._messages: list[_Message] = [{"role": "system", "content": system}] if system else []
+
+    async def say(self, message: str) -> Ending | Ended:
+        """What the message came to; or how the loop ended without an answer."""
+        self._messages.append({"role": "user", "content": message})
+        for turn in range(self._workflow.max_iterations):
+            replied = await self._ask(turn)
+            if isinstance(replied, Ended):
+                return replied
+            self._messages.append(_assistant(replied))
+            if not replied.calls:
+                return Said(text=replied.text)
+            for call in replied.calls:
+                if (done := await self._run(call)) is not None:
+                    return done
+        return Ended("iterations", f"no end after {self._workflow.max_iterations} model calls")
+
+    async def _ask(self, turn: int) -> Reply | Ended:
+        messages = tuple(Raw(msgspec.json.encode(message)) for message in self._messages)
+        request = Request(head=self._head, messages=messages, tail=self._tail)
+        outcome = await self._task.connection.send(Send(request=request, turn=turn))
+        if isinstance(outcome, Undelivered):
+            return Ended("BackendFailed", outcome.fault.detail)
+        return outcome.reply
+
+    async def _run(self, call: RawCall) -> Completed | None:
+        """Run the call and tell the model; the outcome if that ends the loop."""
+        result = await self._result(call)
+        told = result if isinstance(result, str) else result.text
+        self._messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+        if isinstance(result, str) or call.name not in self._workflow.rules.terminal:
+            return None
+        return Completed(tool=call.name, value=result.value)
+
+    async def _result(self, call: RawCall) -> Succeeded | str:
+        if call.name not in self._workflow.functions:
+            return f"Error: there is no tool {call.name!r}"
+        made = ToolCall(id=call.id, name=call.name, arguments=call.arguments or "{}")
+        (result,) = (await self._workflow.execute(Execute(calls=(made,), run=str(id(self))))).results
+        if isinstance(result, Succeeded):
+            return result
+        self._task.record.tool_errors += 1
+        return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
+
+
+def _assistant(reply: Reply) -> _Message:
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.calls
+    ]
+    return {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if calls else {})}
+
+
+PLAIN = Player(name="plain", about="an ordinary loop over chat completions: calls what is asked for, until text", play=_play)

@@ -1,0 +1,47 @@
+"""Player: what attempts a scenario: forge, a plain loop, or another framework."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from forge.connection import Connection
+from forge.evals.record import Record
+from forge.workflow.workflow import Workflow
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """What a player is given: a workflow, the user's messages, and a model to ask.
+
+    The tools of the workflow and the connection note in `record` what is done with them; the outcome of each message
+    is the player's to add. `journal` is a path without its suffix, None: nothing is to be written.
+    """
+
+    workflow: Workflow[Any]
+    messages: tuple[str, ...]
+    connection: Connection
+    record: Record
+    journal: Path | None = None
+
+    def journal_of(self, message: int) -> Path | None:
+        """The journal of the run for that message, by its number from 0."""
+        if self.journal is None:
+            return None
+        number = f".{message + 1}" if len(self.messages) > 1 else ""
+        return self.journal.with_name(f"{self.journal.name}{number}.jsonl")
+
+
+class Ended(Struct, frozen=True):
+    """How a run ended by its own word, and, where it reached no outcome, why not."""
+
+    end: str
+    why: str = ""
+
+
+class Player(Struct, frozen=True, kw_only=True):
+    """A way to run a workflow. `play` may raise: the run is then one without an outcome."""
+
+    name: str
+    about: str
+    play: Callable[[Task], Awaitable[Ended]]

@@ -1,0 +1,146 @@
+"""The record of a run under way: what it did and took so far, kept however the run ends."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
+from typing import Any
+
+import msgspec
+
+from forge.evals.scenario import Attempt, PerformedCall
+from forge.tools.decorator import Tool, tool
+from forge.tools.parameters import IdempotencyKey
+from forge.tools.signature import Explicit
+from forge.workflow.workflow import Workflow
+from stages import events
+from stages.effect import Failed, Usage
+from stages.message import Assistant, Kind
+from stages.state import Ending, Price
+
+_Function = Callable[..., Any]
+_UNENDED = "it had not returned when the run ended"
+
+
+@dataclass
+class Record:
+    """A run so far. `message` is the number of the user's message that is being answered."""
+
+    calls: list[PerformedCall] = field(default_factory=list)
+    outcomes: list[Ending] = field(default_factory=list)
+    message: int = 0
+    asked: int = 0
+    retries: int = 0
+    step_nudges: int = 0
+    tool_errors: int = 0
+    rescued: int = 0
+    compactions: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+
+    def attempt(self, messages: int) -> Attempt:
+        """What the run came to, that was to answer so many messages."""
+        whole = len(self.outcomes) == messages
+        last = self.outcomes[-1] if whole else None
+        return Attempt(outcome=last, calls=tuple(self.calls), outcomes=tuple(self.outcomes))
+
+    def spend(self, usage: Usage | None, price: Price) -> None:
+        """Add what a reply took, as the server counted it."""
+        if usage is not None:
+            self.input_tokens += usage.prompt
+            self.output_tokens += usage.completion
+            self.cached_tokens += usage.cached
+            self.cost += price.of(usage)
+
+    def observe(self, event: events.Event) -> None:
+        """Count what an observer of forge's own loop is told."""
+        match event:
+            case events.Nudged(kind=Kind.RETRY_NUDGE | Kind.PROVENANCE_NUDGE):
+                self.retries += 1
+            case events.Nudged(kind=Kind.STEP_NUDGE | Kind.PREREQUISITE_NUDGE):
+                self.step_nudges += 1
+            case events.ToolsReturned(results=results):
+                self.tool_errors += sum(isinstance(result, Failed) for result in results)
+            case events.MessageAdded(message=Assistant(calls=calls)):
+                self.rescued += sum(call.origin not in {"native", "prompted"} or bool(call.repairs) for call in calls)
+            case events.HistoryCompacted():
+                self.compactions += 1
+            case _:
+                pass
+
+    def recorded(self, workflow: Workflow[Any]) -> Workflow[Any]:
+        """The same workflow, whose calls are written down here when they reach their tools."""
+        tools = [made if isinstance(made, Tool) else tool(made) for made in workflow.tools]
+        return replace(workflow, tools=[self._recorded(made) for made in tools])
+
+    def _recorded(self, made: Tool[..., object]) -> Tool[..., object]:
+        function, noting = made.function, partial(self._noting, made.name)
+        watched: _Function = (
+            Explicit(_watched(function.func, noting), function.signature, function.convert)
+            if isinstance(function, Explicit)
+            else _watched(function, noting)
+        )
+        return Tool(watched, made.spec, made.problems)
+
+    @contextmanager
+    def _noting(self, name: str, arguments: Mapping[str, object]) -> Iterator[Callable[[object], None]]:
+        """A place for the call among the others, in the order in which they begin; give its result to what it yields."""
+        given = {key: value for key, value in arguments.items() if not isinstance(value, IdempotencyKey)}
+        at, call = len(self.calls), PerformedCall(tool=name, arguments=given, error=_UNENDED, message=self.message)
+        self.calls.append(call)
+
+        def returned(value: object) -> None:
+            self.calls[at] = msgspec.structs.replace(call, result=value, error="")
+
+        try:
+            yield returned
+        except Exception as error:
+            self.calls[at] = msgspec.structs.replace(call, error=str(error) or type(error).__name__)
+            raise
+
+
+_Noting = Callable[[Mapping[str, object]], AbstractContextManager[Callable[[object], None]]]
+
+
+def _watched(function: _Function, noting: _Noting) -> _Function:
+    """The function of the same kind, each call of it noted; of a generator's, the value that it yields last."""
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def run(**arguments: object) -> object:
+            with noting(arguments) as returned:
+                value = await function(**arguments)
+                returned(value)
+                return value
+
+    elif inspect.isasyncgenfunction(function):
+
+        @wraps(function)
+        async def run(**arguments: object) -> AsyncIterator[object]:
+            with noting(arguments) as returned:
+                async for value in function(**arguments):
+                    returned(value)
+                    yield value
+
+    elif inspect.isgeneratorfunction(function):
+
+        @wraps(function)
+        def run(**arguments: object) -> Iterator[object]:
+            with noting(arguments) as returned:
+                for value in function(**arguments):
+                    returned(value)
+                    yield value
+
+    else:
+
+        @wraps(function)
+        def run(**arguments: object) -> object:
+            with noting(arguments) as returned:
+                value = function(**arguments)
+                returned(value)
+                return value
+
+    return run
