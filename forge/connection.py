@@ -48,7 +48,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     `base` is its address as the wire's paths are appended to it, `root` without `/v1`. `headers` go with every request,
     the credential among them if there is one; without one, a client's goes in `key_header`. `model` is the one that
     was asked for by name; empty: any. `slots` are the requests that it works on at the same time, 0: it does not say.
-    `hidden` must not be shown of what it says; the times are seconds: without a byte, and in all.
+    `hidden` must not be shown of what it says; the times are seconds: without a byte, and in all. `profile` is the name
+    of what the server is.
     """
 
     base: str
@@ -61,6 +62,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     hidden: Hidden = NOTHING
     timeout: float = 300.0
     total: float | None = None
+    profile: str = ""
 
 
 class Connection(Struct, frozen=True):

@@ -52,12 +52,18 @@ def recommended(model: str) -> Sampling:
 
     ForgeError, with the nearest names, for a model that is not in the table (`forge/backends/sampling.toml`).
     """
-    if (row := _known().get(_plain(model))) is not None:
-        return row.sampling()
+    if (known := known_recommendation(model)) is not None:
+        return known
     spelling = {_plain(name): name for row in _known().values() for name in row.names}
     near = difflib.get_close_matches(_plain(model), spelling, n=3, cutoff=0.5)
     instead = f"; the nearest names are {', '.join(spelling[name] for name in near)}" if near else ""
     raise ForgeError(f"no sampling is recommended for the model {model!r}{instead}. Give the options yourself.")
+
+
+def known_recommendation(model: str) -> Sampling | None:
+    """What is recommended for the model of that name; None if it is not in the table."""
+    row = _known().get(_plain(model))
+    return row.sampling() if row else None
 
 
 def usual(model: str, temperature: float | None) -> Sampling:

@@ -193,6 +193,7 @@ class Server:
             hidden=self._hidden,
             timeout=self._timeout,
             total=self._total,
+            profile=profile.name,
         )
 
     async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:

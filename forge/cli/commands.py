@@ -6,6 +6,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from forge.cli import arguments as takes
+from forge.cli.evals import fill_eval
 from forge.cli.parser import Parser, Version
 
 _EXIT_CODES = """\
@@ -84,6 +85,19 @@ COMMANDS = (
         ),
         fill=takes.fill_proxy,
         codes="exit codes: 2 wrong use, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
+    ),
+    Command(
+        name="eval",
+        summary="qualify a model: play scenarios on it, compare, report",
+        about="Plays scenarios on a model, each with other data for each seed, and judges what was answered and what\n"
+        "was done. Results are lines of JSON: an interrupted series goes on where it stopped (docs/evals.md).",
+        examples=(
+            "forge eval run --backend http://127.0.0.1:8080 --runs 5 --against plain",
+            "forge eval run my_scenarios.py --backend local --ablation reforged,bare",
+            "forge eval list --tags plumbing",
+        ),
+        fill=fill_eval,
+        codes="exit codes: 0 all runs were made, 1 the server was lost, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM",
     ),
     Command(
         name="models",

@@ -35,7 +35,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
     add("--no-probe", dest="probe", action="store_false", help="do not test what an unknown server supports")
     add(
         "--temperature",
-        type=_number,
+        type=decimal,
         help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
     )
     add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
@@ -82,7 +82,8 @@ def add_redaction(parser: argparse.ArgumentParser) -> None:
     add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
 
 
-def _number(text: str) -> float:
+def decimal(text: str) -> float:
+    """The argument as a number."""
     try:
         return float(text)
     except ValueError:
@@ -99,7 +100,7 @@ def whole_number(text: str) -> int:
 
 def seconds(text: str) -> float:
     """The argument as seconds, more than 0 and less than a day."""
-    number = _number(text)
+    number = decimal(text)
     if not 0 < number < 86400:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds between 0 and a day")
     return number

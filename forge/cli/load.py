@@ -1,4 +1,4 @@
-"""Load a workflow: a user's, as `FILE.py:NAME`, or `demo`."""
+"""Load what a user defines in a Python file: a workflow, as `FILE.py:NAME`, or scenarios."""
 
 import importlib.util
 import sys
@@ -19,11 +19,11 @@ def load_workflow(reference: str) -> Workflow:
     if reference == "demo":
         return demo.workflow
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
-    path = Path(file)
-    if not path.is_file():
-        meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
-        raise ForgeError(f"there is no file {file}; write the workflow as FILE.py:NAME.{meant}")
-    found = {key: value for key, value in vars(_imported(path)).items() if isinstance(value, Workflow)}
+    found = {
+        key: value
+        for key, value in vars(imported(file, "the workflow as FILE.py:NAME")).items()
+        if isinstance(value, Workflow)
+    }
     if not found:
         raise ForgeError(f"{file} has no workflow; it needs a line like: workflow = Workflow(…)")
     there = ", ".join(found)
@@ -34,10 +34,15 @@ def load_workflow(reference: str) -> Workflow:
     return found[name] if name else next(iter(found.values()))
 
 
-def _imported(path: Path) -> ModuleType:
+def imported(file: str, written: str) -> ModuleType:
+    """The module of that file, run. ForgeError says why it cannot be; `written` is how a user writes what it is for."""
+    path = Path(file)
+    if not path.is_file():
+        meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
+        raise ForgeError(f"there is no file {file}; write {written}.{meant}")
     spec = importlib.util.spec_from_file_location(_free_name(path.stem), path.resolve())
     if spec is None or spec.loader is None:
-        raise ForgeError(f"{path} is not a Python file; a workflow file ends in .py")
+        raise ForgeError(f"{path} is not a Python file; its name has to end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     # Last, so that modules next to the file can be imported but hide no installed ones.
@@ -46,7 +51,7 @@ def _imported(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except DefinitionError as error:
         raise ForgeError(
-            f"{path} defines its workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
+            f"{path} defines a workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
         ) from None
     except SystemExit as error:
         raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None

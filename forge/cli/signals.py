@@ -49,6 +49,29 @@ def handling(handler: _Handler) -> Iterator[None]:
             signal.signal(number, was)
 
 
+async def until_signal(work: Coroutine[None, None, int]) -> int:
+    """What the work returns, an exit code; after a signal, which cancels it, that of the signal.
+
+    The second signal ends the program at once.
+    """
+    task, loop, code = asyncio.ensure_future(work), asyncio.get_running_loop(), 0
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal code
+        if code:
+            os._exit(128 + number)
+        code = 128 + number
+        loop.call_soon_threadsafe(task.cancel)
+
+    with handling(stop):
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not code:
+                raise
+            return code
+
+
 class StopSignals:
     """The handler of a run. `code` is the exit code of the first signal, 0 before it.
 

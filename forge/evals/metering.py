@@ -23,12 +23,16 @@ def metered(connection: Connection, record: Record, *, seed: int, price: Price, 
 
     async def send(effect: Send) -> Replied | Undelivered:
         record.asked += 1
+        record.said(effect.request.body)
         outcome = await connection.send(seeded(effect, known.dialect, request_seed(seed, record.asked)))
         if isinstance(outcome, Replied):
             usage = outcome.reply.usage
+            record.said(msgspec.json.encode(outcome.reply))
             record.spend(usage, price)
             if usage is not None and usage.prompt > context_tokens:
                 return _refused(usage.prompt, context_tokens, outcome.seconds)
+        else:
+            record.fault = outcome.fault
         return outcome
 
     return replace(connection, setup=replace(known, context_tokens=context_tokens), send=send, stream=None)

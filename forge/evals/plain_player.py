@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from forge.errors import ForgeError
 from forge.evals.ablations import ABLATIONS
 from forge.evals.player import Ended, Player, Task
 from forge.workflow.workflow import Workflow
@@ -31,8 +30,6 @@ def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
 
 
 async def _play(task: Task) -> Ended:
-    if task.connection.setup.dialect.wire != "openai":
-        raise ForgeError("the plain loop speaks to servers of OpenAI's protocol alone")
     workflow, last = unguarded(task.workflow), ""
     loop = _Loop(workflow, task)
     for number, message in enumerate(task.messages):
@@ -113,4 +110,9 @@ def _assistant(reply: Reply) -> _Message:
     return {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if calls else {})}
 
 
-PLAIN = Player(name="plain", about="an ordinary loop over chat completions: calls what is asked for, until text", play=_play)
+PLAIN = Player(
+    name="plain",
+    about="an ordinary loop over chat completions: calls what is asked for, until there is text",
+    play=_play,
+    wire="openai",
+)

@@ -9,19 +9,22 @@ from msgspec import Struct
 from forge.connection import Connection
 from forge.evals.record import Record
 from forge.workflow.workflow import Workflow
+from stages.wire.wires import WireName
 
 
 class Task(Struct, frozen=True, kw_only=True):
     """What a player is given: a workflow, the user's messages, and a model to ask.
 
     The tools of the workflow and the connection note in `record` what is done with them; the outcome of each message
-    is the player's to add. `journal` is a path without its suffix, None: nothing is to be written.
+    is the player's to add. `mode` is one of the player's. `journal` is a path without its suffix, None: nothing is to
+    be written.
     """
 
     workflow: Workflow[Any]
     messages: tuple[str, ...]
     connection: Connection
     record: Record
+    mode: str = ""
     journal: Path | None = None
 
     def journal_of(self, message: int) -> Path | None:
@@ -40,8 +43,14 @@ class Ended(Struct, frozen=True):
 
 
 class Player(Struct, frozen=True, kw_only=True):
-    """A way to run a workflow. `play` may raise: the run is then one without an outcome."""
+    """A way to run a workflow. `play` may raise: the run is then one without an outcome.
+
+    `modes` are ways that it can be compared in, if there are several. `wire` is the only protocol that it speaks to
+    a server; None: any.
+    """
 
     name: str
     about: str
     play: Callable[[Task], Awaitable[Ended]]
+    modes: tuple[str, ...] = ()
+    wire: WireName | None = None

@@ -1,5 +1,6 @@
 """The record of a run under way: what it did and took so far, kept however the run ends."""
 
+import hashlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,7 +16,7 @@ from forge.tools.parameters import IdempotencyKey
 from forge.tools.signature import Explicit
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Failed, Usage
+from stages.effect import Failed, Fault, Usage
 from stages.message import Assistant, Kind
 from stages.state import Ending, Price
 
@@ -25,7 +26,7 @@ _UNENDED = "it had not returned when the run ended"
 
 @dataclass
 class Record:
-    """A run so far. `message` is the number of the user's message that is being answered."""
+    """A run so far. `message` is the number of the user's message that is being answered, `fault` the last of a request."""
 
     calls: list[PerformedCall] = field(default_factory=list)
     outcomes: list[Ending] = field(default_factory=list)
@@ -40,6 +41,17 @@ class Record:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float = 0.0
+    fault: Fault | None = None
+    _conversation: hashlib.blake2b = field(default_factory=partial(hashlib.blake2b, digest_size=16))
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that the model was sent and answered."""
+        return self._conversation.hexdigest() if self.asked else ""
+
+    def said(self, words: bytes) -> None:
+        """Add to the digest what the model was sent, or what it answered."""
+        self._conversation.update(words)
 
     def attempt(self, messages: int) -> Attempt:
         """What the run came to, that was to answer so many messages."""

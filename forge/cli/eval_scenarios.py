@@ -1,0 +1,50 @@
+"""The scenarios and players that a command line of `forge eval` chooses."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TypeVar
+
+from msgspec import Struct
+
+from forge.cli.load import imported
+from forge.errors import ForgeError
+from forge.evals.forge_player import FORGE
+from forge.evals.plain_player import PLAIN
+from forge.evals.player import Player
+from forge.evals.scenario import Scenario
+from forge.evals.selection import chosen_scenarios
+from forge.evals.suite import SUITES
+
+_T = TypeVar("_T")
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """Scenarios, and players by name."""
+
+    scenarios: tuple[Scenario, ...]
+    players: Mapping[str, Player]
+
+
+def chosen(options: argparse.Namespace) -> Chosen:
+    """What the command line names: of its files, else of forge's own suite. ForgeError for what is not there."""
+    scenarios: list[Scenario] = []
+    players = {player.name: player for player in (FORGE, PLAIN)}
+    for file in options.files:
+        defined = vars(imported(file, "scenarios into a file FILE.py"))
+        own, others = _of(defined, Scenario), _of(defined, Player)
+        if not own and not others:
+            raise ForgeError(f"{file} has no scenario; it needs a line like: orders = Scenario(name=…) (docs/evals.md)")
+        scenarios += own
+        players |= {player.name: player for player in others}
+    if options.suite or not scenarios:
+        scenarios += SUITES[options.suite or "all"]
+    return Chosen(scenarios=chosen_scenarios(scenarios, options.scenario, options.tags), players=players)
+
+
+def _of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
+    """The values of that type in a module, each once; those in a list or tuple of the module count too."""
+    found: dict[int, _T] = {}
+    for value in defined.values():
+        several = value if isinstance(value, list | tuple) else (value,)
+        found |= {id(one): one for one in several if isinstance(one, kind)}
+    return list(found.values())

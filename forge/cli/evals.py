@@ -1,0 +1,102 @@
+"""The arguments of `forge eval` and of each of its commands."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from forge.cli.flags import count, decimal, seconds, whole_number
+from forge.cli.parser import Parser, command_of
+
+
+class _Command(Struct, frozen=True, kw_only=True):
+    """A command of `forge eval`. `fill` adds its arguments to a parser and says what it runs."""
+
+    name: str
+    summary: str
+    fill: Callable[[Parser], None]
+
+
+def fill_eval(parser: Parser) -> None:
+    """The commands of `forge eval`."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="eval_command", parser_class=Parser)
+    for command in _COMMANDS:
+        made = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.summary.capitalize() + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.fill(made)
+
+
+def _fill_run(parser: Parser) -> None:
+    _scenarios(parser)
+    _model(parser)
+    _compared(parser)
+    add = parser.add_argument
+    add("--runs", type=count, default=5, metavar="N", help="seeds for each scenario (default: %(default)s)")
+    add("--seed", type=whole_number, default=1, metavar="FIRST", help="the first of them (default: %(default)s)")
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("results.jsonl"),
+        metavar="FILE",
+        help="results (default: %(default)s)",
+    )
+    add("--timeout", type=seconds, default=300.0, help="maximum seconds of a run (default: %(default)g)")
+    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
+    add("--probe", action="store_true", help="run nothing: print the server's context and what it can do")
+    parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
+
+
+def _fill_list(parser: Parser) -> None:
+    _scenarios(parser)
+    parser.add_argument("--json", action="store_true", help="the scenarios as JSON")
+    parser.set_defaults(command=command_of("forge.cli.eval_list", "run_list"))
+
+
+def _scenarios(parser: Parser) -> None:
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE.py", help="scenarios and players of your own, instead of a suite")
+    add("--suite", choices=("all", "seeds"), help="forge's own scenarios (default without FILE.py: all)")
+    add("--scenario", type=_names, default=(), metavar="NAME,…", help="only these")
+    add("--tags", type=_names, default=(), metavar="TAG,…", help="only those with one of these tags")
+
+
+def _model(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "--backend",
+        required=True,
+        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
+        "llama-server:FILE starts a server",
+    )
+    add("--model", default="", help="local: a name in forge models or a GGUF file; otherwise the server's name for it")
+    add("--profile", default="", help="profile of the server at the address: a name or a TOML file")
+    add("--temperature", type=decimal, help="sampling temperature (default: as recommended for the model, else 0.1)")
+    add("--max-tokens", type=count, default=512, help="maximum tokens per reply (default: %(default)s)")
+    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+    add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
+    add("--chat-template", default="", metavar="FILE", help="llama-server:FILE: the model's chat template")
+
+
+def _compared(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--mode", type=_names, default=("auto",), metavar="MODE,…", help="auto, native, prompted, constrained")
+    add("--ablation", type=_names, default=("",), metavar="NAME,…", help="reforged, no_rescue, no_nudge, …, bare")
+    add("--compact", type=_names, default=("",), metavar="NAME,…", help="tiered, sliding, none")
+    add("--think", type=_names, default=("",), metavar="HOW,…", help="on, off, low, medium, high")
+    add("--against", type=_names, default=(), metavar="PLAYER,…", help="plain, and players of FILE.py")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+_COMMANDS = (
+    _Command(name="run", summary="play scenarios on a model, and write down how each run went", fill=_fill_run),
+    _Command(name="list", summary="list scenarios: names, tags, what they are about", fill=_fill_list),
+)

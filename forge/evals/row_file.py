@@ -1,0 +1,65 @@
+"""The file that a runner appends rows to: locked for it, whole after any end, read before anything is added."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from forge.errors import ForgeError
+from forge.evals.results import Results, read_results
+from forge.evals.row import Row
+
+
+def journal_folder(path: Path) -> Path:
+    """The folder with the journals of these results: `results.journals` beside `results.jsonl`."""
+    return path.with_suffix(".journals")
+
+
+class RowFile:
+    """The file at `path`, and what was in it. `torn`: a last line that was begun and never ended has been cut off."""
+
+    def __init__(self, path: Path, found: Results) -> None:
+        self.path = path
+        self.rows, self.torn = found.rows, found.torn
+
+    @classmethod
+    @contextmanager
+    def locked(cls, path: Path) -> Iterator[Self]:
+        """The file, made if it is not there. ForgeError if another runner has it, or it cannot be read or written."""
+        with _locked(path):
+            found = read_results(path) if path.exists() else Results(rows=())
+            if found.torn:
+                os.truncate(path, found.size)
+            yield cls(path, found)
+
+    def append(self, row: Row) -> None:
+        """Add the row; it is on the disk when this returns. ForgeError if that is not possible."""
+        try:
+            with self.path.open("ab", buffering=0) as file:
+                file.write(msgspec.json.encode(row) + b"\n")
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    folder = journal_folder(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / "lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ForgeError(f"another forge eval run is writing to {path}; wait for it, or choose another file") from None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    with lock:
+        yield
+
+
+def _unwritable(path: Path, error: OSError) -> ForgeError:
+    return ForgeError(f"the results cannot be written to {path}: {error.strerror or error}")

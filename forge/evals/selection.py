@@ -1,0 +1,94 @@
+"""Selection: from the names that a user writes to scenarios, players and configurations."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.errors import ForgeError
+from forge.evals.ablations import REFORGED
+from forge.evals.player import Player
+from forge.evals.row import Configuration
+from forge.evals.scenario import Scenario
+from forge.evals.serving import ModeName
+from forge.workflow.suggestions import did_you_mean
+
+_T = TypeVar("_T")
+
+
+MODES: Mapping[str, ModeName] = MappingProxyType(
+    {"auto": "auto", "native": "native", "prompted": "prompted", "constrained": "constrained"}
+)
+"""The modes of forge, by name."""
+
+
+class Axes(Struct, frozen=True, kw_only=True):
+    """What is compared: forge with each combination of these options, and the players that it is compared with."""
+
+    modes: tuple[str, ...] = ("auto",)
+    ablations: tuple[str, ...] = ("",)
+    compacts: tuple[str, ...] = ("",)
+    thinks: tuple[str, ...] = ("",)
+    against: tuple[str, ...] = ()
+
+    @property
+    def asked_modes(self) -> tuple[ModeName, ...]:
+        """The modes, as a server is connected to in them. ForgeError for an unknown one."""
+        return tuple(picked(MODES, mode, "mode") for mode in self.modes)
+
+
+def chosen_scenarios(
+    scenarios: Sequence[Scenario], names: Sequence[str] = (), tags: Sequence[str] = ()
+) -> tuple[Scenario, ...]:
+    """Those of these names, and of these those with one of the tags. ForgeError for an unknown one, or for none left."""
+    by_name = {scenario.name: scenario for scenario in scenarios}
+    if len(by_name) < len(scenarios):
+        twice = next(s.name for n, s in enumerate(scenarios) if s.name in [other.name for other in scenarios[:n]])
+        raise ForgeError(f"two scenarios are named {twice}; their results could not be told apart")
+    wanted = [picked(by_name, name, "scenario") for name in dict.fromkeys(names)] or list(scenarios)
+    known = {tag: tag for scenario in scenarios for tag in sorted(scenario.tags)}
+    tagged = {picked(known, tag, "tag") for tag in tags}
+    left = tuple(scenario for scenario in wanted if not tagged or scenario.tags & tagged)
+    if not left:
+        raise ForgeError(f"none of the scenarios {', '.join(names)} has the tag {' or '.join(tags)}")
+    return left
+
+
+def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player]) -> tuple[Configuration, ...]:
+    """Each configuration once, forge's first; `base` has the model, the server and the temperature."""
+    combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks)
+    own = (
+        replace(base, player="forge", mode=mode, ablation="" if off == REFORGED else off, compact=compact, think=think)
+        for mode, off, compact, think in combined
+    )
+    others = (
+        replace(base, player=player.name, mode=mode, think=think)
+        for name in axes.against
+        for player, mode in _player_modes(players, name)
+        for think in axes.thinks
+    )
+    return tuple(dict.fromkeys((*own, *others)))
+
+
+def _player_modes(players: Mapping[str, Player], name: str) -> Iterator[tuple[Player, str]]:
+    """The player that `NAME` or `NAME:MODE` stands for, in that mode, else in all that it has."""
+    own, _, mode = name.partition(":")
+    player = picked(players, own, "player")
+    if mode:
+        yield player, picked({known: known for known in player.modes}, mode, f"mode of {own}")
+    else:
+        yield from ((player, each) for each in player.modes or ("",))
+
+
+def picked(known: Mapping[str, _T], name: str, what: str) -> _T:
+    """The one of that name. ForgeError, with the nearest name, for an unknown one."""
+    if name not in known:
+        raise ForgeError(f"there is no {what} {name!r}; there are: {_listed(known)}.{did_you_mean(name, known)}")
+    return known[name]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,43 @@
+"""A series: the runs of several configurations on one model server, as many at a time as it takes."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from forge.errors import ForgeError
+from forge.evals.cells import Cell
+from forge.evals.player import Player
+from forge.evals.row import Row
+from forge.evals.serving import Serving
+from forge.evals.single_run import RunOptions, row_of
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """What is needed for each of the runs. `told` is given each row when its run has ended."""
+
+    serving: Serving
+    players: Mapping[str, Player]
+    options: RunOptions
+    told: Callable[[Row], None]
+
+    async def run(self, cells: Iterable[Cell], parallel: int) -> None:
+        """Run the cells, so many at a time. ForgeError if the server is lost, or `told` raises one; the rest is left."""
+        waiting = iter(cells)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(parallel):
+                    group.create_task(self._work(waiting))
+        except* ForgeError as errors:
+            raise _first(errors) from None
+
+    async def _work(self, waiting: Iterator[Cell]) -> None:
+        for cell in waiting:
+            known = cell.configuration
+            connection = self.serving.connection(known)
+            self.told(await row_of(cell, self.players[known.player], connection, self.options))
+
+
+def _first(errors: BaseExceptionGroup[ForgeError]) -> ForgeError:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

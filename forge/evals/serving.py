@@ -1,0 +1,139 @@
+"""Serving: the model server of a series of runs, started if it has to be, and a connection to it for each mode."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import PurePath
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from forge.backends import Backend, Launch, Options, ServerManager, named, startable
+from forge.backends.sampling import known_recommendation
+from forge.backends.servers.launch import served_name
+from forge.backends.servers.models import DEFAULT
+from forge.connection import Connection
+from forge.errors import ForgeError
+from forge.evals.row import Configuration
+from forge.runtime.reaching import with_sampling
+from stages.serialize import Mode
+from stages.wire.sampling import Sampling
+from stages.wire.wires import WIRES
+
+
+ModeName = Mode | Literal["auto"]
+
+
+class ModelServer(Struct, frozen=True, kw_only=True):
+    """A model and where it is served, as the command line has it: `backend` is `forge run`'s.
+
+    `temperature` None: as the model's makers recommend, else forge's own. `slots` and `chat_template_file` are for a
+    server that is started for the runs.
+    """
+
+    backend: str
+    model: str = ""
+    profile: str = ""
+    temperature: float | None = None
+    max_tokens: int = 512
+    api_key: str = ""
+    slots: int | None = None
+    chat_template_file: str = ""
+    probe: bool = True
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """A server that is ready: the model's name, what the server is, how many runs it takes, a connection by mode."""
+
+    model: str
+    backend: str
+    slots: int
+    connections: dict[str, Connection]
+
+    def connection(self, configuration: Configuration) -> Connection:
+        """The one for that configuration; players other than forge have no modes of it."""
+        return self.connections.get(configuration.mode) or next(iter(self.connections.values()))
+
+
+@asynccontextmanager
+async def serving(server: ModelServer, modes: Iterable[ModeName], context_tokens: int) -> AsyncIterator[Serving]:
+    """The server with at least that much context, for as long as it is used.
+
+    ForgeError for one that has less, that cannot be reached, or that has not one of the modes.
+    """
+    async with AsyncExitStack() as opened:
+        name = server.model
+        if launch := _launch(server, context_tokens):
+            name = served_name(launch)
+            manager = await opened.enter_async_context(ServerManager(launch, api_key=server.api_key))
+            profile = "llama-server" if launch.program == "local" else launch.program
+            server = replace(server, backend=manager.url, model="", profile=profile, api_key=manager.api_key)
+        connections: dict[str, Connection] = {
+            mode: await opened.enter_async_context(_reached(server, mode, context_tokens)) for mode in modes
+        }
+        first = next(iter(connections.values()))
+        yield Serving(
+            model=_plain_name(name or first.setup.model),
+            backend=first.endpoint.profile if first.endpoint else server.backend.partition(":")[0],
+            slots=max(1, first.endpoint.slots if first.endpoint else 1),
+            connections=connections,
+        )
+
+
+def _launch(server: ModelServer, context_tokens: int) -> Launch | None:
+    """What is to be started, if it is; None for a server that runs already."""
+    program, _, model = server.backend.partition(":")
+    if server.backend == "local":
+        return Launch(program="local", model=server.model or DEFAULT, context_tokens=context_tokens, slots=server.slots)
+    if not startable(server.backend) or server.profile:
+        return None
+    if server.model:
+        raise ForgeError(f"two models are given, {model} and {server.model}; the one to start stands after the colon")
+    return Launch(
+        program="llamafile" if program == "llamafile" else "llama-server",
+        model=model,
+        context_tokens=context_tokens,
+        slots=server.slots,
+        chat_template_file=server.chat_template_file,
+    )
+
+
+@asynccontextmanager
+async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> AsyncIterator[Connection]:
+    """A connection in that mode, with the sampling that every player gets."""
+    async with _backend(server, mode).connect() as connection:
+        setup = connection.setup
+        sized = WIRES[setup.dialect.wire].sets_context
+        if setup.context_tokens >= context_tokens:
+            yield _sampled(connection, server)
+        elif sized:  # Ollama gives as much as it is asked for
+            async with _backend(server, mode, context_tokens).connect() as larger:
+                yield _sampled(larger, server)
+        else:
+            raise ForgeError(
+                f"the scenarios need {context_tokens} tokens of context, and the server has {setup.context_tokens}; "
+                "start it with a larger one (llama-server: -c, times the slots), or choose other scenarios"
+            )
+
+
+def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = None) -> Backend:
+    options: Options = {
+        "mode": mode,
+        "sampling": Sampling(max_tokens=server.max_tokens),
+        "api_key": server.api_key,
+        "context_tokens": context_tokens,
+        "probe": server.probe,
+    }
+    return named(server.backend, server.model, profile=server.profile or None, **options)
+
+
+def _sampled(connection: Connection, server: ModelServer) -> Connection:
+    """The connection with the temperature that was asked for, else with the model's recommended sampling, if known."""
+    if server.temperature is not None:
+        return with_sampling(connection, Sampling(temperature=server.temperature))
+    return with_sampling(connection, known_recommendation(_plain_name(server.model or connection.setup.model)))
+
+
+def _plain_name(model: str) -> str:
+    """The model's name without folder and ending, where it is a file's."""
+    return PurePath(model).name.removesuffix(".gguf") if model.endswith(".gguf") else model

@@ -1,0 +1,131 @@
+"""A single run: one cell played, judged, and told as a row, whatever happens in it."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from forge.connection import Connection
+from forge.errors import ForgeError
+from forge.evals.cells import Cell
+from forge.evals.metering import metered
+from forge.evals.player import Ended, Player, Task
+from forge.evals.record import Record
+from forge.evals.row import Row
+from forge.evals.scenario import Judged, World, judge
+from forge.evals.variants import sampling_of, workflow_of
+from forge.runtime.reaching import with_sampling
+
+_GONE = frozenset({"unreachable", "tls"})
+"""Faults after which no run would say anything of the model."""
+
+
+class ServerLost(ForgeError):
+    """The model's server cannot be reached any more."""
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    """What all runs of a series share. `journals` is the folder for them; None: none are written. `timeout`: seconds."""
+
+    timeout: float = 300.0
+    journals: Path | None = None
+    commit: str = ""
+
+
+async def row_of(cell: Cell, player: Player, connection: Connection, options: RunOptions) -> Row:
+    """The row of a run. ServerLost if its model cannot be reached; anything else that goes wrong is in the row."""
+    record, started, clock = Record(), time.time(), time.monotonic()
+    try:
+        world = cell.scenario.world(cell.seed)
+    except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
+        ended, judged = _crashed(error), Judged("unjudged", f"the scenario raised {type(error).__name__}: {error}")
+        return _row(cell, options, record, ended, judged, started, 0.0)
+    task = _task(cell, world, connection, record, options)
+    ended = await _played(player, task, options.timeout)
+    seconds = time.monotonic() - clock
+    if record.fault is not None and record.fault.kind in _GONE:
+        raise ServerLost(f"the model's server cannot be reached any more: {record.fault.detail}")
+    judged = judge(world, record.attempt(len(world.messages)))
+    if judged.verdict == "unfinished" and ended.why:
+        judged = Judged("unfinished", ended.why)
+    return _row(cell, options, record, ended, judged, started, seconds)
+
+
+def _task(cell: Cell, world: World, connection: Connection, record: Record, options: RunOptions) -> Task:
+    workflow = record.recorded(workflow_of(world.workflow, cell.configuration))
+    sampled = with_sampling(connection, sampling_of(cell.configuration))
+    price, context = workflow.budget.price, cell.scenario.context_tokens
+    return Task(
+        workflow=workflow,
+        messages=world.messages,
+        connection=metered(sampled, record, seed=cell.seed, price=price, context_tokens=context),
+        record=record,
+        mode=cell.configuration.mode,
+        journal=_fresh(options.journals / cell.journal) if options.journals else None,
+    )
+
+
+def _fresh(journal: Path) -> Path:
+    """The path of a journal, without what a run that was broken off has left there."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    for left in journal.parent.glob(f"{journal.name}.*"):
+        left.unlink()
+    return journal
+
+
+async def _played(player: Player, task: Task, timeout: float) -> Ended:
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return await player.play(task)
+    except TimeoutError as error:
+        if not limit.expired():
+            return _crashed(error)
+        return Ended("Timeout", f"it had not ended after {timeout:g} s")
+    except Exception as error:  # noqa: BLE001 - a crash of one run is a row like any other
+        return _crashed(error)
+
+
+def _crashed(error: Exception) -> Ended:
+    return Ended(type(error).__name__, f"{type(error).__name__}: {error}")
+
+
+def _row(
+    cell: Cell, options: RunOptions, record: Record, ended: Ended, judged: Judged, started: float, seconds: float
+) -> Row:
+    return Row(
+        configuration=cell.configuration,
+        scenario=cell.scenario.name,
+        tags=tuple(sorted(cell.scenario.tags)),
+        seed=cell.seed,
+        verdict=judged.verdict,
+        why=judged.why,
+        end=ended.end,
+        calls=record.asked,
+        ideal_calls=cell.scenario.ideal_calls,
+        context_tokens=cell.scenario.context_tokens,
+        performed=len(record.calls),
+        retries=record.retries,
+        step_nudges=record.step_nudges,
+        tool_errors=record.tool_errors,
+        rescued=record.rescued,
+        compactions=record.compactions,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
+        cached_tokens=record.cached_tokens,
+        cost=record.cost or None,
+        seconds=round(seconds, 3),
+        started=round(started, 3),
+        commit=options.commit,
+        journals=_written(cell, options),
+        digest=record.digest,
+    )
+
+
+def _written(cell: Cell, options: RunOptions) -> tuple[str, ...]:
+    """The journals that the run has left, as paths beside the file of results."""
+    if options.journals is None:
+        return ()
+    path = options.journals / cell.journal
+    found = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: (len(file.name), file.name))
+    return tuple(file.relative_to(options.journals.parent).as_posix() for file in found)

@@ -1,0 +1,36 @@
+"""Variants: what a configuration changes in a workflow and in how its model is asked."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from forge.evals.ablations import ABLATIONS, REFORGED
+from forge.evals.row import Configuration
+from forge.workflow.workflow import Workflow
+from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.wire.sampling import Sampling
+
+COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
+    {"tiered": TieredCompact(), "sliding": SlidingWindowCompact(), "none": NoCompact()}
+)
+
+THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
+    {
+        "on": {"chat_template_kwargs": {"enable_thinking": True}},
+        "off": {"chat_template_kwargs": {"enable_thinking": False}},
+        **{level: {"reasoning_effort": level} for level in ("low", "medium", "high")},
+    }
+)
+"""What a request says of thinking: to a chat template whether, to a reasoning model how much."""
+
+
+def workflow_of(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
+    """The workflow as the configuration has it."""
+    changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
+    return replace(changed, compactor=COMPACTORS[configuration.compact]) if configuration.compact else changed
+
+
+def sampling_of(configuration: Configuration) -> Sampling | None:
+    """What the configuration says of a request, over what the server is asked with; None: nothing."""
+    return Sampling(extra=THINKING[configuration.think]) if configuration.think else None
