@@ -97,7 +97,7 @@ class _Evaluation(Struct, frozen=True, kw_only=True):
                     file.append(row)
                     progress.told(row)
 
-                run_options = RunOptions(timeout=options.timeout, journals=journal_folder(file.path), commit=commit())
+                run_options = RunOptions(seconds=options.timeout, journals=journal_folder(file.path), commit=commit())
                 series = Series(serving=ready, players=self.chosen.players, options=run_options, told=told)
                 code = 0
                 try:

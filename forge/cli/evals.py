@@ -44,7 +44,7 @@ def _fill_run(parser: Parser) -> None:
         type=Path,
         default=Path("results.jsonl"),
         metavar="FILE",
-        help="results (default: %(default)s)",
+        help="where rows go (%(default)s)",
     )
     add("--timeout", type=seconds, default=300.0, help="maximum seconds of a run (default: %(default)g)")
     add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")

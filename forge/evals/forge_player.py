@@ -38,6 +38,4 @@ async def _play(task: Task) -> Ended:
     return Ended(end)
 
 
-FORGE = Player(
-    name="forge", about="forge's own loop, in the mode that fits the server or the one asked for", play=_play
-)
+FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", play=_play)

@@ -26,7 +26,7 @@ _UNENDED = "it had not returned when the run ended"
 
 @dataclass
 class Record:
-    """A run so far. `message` is the number of the user's message that is being answered, `fault` the last of a request."""
+    """A run so far: `message` is the number of the user's message that is being answered, `fault` that of a request."""
 
     calls: list[PerformedCall] = field(default_factory=list)
     outcomes: list[Ending] = field(default_factory=list)
@@ -41,6 +41,8 @@ class Record:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float = 0.0
+    started: float = 0.0
+    seconds: float = 0.0
     fault: Fault | None = None
     _conversation: hashlib.blake2b = field(default_factory=partial(hashlib.blake2b, digest_size=16))
 
@@ -99,7 +101,7 @@ class Record:
 
     @contextmanager
     def _noting(self, name: str, arguments: Mapping[str, object]) -> Iterator[Callable[[object], None]]:
-        """A place for the call among the others, in the order in which they begin; give its result to what it yields."""
+        """A place for the call among the others, in the order in which they begin; what it yields takes the result."""
         given = {key: value for key, value in arguments.items() if not isinstance(value, IdempotencyKey)}
         at, call = len(self.calls), PerformedCall(tool=name, arguments=given, error=_UNENDED, message=self.message)
         self.calls.append(call)

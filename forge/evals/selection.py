@@ -43,7 +43,7 @@ class Axes(Struct, frozen=True, kw_only=True):
 def chosen_scenarios(
     scenarios: Sequence[Scenario], names: Sequence[str] = (), tags: Sequence[str] = ()
 ) -> tuple[Scenario, ...]:
-    """Those of these names, and of these those with one of the tags. ForgeError for an unknown one, or for none left."""
+    """Those of these names with one of these tags. ForgeError for an unknown one, and if none is left."""
     by_name = {scenario.name: scenario for scenario in scenarios}
     if len(by_name) < len(scenarios):
         twice = next(s.name for n, s in enumerate(scenarios) if s.name in [other.name for other in scenarios[:n]])

@@ -22,7 +22,7 @@ class Series(Struct, frozen=True, kw_only=True):
     told: Callable[[Row], None]
 
     async def run(self, cells: Iterable[Cell], parallel: int) -> None:
-        """Run the cells, so many at a time. ForgeError if the server is lost, or `told` raises one; the rest is left."""
+        """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it."""
         waiting = iter(cells)
         try:
             async with asyncio.TaskGroup() as group:

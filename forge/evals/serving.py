@@ -20,7 +20,6 @@ from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 from stages.wire.wires import WIRES
 
-
 ModeName = Mode | Literal["auto"]
 
 

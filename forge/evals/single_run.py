@@ -21,35 +21,36 @@ _GONE = frozenset({"unreachable", "tls"})
 """Faults after which no run would say anything of the model."""
 
 
-class ServerLost(ForgeError):
+class ServerLost(ForgeError):  # noqa: N818 - what happened is in the name
     """The model's server cannot be reached any more."""
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
-    """What all runs of a series share. `journals` is the folder for them; None: none are written. `timeout`: seconds."""
+    """What all runs of a series share. `seconds` is a maximum, `journals` the folder of theirs (None: none)."""
 
-    timeout: float = 300.0
+    seconds: float = 300.0
     journals: Path | None = None
     commit: str = ""
 
 
 async def row_of(cell: Cell, player: Player, connection: Connection, options: RunOptions) -> Row:
     """The row of a run. ServerLost if its model cannot be reached; anything else that goes wrong is in the row."""
-    record, started, clock = Record(), time.time(), time.monotonic()
+    record = Record(started=time.time())
     try:
         world = cell.scenario.world(cell.seed)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         ended, judged = _crashed(error), Judged("unjudged", f"the scenario raised {type(error).__name__}: {error}")
-        return _row(cell, options, record, ended, judged, started, 0.0)
+        return _row(cell, options, record, ended, judged)
     task = _task(cell, world, connection, record, options)
-    ended = await _played(player, task, options.timeout)
-    seconds = time.monotonic() - clock
+    clock = time.monotonic()
+    ended = await _played(player, task, options.seconds)
+    record.seconds = time.monotonic() - clock
     if record.fault is not None and record.fault.kind in _GONE:
         raise ServerLost(f"the model's server cannot be reached any more: {record.fault.detail}")
     judged = judge(world, record.attempt(len(world.messages)))
     if judged.verdict == "unfinished" and ended.why:
         judged = Judged("unfinished", ended.why)
-    return _row(cell, options, record, ended, judged, started, seconds)
+    return _row(cell, options, record, ended, judged)
 
 
 def _task(cell: Cell, world: World, connection: Connection, record: Record, options: RunOptions) -> Task:
@@ -74,14 +75,14 @@ def _fresh(journal: Path) -> Path:
     return journal
 
 
-async def _played(player: Player, task: Task, timeout: float) -> Ended:
+async def _played(player: Player, task: Task, seconds: float) -> Ended:
     try:
-        async with asyncio.timeout(timeout) as limit:
+        async with asyncio.timeout(seconds) as limit:
             return await player.play(task)
     except TimeoutError as error:
         if not limit.expired():
             return _crashed(error)
-        return Ended("Timeout", f"it had not ended after {timeout:g} s")
+        return Ended("Timeout", f"it had not ended after {seconds:g} s")
     except Exception as error:  # noqa: BLE001 - a crash of one run is a row like any other
         return _crashed(error)
 
@@ -90,9 +91,7 @@ def _crashed(error: Exception) -> Ended:
     return Ended(type(error).__name__, f"{type(error).__name__}: {error}")
 
 
-def _row(
-    cell: Cell, options: RunOptions, record: Record, ended: Ended, judged: Judged, started: float, seconds: float
-) -> Row:
+def _row(cell: Cell, options: RunOptions, record: Record, ended: Ended, judged: Judged) -> Row:
     return Row(
         configuration=cell.configuration,
         scenario=cell.scenario.name,
@@ -114,8 +113,8 @@ def _row(
         output_tokens=record.output_tokens,
         cached_tokens=record.cached_tokens,
         cost=record.cost or None,
-        seconds=round(seconds, 3),
-        started=round(started, 3),
+        seconds=round(record.seconds, 3),
+        started=round(record.started, 3),
         commit=options.commit,
         journals=_written(cell, options),
         digest=record.digest,
