@@ -159,3 +159,39 @@ def test_a_result_that_is_cut_keeps_the_clients_other_fields_and_pictures_stay()
             assert "chars removed" in result["content"]
 
     run(go)
+
+
+OLLAMA = {"api/show": {"model_info": {"qwen3.context_length": 32768}}, "api/ps": {"models": []}, "props": None}
+SAID = whole({"message": {"role": "assistant", "content": "hi"}, "done": True, "done_reason": "stop"})
+
+
+def test_ollama_is_asked_for_enough_context_and_told_not_to_cut() -> None:
+    """It would cut a prompt without a word, and load the model anew for each other size."""
+
+    async def go() -> None:
+        async with behind(*[SAID] * 4, model="qwen3:4b", profile="ollama", pages=OLLAMA) as there:
+            for turns in (1, 90, 1, 3000):
+                await there.post("/v1/chat/completions", asked(messages=session(turns)))
+            sent = [there.model.body(number) for number in range(4)]
+            assert [body["options"]["num_ctx"] for body in sent] == [4096, 16384, 16384, 32768]
+            assert all((body["truncate"], body["shift"]) == (False, False) for body in sent)
+            told = msgspec.json.decode((await there.get("/props"))[1])
+            assert told["default_generation_settings"]["n_ctx"] == 32768
+
+    run(go)
+
+
+def test_what_ollama_finds_too_long_is_compacted_and_sent_once_more() -> None:
+    words = "the prompt is longer than the context length currently available to the model"
+    refused = whole({"error": words}, 400)
+
+    async def go() -> None:
+        async with behind(refused, SAID, refused, model="qwen3:4b", profile="ollama", pages=OLLAMA) as there:
+            status, _, headers = await there.post("/v1/chat/completions", asked(messages=session(600)))
+            assert (status, "x-forge-compacted" in headers) == (200, True)
+            assert len(there.model.asked[1]) < len(there.model.asked[0])
+            status, got, _ = await there.post("/v1/chat/completions", asked())
+            assert (status, msgspec.json.decode(got)["error"]["code"]) == (400, "context_length_exceeded")
+            assert words in got.decode()
+
+    run(go)

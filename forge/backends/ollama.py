@@ -14,14 +14,15 @@ from forge.workflow.suggestions import did_you_mean
 
 async def context_to_ask_for(
     client: httpx.AsyncClient, base: str, model: str, default: int, wished: int | None = None
-) -> int:
-    """Tokens of context to ask for: `wished`, else as it is loaded or its Modelfile says, else `default`.
+) -> tuple[int, int]:
+    """Tokens of context to ask for, and the most that may be asked for.
 
-    Never more than the model can have.
-    ForgeError for a model that Ollama has not, BackendError if nobody answers.
+    `wished`, which is the most then, else as it is loaded or its Modelfile says, else `default`; never more than the
+    model can have. ForgeError for a model that Ollama has not, BackendError if nobody answers.
     """
     says = await ask_model(client, base, model)
-    return min(filter(None, (wished or says.loaded or says.modelfile or default, says.most)))
+    tokens = min(filter(None, (wished or says.loaded or says.modelfile or default, says.most)))
+    return tokens, tokens if wished else max(tokens, says.most or 0)
 
 
 async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaSays:

@@ -132,7 +132,9 @@ class Server:
             profile, because = await self._recognised(http, about)
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
-            setup = replace(await self._setup(http, profile, about), because=because, tokens_per_character=rate)
+            context, most = await self._context(http, profile, about, self._first(about))
+            setup = await self._setup(profile, about, context)
+            setup = replace(setup, because=because, tokens_per_character=rate)
             _log.info(
                 "%s is taken for %s: mode %s, %d tokens of context (%s)",
                 self._base,
@@ -143,13 +145,12 @@ class Server:
             )
             send = self._sender(http, profile, setup, straight)
             count = None if rate is None else tokenizer.count
-            yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about))
+            yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about, most))
 
-    async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About) -> Setup:
+    async def _setup(self, profile: Profile, about: About, context: int) -> Setup:
         """What the profile, the server and the user say together. ForgeError where they contradict each other."""
         check_mode(self._mode, profile)
         mode, model = chosen_mode(self._mode, profile, about), self._first(about)
-        context = await self._context(http, profile, about, model)
         shown = about.props.chat_template if about.props else None
         template = await asyncio.to_thread(examined, shown) if shown else Template()
         return Setup(
@@ -180,7 +181,7 @@ class Server:
             model=setup.model,
         )
 
-    def _endpoint(self, profile: Profile, about: About) -> Endpoint:
+    def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:
         """Where requests go that others write."""
         return Endpoint(
             base=self._root(profile),
@@ -190,6 +191,7 @@ class Server:
             has_key=any(name in HEADERS | {profile.key_header} for name in self._headers),
             model=self._model,
             slots=(about.props.total_slots if about.props else None) or 0,
+            context_limit=most,
             hidden=self._hidden,
             timeout=self._timeout,
             total=self._total,
@@ -235,8 +237,11 @@ class Server:
             return About()
         return await ask_about(http, self._base, props=self._profile.context == "props")
 
-    async def _context(self, http: httpx.AsyncClient, profile: Profile, about: About, model: str) -> int:
-        """Tokens: as the user says, the server, the profile. ForgeError for more than the server has."""
+    async def _context(self, http: httpx.AsyncClient, profile: Profile, about: About, model: str) -> tuple[int, int]:
+        """Tokens: as the user says, the server, the profile; and the most that may be asked for, 0: no more.
+
+        ForgeError for more than the server has.
+        """
         wished = self._context_tokens
         default = wished or profile.context_tokens or DEFAULT_CONTEXT
         match profile.context:
@@ -244,7 +249,7 @@ class Server:
                 has = context_of(about, model).tokens or 0
             case "show":
                 # Ollama makes room for as much as it is asked for, up to what the model can have.
-                has = await context_to_ask_for(http, self._root(profile), model, default, wished=wished)
+                return await context_to_ask_for(http, self._root(profile), model, default, wished=wished)
             case "given":
                 has = 0
         if wished and 0 < has < wished:
@@ -252,4 +257,4 @@ class Server:
                 f"{wished} tokens of context are more than the server has: {has}. Leave context_tokens (--context) "
                 "out, or start the server with a larger context"
             )
-        return wished or has or default
+        return wished or has or default, 0

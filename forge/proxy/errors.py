@@ -36,10 +36,12 @@ def nothing_usable(attempts: int) -> RequestError:
 
 def request_error(fault: Fault) -> RequestError:
     """What the client is told of a fault, in the backend's own words where it has any."""
-    if (overflow := overflow_of(fault)) is not None:
-        return too_long(overflow.tokens, overflow.maximum)
-    error = error_of(fault)
-    return msgspec.structs.replace(error, message=error_told(fault.body).message or error.message)
+    error, words = error_of(fault), error_told(fault.body).message
+    if (overflow := overflow_of(fault)) is None:
+        return msgspec.structs.replace(error, message=words or error.message)
+    told = too_long(overflow.tokens, overflow.maximum)
+    # Ollama gives no numbers.
+    return told if overflow.tokens else msgspec.structs.replace(told, message=f"prompt is too long: {words}")
 
 
 def _is_error(raw: bytes) -> bool:

@@ -7,27 +7,22 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.connection import Setup
-from forge.proxy.fitting import Fitted, fitted, refitted
+from forge.proxy.fitting import Fitted, fitted
 from forge.proxy.policy import ModelPolicy, Policy
+from forge.proxy.room import Room
 from forge.proxy.tools import Guard, Guards
 from forge.proxy.turn import Turn, ask, opening, plain_request, verbatim_turn, written_turn
 from forge.proxy.upstream import Post, Refusal, Upstream
 from stages.effect import Request
 from stages.state import State
 from stages.wire.answers import Envelope
-from stages.wire.overflow import Overflow, overflow_of
-from stages.wire.served import Protocol, RequestError, ServerRequest, as_sent, fields, refusal
+from stages.wire.overflow import overflow_of
+from stages.wire.served import Protocol, RequestError, ServerRequest, fields, refusal
 from stages.wire.server_wires import ServerWire
-from stages.wire.valid import valid_history
 from stages.wire.wires import WireName
-from stages.wire.wires import wire as wire_of
 
 VERBATIM: dict[WireName, Protocol] = {"openai": "chat", "anthropic": "messages"}
 """The protocol of a client whose bodies such a backend takes as they are."""
-
-
-REFUSED = frozenset({400, 422, 500})
-"""The statuses with which servers refuse a history."""
 
 
 class Model(Struct, frozen=True, kw_only=True):
@@ -41,6 +36,17 @@ class Model(Struct, frozen=True, kw_only=True):
     name: str = ""
     """The model by which it was asked for; empty: the client's own choice goes through."""
     policy: Policy = Policy()
+    room: Room | None = None
+    """For a server that makes as much room as it is asked for."""
+
+    @property
+    def window(self) -> int:
+        """Tokens of context that a conversation may have."""
+        return self.room.limit if self.room else self.setup.context_tokens
+
+    def setup_for(self, request: ServerRequest) -> Setup:
+        """The setup, with room for the request."""
+        return self.room.setup_for(self.setup, request) if self.room else self.setup
 
     def policy_for(self, request: ServerRequest) -> ModelPolicy:
         """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""
@@ -95,46 +101,6 @@ class Exchange(Struct, frozen=True, kw_only=True):
         return Post(request=request, body=request.body if self.same else b"", key=self.first.key)
 
 
-def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
-    """What is asked instead of a request that the backend has refused; None where that is the answer."""
-    overflow = overflow_of(refusal.fault)
-    if overflow is not None:
-        return _with_less(exchange, refusal, overflow)
-    return _with_valid_history(exchange) if refusal.fault.status in REFUSED else None
-
-
-def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
-    """The exchange with a conversation that fits, once; None where the client is to be told that it does not."""
-    model, given = exchange.model, exchange.given
-    policy = model.policy_for(given)
-    if exchange.overflow is not None or not policy.compacts_overflow(given):
-        return None
-    limit = policy.context_tokens or 0
-    fit = refitted(given, exchange.request, model.setup, overflow, limit, same=exchange.same)
-    if fit is None:
-        return None
-    again = _exchange(exchange.wire, given, fit, model, exchange.first.key, same=exchange.same)
-    return msgspec.structs.replace(again, overflow=refusal)
-
-
-def _with_valid_history(exchange: Exchange) -> Exchange | None:
-    """The exchange with a history that strict servers take; None where that is the client's own.
-
-    A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
-    """
-    request = exchange.request
-    if not exchange.same or any(foreign.fate != "dropped" for foreign in request.foreign):
-        return None
-    history = valid_history(request.history)
-    if history == request.history:
-        return None
-    messages = wire_of(exchange.model.setup.dialect).messages(history)
-    body = msgspec.structs.replace(as_sent(request), messages=messages).body
-    repaired = msgspec.structs.replace(request, body=body, history=history)
-    fit = Fitted(repaired, exchange.cut)
-    return _exchange(exchange.wire, exchange.given, fit, exchange.model, exchange.first.key, same=True)
-
-
 def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, key: str) -> Exchange | RequestError:
     """How the request is served; why it cannot be."""
     same = request.protocol == model.verbatim
@@ -146,17 +112,19 @@ def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, key: str
     fit = Fitted(request, 0)
     if policy.context_tokens is not None:
         fit = fitted(request, model.setup, policy.context_tokens, same=same)
-    return _exchange(wire, request, fit, model, key, same=same)
+    return exchange_for(wire, request, fit, model, key, same=same)
 
 
-def _exchange(wire: ServerWire, given: ServerRequest, fit: Fitted, model: Model, key: str, *, same: bool) -> Exchange:
+def exchange_for(
+    wire: ServerWire, given: ServerRequest, fit: Fitted, model: Model, key: str, *, same: bool
+) -> Exchange:
     request = fit.request
     whole = request.n > 1 or request.logprobs
     guarded = None
     if request.tools and request.choice.mode != "none" and not whole:
         guarded, first = _guarded(request, model, same=same)
     else:
-        first = Request() if same else plain_request(request, model.setup, model.name)
+        first = Request() if same else plain_request(request, model.setup_for(request), model.name)
     return Exchange(
         wire=wire,
         given=given,
@@ -175,7 +143,7 @@ def _guarded(request: ServerRequest, model: Model, *, same: bool) -> tuple[Guard
     state = opening(request, model.max_retries, asked=same)
     if same:
         return Guarded(guard, verbatim_turn(request, guard, model.setup), state), Request()
-    turn = written_turn(request, guard, model.setup, model.name)
+    turn = written_turn(request, guard, model.setup_for(request), model.name)
     first = ask(turn, state)
     if first is None:
         raise TypeError("a turn without a first request")

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from forge.connection import Setup
-from stages.compaction import ContextBudget, Meter
+from stages.compaction import ContextBudget, Meter, estimate
 from stages.compaction.conversation import CompactedConversation, Kept, compacted_conversation
 from stages.message import History, System, Tool, User
 from stages.policy.rules import Rules
@@ -64,13 +64,19 @@ def refitted(
     known = tuple(filter(None, (overflow.maximum or setup.context_tokens, limit)))
     if not known:
         return None
-    estimate = _budget(sent, setup, max(known), None)
-    rate = estimate.meter.tokens_per_character
-    characters = estimate.meter.overhead + estimate.count(sent.history)
+    budget = _budget(sent, setup, max(known), None)
+    rate = budget.meter.tokens_per_character
+    characters = budget.meter.overhead + budget.count(sent.history)
     while rate < 1 and characters * rate < overflow.tokens:
         rate *= _STEP
     made = fitted(given, setup, min(known), same=same, rate=rate)
     return made if made.cut and made.request.history != sent.history else None
+
+
+def fits(request: ServerRequest, setup: Setup, tokens: int) -> bool:
+    """Whether request and reply fit into so many tokens, by forge's estimate."""
+    budget = _budget(request, setup, tokens, None)
+    return estimate(request.history, budget) <= budget.tokens
 
 
 def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | None) -> ContextBudget:

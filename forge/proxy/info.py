@@ -91,7 +91,7 @@ class Info:
             await out.answer(WireAnswer(body=body))
             return
         setup, slots = self.connection.setup, self._service.slots.slots
-        generation = {"n_ctx": setup.context_tokens}
+        generation = {"n_ctx": self._service.model.window}
         await _tell(out, {"default_generation_settings": generation, "total_slots": slots, "model_alias": setup.model})
 
     async def metrics(self, asked: Asked, out: Outlet) -> None:
@@ -111,7 +111,7 @@ class Info:
         if last is None:
             await out.answer(WireAnswer(status=204, body=b""))
             return
-        window = self.connection.setup.context_tokens
+        window = self._service.model.window
         share = {"usage_percent": round(100 * last.tokens / window, 1)} if window else {}
         told = {"current_usage_tokens": last.tokens, "context_window_tokens": window, **share}
         await _tell(out, {**told, "model": last.model, "observed_at": last.at})

@@ -23,6 +23,7 @@ from forge.proxy.info import Info
 from forge.proxy.options import ProxyOptions
 from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
+from forge.proxy.room import Room
 from forge.proxy.routes import below_of, routes_of
 from forge.proxy.service import Service
 from forge.proxy.slots import Slots
@@ -110,6 +111,7 @@ async def _application(
             verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
             name=endpoint.model if endpoint else "",
             policy=policy,
+            room=Room(setup.context_tokens, endpoint.context_limit) if endpoint and endpoint.context_limit else None,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from forge.proxy.admission import Admission, is_said, shown_text
 from forge.proxy.asgi import Outlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
-from forge.proxy.exchange import Exchange, after_refusal
+from forge.proxy.exchange import Exchange
 from forge.proxy.relay import Relay
+from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Heard, Post, Refusal
 from stages.effect import Fault, Reply

@@ -1,7 +1,8 @@
 """A whole reply: asked for, judged, asked for again; then the client's answer."""
 
 from forge.proxy.errors import nothing_usable, refusal_answer
-from forge.proxy.exchange import Exchange, after_refusal
+from forge.proxy.exchange import Exchange
+from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply

@@ -1,0 +1,54 @@
+"""Second try: what is asked instead of a request that the backend has refused. Pure."""
+
+import msgspec
+
+from forge.proxy.exchange import Exchange, exchange_for
+from forge.proxy.fitting import Fitted, refitted
+from forge.proxy.upstream import Refusal
+from stages.wire.overflow import Overflow, overflow_of
+from stages.wire.served import as_sent
+from stages.wire.valid import valid_history
+from stages.wire.wires import wire as wire_of
+
+REFUSED = frozenset({400, 422, 500})
+"""The statuses with which servers refuse a history."""
+
+
+def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
+    """What is asked instead of a request that the backend has refused; None where that is the answer."""
+    overflow = overflow_of(refusal.fault)
+    if overflow is not None:
+        return _with_less(exchange, refusal, overflow)
+    return _with_valid_history(exchange) if refusal.fault.status in REFUSED else None
+
+
+def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
+    """The exchange with a conversation that fits, once; None where the client is to be told that it does not."""
+    model, given = exchange.model, exchange.given
+    policy = model.policy_for(given)
+    if exchange.overflow is not None or not policy.compacts_overflow(given):
+        return None
+    limit = policy.context_tokens or 0
+    fit = refitted(given, exchange.request, model.setup_for(given), overflow, limit, same=exchange.same)
+    if fit is None:
+        return None
+    again = exchange_for(exchange.wire, given, fit, model, exchange.first.key, same=exchange.same)
+    return msgspec.structs.replace(again, overflow=refusal)
+
+
+def _with_valid_history(exchange: Exchange) -> Exchange | None:
+    """The exchange with a history that strict servers take; None where that is the client's own.
+
+    A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
+    """
+    request = exchange.request
+    if not exchange.same or any(foreign.fate != "dropped" for foreign in request.foreign):
+        return None
+    history = valid_history(request.history)
+    if history == request.history:
+        return None
+    messages = wire_of(exchange.model.setup.dialect).messages(history)
+    body = msgspec.structs.replace(as_sent(request), messages=messages).body
+    repaired = msgspec.structs.replace(request, body=body, history=history)
+    fit = Fitted(repaired, exchange.cut)
+    return exchange_for(exchange.wire, exchange.given, fit, exchange.model, exchange.first.key, same=True)
