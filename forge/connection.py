@@ -1,5 +1,6 @@
 """Setup, all that is known of a backend as data; Connection, that and how to ask it; and what can be connected to."""
 
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Protocol, TypeAlias
@@ -50,7 +51,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     was asked for by name; empty: any. `slots` are the requests that it works on at the same time, 0: it does not say.
     `context_limit` are the tokens of context that it makes room for if a request asks for them; 0: it has what it has.
     `hidden` must not be shown of what it says; the times are seconds: without a byte, and in all. `profile` is the name
-    of what the server is.
+    of what the server is. `proxy` is the forward proxy on the way, empty for none; `tls` is what certificates are
+    checked with, where there are any.
     """
 
     base: str
@@ -65,6 +67,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     timeout: float = 300.0
     total: float | None = None
     profile: str = ""
+    proxy: str = ""
+    tls: ssl.SSLContext | None = None
 
 
 class Connection(Struct, frozen=True):

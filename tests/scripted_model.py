@@ -1,6 +1,7 @@
 """A model server in this loop: answers each post with the next of a script, and tells what it was asked."""
 
 import asyncio
+import ssl
 from typing import Any, Self
 
 import msgspec
@@ -83,8 +84,8 @@ DONE = b"data: [DONE]\n\n"
 class ScriptedModel:
     """The server. `asked` are the bodies of its posts, `headers` theirs; `left` is set when a client goes away."""
 
-    def __init__(self, *script: Line, slots: int = 8, **pages: object) -> None:
-        self._script = iter(script)
+    def __init__(self, *script: Line, slots: int = 8, tls: ssl.SSLContext | None = None, **pages: object) -> None:
+        self._script, self._tls = iter(script), tls
         self.asked: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.left, self.came = asyncio.Event(), asyncio.Event()
@@ -97,8 +98,9 @@ class ScriptedModel:
         self._pages |= {f"/{name}": page for name, page in pages.items()}
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -15,12 +15,12 @@ import forge.tools
 ROOT = Path(__file__).parents[1]
 
 HEAVY = (
-    "aiohttp",
     "anthropic",
     "csv",
     "difflib",
     "docstring_parser",
     "email",
+    "httptools",
     "httpx",
     "hypothesis",
     "importlib.metadata",

@@ -4,7 +4,8 @@ import functools
 import os
 import ssl
 from collections.abc import Mapping
-from urllib.request import getproxies
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -31,22 +32,42 @@ def client(
     """
     if transport is not None:
         return httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport, trust_env=False)
+    way = forward_proxy(url, proxy)
     return httpx.AsyncClient(
-        headers=headers, timeout=timeout, proxy=proxy, verify=_checked(url, proxy, verify), trust_env=not is_here(url)
+        headers=headers, timeout=timeout, proxy=way or None, verify=_checked(url, way, verify), trust_env=False
     )
 
 
 def direct(url: str, *, proxy: str | None = None, verify: Verify = True) -> httpx.AsyncHTTPTransport | None:
     """The transport for a server on this machine; None for any other, whose proxy the environment may name."""
-    return httpx.AsyncHTTPTransport(verify=_checked(url, proxy, verify), proxy=proxy) if is_here(url) else None
+    return httpx.AsyncHTTPTransport(verify=_checked(url, proxy or "", verify), proxy=proxy) if is_here(url) else None
 
 
-def _checked(url: str, proxy: str | None, verify: Verify) -> Verify:
+def forward_proxy(url: str, proxy: str | None) -> str:
+    """The address of the forward proxy on the way to the server: the one that is given, else as the environment says.
+
+    Empty for none, and for this machine's own addresses unless one is given.
+    """
+    if proxy is not None:
+        return proxy
+    if is_here(url) or proxy_bypass(urlsplit(url).netloc.rpartition("@")[2]):
+        return ""
+    named = getproxies()
+    found = named.get(urlsplit(url).scheme) or named.get("all") or ""
+    return found if "://" in found or not found else f"http://{found}"
+
+
+def trust(url: str, proxy: str, verify: Verify) -> ssl.SSLContext:
+    """What the certificates on the way to the server are checked with."""
+    checked = _checked(url, proxy, verify)
+    return checked if isinstance(checked, ssl.SSLContext) else httpx.create_ssl_context(verify=checked)
+
+
+def _checked(url: str, proxy: str, verify: Verify) -> Verify:
     """What httpx checks certificates with: by itself it would load all of them for each client, for http too."""
     if verify is not True:
         return verify
-    ways = [url, proxy or "", *([] if is_here(url) else getproxies().values())]
-    if not any(way.lower().startswith("https:") for way in ways):
+    if not any(way.lower().startswith("https:") for way in (url, proxy)):
         return _trusting_nobody()
     return _trusting(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
 

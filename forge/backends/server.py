@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from forge.backends.address import base_url
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
-from forge.backends.http_client import Verify, client, direct
+from forge.backends.http_client import Verify, client, direct, forward_proxy, trust
 from forge.backends.http_sender import sender
 from forge.backends.modes import check_mode, chosen_mode
 from forge.backends.ollama import context_to_ask_for
@@ -183,6 +183,7 @@ class Server:
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:
         """Where requests go that others write."""
+        proxy = forward_proxy(self._base, self._proxy)
         return Endpoint(
             base=self._root(profile),
             root=self._base.removesuffix("/v1"),
@@ -196,6 +197,8 @@ class Server:
             timeout=self._timeout,
             total=self._total,
             profile=profile.name,
+            proxy=proxy,
+            tls=trust(self._base, proxy, self._verify),
         )
 
     async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:

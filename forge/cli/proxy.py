@@ -25,7 +25,7 @@ log = logging.getLogger("forge.proxy")
 
 def run_proxy(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; the second one cuts off what is under way."""
-    if missing := [name for name in ("aiohttp", "uvicorn") if find_spec(name) is None]:
+    if missing := [name for name in ("httptools", "uvicorn") if find_spec(name) is None]:
         raise ForgeError(
             f"the proxy needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
             "run: pip install 'forge-toolcalls[proxy]'"

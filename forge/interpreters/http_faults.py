@@ -35,7 +35,7 @@ def fault_of(error: BaseException, where: str) -> Fault:
     if isinstance(error, httpx.TimeoutException):
         return Fault(kind="timeout", detail=f"{where} did not answer in time ({type(error).__name__})")
     if trouble := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
-        return Fault(kind="tls", detail=f"no TLS connection to {where}: {_reason(trouble)}")
+        return Fault(kind="tls", detail=f"no TLS connection to {where}: {tls_reason(trouble)}")
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return Fault(kind="unreachable", detail=f"cannot connect to {where}: the name is not known here ({error})")
     if isinstance(error, httpx.ProxyError):
@@ -52,7 +52,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-def _reason(error: ssl.SSLError) -> str:
+def tls_reason(error: ssl.SSLError) -> str:
+    """Why there is no TLS connection, and what can be done."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted here ({error.verify_message}); have the client trust its issuer"
     return f"{error.reason or error}; does the server speak https at all?"

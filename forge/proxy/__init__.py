@@ -6,7 +6,7 @@ from forge.proxy.policy import ModelPolicy, Policy, ToolPolicy
 try:
     from forge.proxy.server import ProxyServer
 except ModuleNotFoundError as error:
-    if error.name not in {"uvicorn", "aiohttp"}:
+    if error.name not in {"uvicorn", "httptools"}:
         raise
     raise ImportError("the proxy is not installed here; run: pip install 'forge-toolcalls[proxy]'") from None
 

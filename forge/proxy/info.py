@@ -1,13 +1,15 @@
 """The endpoints that ask no model: what is served here, how it is, how many tokens a prompt takes."""
 
+import asyncio
 import time
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection
 from forge.proxy.asgi import Asked, Outlet
+from forge.proxy.endpoint_client import EndpointClient
+from forge.proxy.http_upstream import RAISED
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.service import Service
 from forge.proxy.tally import Tally
@@ -16,7 +18,8 @@ from stages.wire.answers import WireAnswer
 from stages.wire.served import RequestError
 from stages.wire.server_wires import CHAT, MESSAGES
 
-PATIENCE = aiohttp.ClientTimeout(total=10.0)
+PATIENCE = 10.0
+"""Seconds for a page of the backend."""
 
 
 class Listed(Struct):
@@ -37,10 +40,8 @@ _listed = msgspec.json.Decoder(Listed)
 class Info:
     """What is known of the backend without asking its model."""
 
-    def __init__(
-        self, connection: Connection, session: aiohttp.ClientSession | None, service: Service, tally: Tally
-    ) -> None:
-        self.connection, self._session, self._service, self._tally = connection, session, service, tally
+    def __init__(self, connection: Connection, client: EndpointClient | None, service: Service, tally: Tally) -> None:
+        self.connection, self._client, self._service, self._tally = connection, client, service, tally
         self._began = int(time.time())
 
     async def models(self, asked: Asked, out: Outlet) -> None:
@@ -81,7 +82,7 @@ class Info:
         """GET /health: the backend's, where it has one."""
         status, body = await self._got("/health", asked)
         if status in (0, 404):
-            status, body = (503, b'{"status":"unreachable"}') if self._session and not status else (200, b"")
+            status, body = (503, b'{"status":"unreachable"}') if self._client and not status else (200, b"")
         await out.answer(WireAnswer(status=status, body=body or b'{"status":"ok"}'))
 
     async def props(self, asked: Asked, out: Outlet) -> None:
@@ -119,16 +120,14 @@ class Info:
     async def _got(self, path: str, asked: Asked) -> tuple[int, bytes]:
         """The backend's answer to a GET; status 0 where there is none."""
         endpoint = self.connection.endpoint
-        if endpoint is None or self._session is None:
+        if endpoint is None or self._client is None:
             return 0, b""
-        headers = dict(endpoint.headers)
-        if not endpoint.has_key and (key := self._service.key_of(asked)):
-            headers[endpoint.key_header] = f"Bearer {key}" if endpoint.key_header == "authorization" else key
         try:
-            async with self._session.get(endpoint.root + path, headers=headers, timeout=PATIENCE) as response:
-                body = await response.content.read(BODY_LIMIT)
-                return response.status, endpoint.hidden.without_bytes(body)
-        except (aiohttp.ClientError, OSError, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                async with await self._client.ask("GET", endpoint.root + path, self._service.key_of(asked)) as answer:
+                    body = await answer.read(BODY_LIMIT) or b""
+                    return answer.status, endpoint.hidden.without_bytes(body)
+        except RAISED:
             return 0, b""
 
 

@@ -17,8 +17,9 @@ from forge.connection import AnyBackend, Connection, Setup
 from forge.errors import ForgeError
 from forge.proxy.access import refuse_open_house
 from forge.proxy.app import App
+from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.exchange import VERBATIM, Model
-from forge.proxy.http_upstream import Served, session
+from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
 from forge.proxy.options import ProxyOptions
 from forge.proxy.policy import Policy
@@ -98,7 +99,7 @@ async def _application(
     endpoint, tally = connection.endpoint, Tally()
     setup = _open_to_text(connection.setup)
     async with AsyncExitStack() as opened:
-        client = None if endpoint is None else await opened.enter_async_context(session(endpoint))
+        client = None if endpoint is None else await opened.enter_async_context(endpoint_client(endpoint))
         spoken = wire(setup.dialect)
         served = Served(client, endpoint, spoken) if client is not None and endpoint is not None else None
         model = Model(

@@ -1,7 +1,4 @@
-"""Upstream: how the proxy asks a backend, over HTTP or through the backend's own connection.
-
-aiohttp is the client: beside it, httpx takes three times as long for the same request, most of what a proxy costs.
-"""
+"""Upstream: how the proxy asks a backend, over HTTP or through the backend's own connection."""
 
 from collections.abc import AsyncGenerator
 from typing import Protocol

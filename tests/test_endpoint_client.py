@@ -1,0 +1,339 @@
+"""The proxy's HTTP client against servers that say what servers may say, and what they may not."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trustme
+
+from forge.connection import Endpoint
+from forge.errors import ForgeError
+from forge.proxy.endpoint_client import EndpointClient, endpoint_client
+from forge.proxy.http_answer import HEAD_LIMIT, HELD, BrokenError, UnansweredError
+from forge.proxy.http_way import UnreachableError
+from tests.forward_proxy import ForwardProxy
+from tests.test_proxy import run
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Site:
+    """A server that says of each connection what the test has it say. `requests` are those that it read."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.closed = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            await self._talk(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.closed.set()
+        except asyncio.CancelledError:
+            pass  # the test is over
+        finally:
+            writer.close()
+
+    async def read(self, reader: asyncio.StreamReader) -> bytes:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        self.requests.append(head + await reader.readexactly(length))
+        return self.requests[-1]
+
+
+@asynccontextmanager
+async def site(
+    answers: bytes | Talk, *, tls: ssl.SSLContext | None = None, silence: float = 30.0, total: float | None = None
+) -> AsyncIterator[tuple[EndpointClient, Site, str]]:
+    """A client and a server that gives these bytes to each request, or does as it is told."""
+
+    async def usual(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert isinstance(answers, bytes)
+        while True:
+            await there.read(reader)
+            writer.write(answers)
+            await writer.drain()
+            if b"\r\n\r\nuntil" in answers:
+                return
+
+    there = Site(usual if isinstance(answers, bytes) else answers)
+    server = await asyncio.start_server(there.serve, "127.0.0.1", 0, ssl=tls)
+    root = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    endpoint = Endpoint(base=root + "/v1", root=root, headers={"x-of": "ours"}, timeout=silence, total=total)
+    async with endpoint_client(endpoint) as client:
+        try:
+            yield client, there, root + "/v1/chat"
+        finally:
+            server.close()
+
+
+async def said(client: EndpointClient, url: str) -> tuple[int, bytes | None]:
+    async with await client.ask("POST", url, "k", b"hello") as answer:
+        return answer.status, await answer.read(1 << 20)
+
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
+
+ANSWERS = {
+    "a length": (OK, 200, b"hi"),
+    "chunks": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nh\r\n1;x=y\r\ni\r\n0\r\nt: 1\r\n\r\n",
+        200,
+        b"hi",
+    ),
+    "the end of the connection": (b"HTTP/1.0 200 OK\r\n\r\nuntil it closes", 200, b"until it closes"),
+    "nothing": (b"HTTP/1.1 204 No\r\n\r\n", 204, b""),
+    "early hints": (b"HTTP/1.1 103 Hints\r\nlink: x\r\n\r\nHTTP/1.1 100 Go\r\n\r\n" + OK, 200, b"hi"),
+    "a refusal": (b"HTTP/1.1 429 Slow\r\ncontent-length: 1\r\n\r\nx", 429, b"x"),
+    "more than may be read": (b"HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n" + b"x" * 1048577, 200, None),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_is_read_however_its_end_is_told(what: str) -> None:
+    async def go() -> None:
+        answer, status, body = ANSWERS[what]
+        async with site(answer) as (client, there, url):
+            assert await said(client, url) == (status, body)
+            assert await said(client, url) == (status, body)
+            head, _, sent = there.requests[0].partition(b"\r\n\r\n")
+            assert sent == b"hello"
+            lines = head.split(b"\r\n")
+            assert lines[0] == b"POST /v1/chat HTTP/1.1"
+            assert {b"x-of: ours", b"authorization: Bearer k", b"accept-encoding: identity"} <= set(lines)
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("answer", "connections"),
+    [
+        (OK, 1),
+        (ANSWERS["chunks"][0], 1),
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi", 2),
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi", 2),
+        (OK + b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged", 2),  # an answer to what was not asked
+    ],
+)
+def test_a_connection_is_kept_where_both_sides_may(answer: bytes, connections: int) -> None:
+    async def go() -> None:
+        async with site(answer) as (client, there, url):
+            assert [await said(client, url) for _ in range(2)] == [(200, b"hi")] * 2
+            assert there.connections == connections
+
+    run(go)
+
+
+def test_what_comes_on_an_idle_connection_answers_nothing() -> None:
+    async def go() -> None:
+        spoken = asyncio.Event()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await there.read(reader)
+            writer.write(OK)
+            if there.connections == 1:
+                await spoken.wait()
+                writer.write(OK.replace(b"hi", b"no"))
+            await reader.readexactly(1)
+
+        async with site(talk) as (client, there, url):
+            assert await said(client, url) == (200, b"hi")
+            spoken.set()
+            await asyncio.sleep(0.05)  # either order is right: what is looked at is that no answer is mixed up
+            assert await said(client, url) == (200, b"hi")
+            assert there.connections == 2
+
+    run(go)
+
+
+BROKEN = {
+    "no HTTP": b"\x16\x03\x01 hello there\r\n\r\n",
+    "a head without end": b"HTTP/1.1 200 OK\r\nx: " + b"y" * (HEAD_LIMIT + 1),
+    "trailers without end": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n0\r\nt: "
+    + b"y" * 9 * HEAD_LIMIT,
+    "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nhi!",
+    "a length and chunks": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "another protocol": b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nbytes",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_no_answer_is_refused(what: str) -> None:
+    async def go() -> None:
+        async with site(BROKEN[what]) as (client, _, url):
+            with pytest.raises(BrokenError):
+                await said(client, url)
+
+    run(go)
+
+
+def test_an_answer_that_breaks_off_is_told_from_none_and_never_asked_for_again() -> None:
+    async def go() -> None:
+        begins = OK[:-1]
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await there.read(reader)
+            writer.write(begins)
+
+        async with site(talk) as (client, there, url):
+            with pytest.raises(BrokenError):
+                await said(client, url)
+            begins = b""
+            with pytest.raises(UnansweredError):
+                await said(client, url)
+            assert len(there.requests) == 2
+
+    run(go)
+
+
+def test_a_kept_connection_that_the_server_closes_is_replaced_once() -> None:
+    async def go() -> None:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """Answers one request of each connection, and reads the next without a word."""
+            await there.read(reader)
+            writer.write(OK)
+            await there.read(reader)
+
+        async with site(talk) as (client, there, url):
+            for _ in range(3):
+                assert await said(client, url) == (200, b"hi")
+            assert there.connections == 3
+
+    run(go)
+
+
+@pytest.mark.parametrize(("silence", "total"), [(0.05, None), (30.0, 0.05)])
+def test_silence_and_slowness_have_an_end(silence: float, total: float | None) -> None:
+    async def go() -> None:
+        async def talk(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+            await there.read(reader)
+            await reader.readexactly(1)
+
+        async with site(talk, silence=silence, total=total) as (client, there, url):
+            with pytest.raises(TimeoutError):
+                await said(client, url)
+            await there.closed.wait()
+
+    run(go)
+
+
+def test_who_asks_no_more_closes_the_connection() -> None:
+    async def go() -> None:
+        begun = asyncio.Event()
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await there.read(reader)
+            begun.set()
+            await reader.readexactly(1)
+
+        async with site(talk) as (client, there, url):
+            asking = asyncio.create_task(said(client, url))
+            await begun.wait()
+            asking.cancel()
+            await there.closed.wait()
+
+    run(go)
+
+
+def test_no_more_is_read_than_is_taken() -> None:
+    """A server that has more to say than the client takes has to wait; then all of it comes."""
+
+    async def go() -> None:
+        size, sent = 64 * HELD, 0
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal sent
+            await there.read(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+            for _ in range(64):
+                writer.write(b"x" * HELD)
+                await writer.drain()
+                sent += HELD
+
+        async with site(talk, silence=0.2) as (client, there, url):
+            async with await client.ask("POST", url, "", b"hello") as answer:
+                await asyncio.sleep(0.5)  # longer than the silence: it is the client that is slow
+                assert sent < size
+                got = 0
+                while chunk := await answer.chunk():
+                    got += len(chunk)
+            assert got == size
+
+    run(go)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def served(authority: trustme.CA, name: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+@pytest.mark.parametrize("proxy_tls", [False, True])
+@pytest.mark.parametrize("server_tls", [False, True])
+def test_a_forward_proxy_is_gone_through(authority: trustme.CA, *, proxy_tls: bool, server_tls: bool) -> None:
+    async def go() -> None:
+        tls = served(authority, "models.example") if server_tls else None
+        async with (
+            site(OK, tls=tls) as (_, there, url),
+            ForwardProxy(
+                int(url.split(":")[2].split("/")[0]), served(authority, "127.0.0.1") if proxy_tls else None
+            ) as way,
+        ):
+            root = f"{'https' if server_tls else 'http'}://models.example"
+            through = way.url.replace("://", "://ann:p%40ss@")
+            endpoint = Endpoint(base=root, root=root, headers={}, proxy=through, tls=trusting(authority))
+            async with endpoint_client(endpoint) as client:
+                assert await said(client, root + "/v1/chat") == (200, b"hi")
+                assert await said(client, root + "/v1/chat") == (200, b"hi")
+            tunnel = "CONNECT models.example:443 HTTP/1.1"
+            assert way.asked == [tunnel if server_tls else "POST http://models.example/v1/chat HTTP/1.1"]
+            assert way.credentials == ["Basic YW5uOnBAc3M="]
+            assert b"\r\nhost: models.example\r\n" in there.requests[0]
+            assert (b"proxy-authorization" in there.requests[0]) != server_tls  # a server behind a tunnel sees none
+
+    run(go)
+
+
+def test_a_certificate_that_nobody_trusts_is_refused_through_a_proxy_too(authority: trustme.CA) -> None:
+    async def go() -> None:
+        async with (
+            site(OK, tls=served(authority, "other.example")) as (_, there, url),
+            ForwardProxy(int(url.split(":")[2].split("/")[0])) as way,
+        ):
+            root = "https://models.example"
+            endpoint = Endpoint(base=root, root=root, headers={}, proxy=way.url, tls=trusting(authority))
+            async with endpoint_client(endpoint) as client:
+                with pytest.raises(ssl.SSLCertVerificationError):
+                    await said(client, root)
+            assert not there.requests
+
+    run(go)
+
+
+def test_a_proxy_that_refuses_is_told_of_and_one_of_another_kind_is_refused() -> None:
+    async def go() -> None:
+        async with ForwardProxy(1, refuses=407) as way:
+            root = "https://models.example"
+            async with endpoint_client(Endpoint(base=root, root=root, headers={}, proxy=way.url)) as client:
+                with pytest.raises(UnreachableError, match="the forward proxy answered 407"):
+                    await said(client, root)
+
+    run(go)
+    with pytest.raises(ForgeError, match="socks5 proxy"):
+        EndpointClient(Endpoint(base="http://a", root="http://a", headers={}, proxy="socks5://127.0.0.1:1"))
