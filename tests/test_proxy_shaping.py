@@ -1,5 +1,6 @@
 """Requests that a policy shapes, between a real client and a scripted server: what is left as it came, and what not."""
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -7,8 +8,9 @@ import msgspec
 import pytest
 
 from forge.proxy import ModelPolicy, Policy
-from tests.scripted_model import Line, chunk, completion, streamed, whole
+from tests.scripted_model import Line, called, chunk, completion, sse, streamed, whole
 from tests.test_proxy import ASK, LOOK, asked, behind, run
+from tests.test_proxy_streams import CALLED, ROLE, all_of, calls_of, streaming
 
 HI = whole(completion("hi"))
 
@@ -193,5 +195,65 @@ def test_what_ollama_finds_too_long_is_compacted_and_sent_once_more() -> None:
             status, got, _ = await there.post("/v1/chat/completions", asked())
             assert (status, msgspec.json.decode(got)["error"]["code"]) == (400, "context_length_exceeded")
             assert words in got.decode()
+
+    run(go)
+
+
+def more_of(arguments: str) -> dict[str, Any]:
+    return chunk({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})
+
+
+def test_arguments_are_shown_as_they_come_where_the_policy_wants_it() -> None:
+    async def go() -> None:
+        gate = asyncio.Event()
+        script = (ROLE, chunk({"content": "Well. <"}), chunk(called("look", '{"at"')), more_of(": 4}"), CALLED)
+        async with (
+            behind(streamed(*script, gate3=gate), policy=policy(early_arguments=True)) as there,
+            streaming(there, asked(stream=True)) as answer,
+        ):
+            told = b""
+            while b'"arguments":"{\\"at\\""' not in told:
+                told += await answer.content.readany()
+            assert b"Well. <" in told
+            gate.set()
+            told += await answer.read()
+            assert calls_of(told) == [("look", '{"at": 4}')]
+            assert told == b"".join(part if isinstance(part, bytes) else sse(part) for part in script)
+
+    run(go)
+
+
+@pytest.mark.parametrize("arguments", ['{"at": "the door"}', '{"at": "4"}', '{"at": '])
+def test_calls_that_were_shown_and_do_not_fit_end_the_stream_with_an_error(arguments: str) -> None:
+    """Also those that forge would have repaired: what was shown cannot be taken back."""
+    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
+    message = {"model": "m", "max_tokens": 9, "messages": [ASK], "tools": [tool], "stream": True}
+
+    async def go() -> None:
+        line = streamed(ROLE, chunk(called("look", arguments)), CALLED)
+        async with behind(line, line, policy=policy(early_arguments=True)) as there:
+            told = await all_of(there, asked(stream=True))
+            shown, _, error = told.rstrip().rpartition(b"data: ")
+            assert calls_of(shown) == [("look", arguments)]
+            assert msgspec.json.decode(error)["error"]["code"] == "call_refused"
+            told = await all_of(there, message, "/v1/messages")
+            assert b"event: error" in told.rpartition(b"input_json_delta")[2]
+            assert b"message_stop" not in told
+            assert len(there.model.asked) == 2
+
+    run(go)
+
+
+def test_a_call_in_text_is_still_corrected_unseen_with_early_arguments() -> None:
+    bad = streamed(
+        ROLE, chunk({"content": '<tool_call>{"name": "look", "arguments": {"at": "x"}}</tool_call>'}), CALLED
+    )
+    good = streamed(ROLE, chunk(called("look", '{"at": 4}')), CALLED)
+
+    async def go() -> None:
+        async with behind(bad, good, policy=policy(early_arguments=True)) as there:
+            told = await all_of(there, asked(stream=True))
+            assert calls_of(told) == [("look", '{"at": 4}')]
+            assert b"<tool_call>" not in told
 
     run(go)

@@ -88,6 +88,11 @@ class Exchange(Struct, frozen=True, kw_only=True):
         return self.model.upstream
 
     @property
+    def policy(self) -> ModelPolicy:
+        """What holds for its model."""
+        return self.model.policy_for(self.given)
+
+    @property
     def compacted(self) -> str:
         """What was cut, in words."""
         return f"{self.cut} message{'s' if self.cut > 1 else ''}"

@@ -25,7 +25,7 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
 def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
     """The exchange with a conversation that fits, once; None where the client is to be told that it does not."""
     model, given = exchange.model, exchange.given
-    policy = model.policy_for(given)
+    policy = exchange.policy
     if exchange.overflow is not None or not policy.compacts_overflow(given):
         return None
     limit = policy.context_tokens or 0

@@ -18,10 +18,13 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `context_tokens`: the conversation is compacted to a context of so many tokens, reply included. `overflow`: whether
     a prompt that the backend finds too long is compacted and sent once more, or refused.
+    `early_arguments`: arguments of calls are streamed as they come, and the stream ends with an error if they are then
+    refused.
     """
 
     context_tokens: Annotated[int, Meta(ge=512)] | None = None
     overflow: Literal["compact", "refuse"] | None = None
+    early_arguments: bool = False
 
     def compacts_overflow(self, request: ServerRequest) -> bool:
         """Whether a prompt that is too long is compacted and sent once more."""

@@ -4,9 +4,9 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from forge.proxy.admission import Admission, is_said, shown_text
+from forge.proxy.admission import Admission, calls, is_said, shown_text
 from forge.proxy.asgi import Outlet
-from forge.proxy.errors import nothing_usable, refusal_answer, request_error
+from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
 from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
@@ -24,7 +24,8 @@ class Stream:
         self._exchange, self._out = exchange, out
         self.relay = Relay(exchange, out)
         self._text = ""
-        self._thought = False
+        self._thought = self._called = False
+        self._early = exchange.policy.early_arguments
 
     async def run(self) -> None:
         """Ask until there is a reply, show it, end the stream."""
@@ -36,11 +37,11 @@ class Stream:
         while True:
             attempts += 1
             self._out.notes["attempts"] = str(attempts)
-            admission = Admission(guarded.guard.holding if guarded else None)
+            admission = Admission(guarded.guard.holding if guarded else None, early=self._early)
             got = await self._attempt(post, admission, first=attempts == 1)
             if isinstance(got, Refusal):
                 again = after_refusal(self._exchange, got) if attempts == 1 else None
-                if again is None or self._text:
+                if again is None or self._text or self._called:
                     return await self._refuse(self._exchange.told(got))
                 self._exchange = again
                 return await self.run()
@@ -50,6 +51,8 @@ class Stream:
             if guarded is None or state is None:
                 return await self._end("passed")
             match judged(guarded.turn, state, reply):
+                case step if self._called and not (isinstance(step, Accepted) and step.clean):
+                    return await self._give_up(passed_on_too_early(), "refused")
                 case Accepted(reply=reply, clean=clean):
                     if clean and attempts == 1:
                         for heard in held:
@@ -88,6 +91,7 @@ class Stream:
                 if keeps and shown:
                     self._text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
+                    self._called = self._called or any(map(calls, shown))
         if not keeps:
             return Reply(), ()
         reply = gather_reply(pieces)
@@ -102,8 +106,8 @@ class Stream:
         pieces = reply_pieces(replace(reply, text=text, reasoning="" if self._thought else reply.reasoning))
         await self.relay.say(pieces)
 
-    async def _give_up(self, error: RequestError) -> None:
-        self._out.notes["outcome"] = "exhausted"
+    async def _give_up(self, error: RequestError, outcome: str = "exhausted") -> None:
+        self._out.notes["outcome"] = outcome
         if self._out.begun:
             await self.relay.fail(error)
         else:
