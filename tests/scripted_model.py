@@ -131,7 +131,7 @@ class ScriptedModel:
             name, _, value = header.decode().partition(":")
             headers[name.lower()] = value.strip()
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        if method == "GET" or path in ("/tokenize", "/apply-template", "/api/show"):
+        if method == "GET" or path in self._pages or path in ("/tokenize", "/apply-template", "/api/show"):
             page = self._pages.get(path)
             return whole({} if page is None else page, 404 if page is None else 200)
         self.asked.append(body)

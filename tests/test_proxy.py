@@ -76,8 +76,11 @@ def test_a_clean_reply_passes_byte_for_byte_in_both_directions() -> None:
     """Blanks, fields that forge does not know, the order of fields: all stay."""
     body = b'{ "model":"tiny", "odd" : [1,  2], "messages":[{"role":"user","content":"hi"}],"tools":%b }'
     sent = body % msgspec.json.encode([LOOK])
-    function = b'{"name":"look","arguments":"{\\"at\\":  4}"}'
-    reply = b'{ "choices": [ {"message": {"tool_calls":[{"id":"x1","function":%b}]}}], "timings": {} }' % function
+    call = b'{"id":"x1", "type":"function","function":{"name":"look","arguments":"{\\"at\\":  4}"}}'
+    message = b'{"role":"assistant","tool_calls":[%b]}' % call
+    choice = b' {"index":0,"finish_reason":"tool_calls","message": %b}' % message
+    frame = b'{ "choices": [%b], "id":"a","object":"chat.completion","model":"m","created":7, "timings": {} }'
+    reply = frame % choice
 
     async def go() -> None:
         async with behind(whole(reply)) as there:
@@ -271,7 +274,9 @@ def test_one_call_at_a_time_where_the_client_wants_no_more() -> None:
 
 @pytest.mark.parametrize("more", [{"n": 2}, {"logprobs": True}, {"tools": []}])
 def test_what_is_not_judged_goes_straight_through(more: dict[str, object]) -> None:
-    reply = b'{"choices":[ {"message":{"content":"<tool_call>{}"}} , {"message":{"content":"b"}}]}'
+    said = '{"index":%d,"finish_reason":"stop","message":{"role":"assistant","content":"<tool_call>{}"}}'
+    frame = '{"id":"a","object":"chat.completion","created":7,"model":"m","choices":[ %s , %s]}'
+    reply = (frame % (said % 0, said % 1)).encode()
 
     async def go() -> None:
         async with behind(whole(reply)) as there:

@@ -10,13 +10,13 @@ from forge.connection import Endpoint
 from forge.interpreters.http_faults import retry_after, tls_reason
 from forge.interpreters.http_streams import STREAM_LIMIT
 from forge.proxy.endpoint_client import Asking, EndpointClient
-from forge.proxy.events import EVENT_LIMIT, EventCutter, TooLongError
+from forge.proxy.events import EVENT_LIMIT, TooLongError
+from forge.proxy.hearing import Hearing
 from forge.proxy.http_answer import Answer, BrokenError, UnansweredError
 from forge.proxy.http_way import UnreachableError
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault
-from stages.wire.deltas import Ended, reply_pieces
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
@@ -52,38 +52,24 @@ class Served:
                 if answer.status >= 300:
                     yield self._refused(answer, await answer.read(BODY_LIMIT) or b"")
                     return
-                events = self._whole(answer) if _is_whole(answer) else self._events(answer)
-                async for heard in events:
+                async for heard in self._events(answer):
                     yield heard
         except TooLongError:
             yield Refusal(Fault(kind="too_large", detail=f"an event has more than {EVENT_LIMIT} bytes"))
         except RAISED as error:
             yield Refusal(_fault_of(error, self._url))
 
-    async def _whole(self, answer: Answer) -> AsyncGenerator[Heard | Refusal]:
-        """The pieces of a reply that a server gives in one go although it was asked for a stream."""
-        raw = await answer.read(BODY_LIMIT) or b""
-        reply = self._wire.decode(raw)
-        if isinstance(reply, Fault):
-            yield Refusal(reply, raw)
-            return
-        for piece in reply_pieces(reply):
-            yield Heard(b"", (piece,))
-
     async def _events(self, answer: Answer) -> AsyncGenerator[Heard | Refusal]:
-        decoder, cutter, size, ended = self._wire.stream, EventCutter(), 0, False
+        hearing, size = Hearing(self._wire), 0
         while chunk := await answer.chunk():
             size += len(chunk)
             if size > STREAM_LIMIT:
                 yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes"))
                 return
-            for raw in cutter.cut(chunk):
-                decoder, pieces = decoder.advance(raw)
-                ended = ended or any(isinstance(piece, Ended) for piece in pieces)
-                yield Heard(raw, pieces)
-        rest = cutter.rest()
-        decoder, pieces = decoder.advance(rest)
-        yield Heard(rest, (*pieces, *(() if ended else decoder.finish())))
+            for heard in hearing.hear(chunk):
+                yield heard
+        for last in hearing.end():
+            yield last
 
     async def _posted(self, post: Post, body: bytes) -> Asking:
         return await self._client.ask("POST", self._url, post.key, body)
@@ -101,10 +87,6 @@ class Served:
             retriable={"true": True, "false": False}.get(answer.headers.get("x-should-retry", "")),
         )
         return Refusal(fault, shown)
-
-
-def _is_whole(answer: Answer) -> bool:
-    return answer.headers.get("content-type", "").startswith("application/json")
 
 
 def _fault_of(error: BaseException, where: str) -> Fault:

@@ -1,130 +1,90 @@
 """Relay: the events of a stream to a client: the backend's own as they came, or forge's.
 
-A stream begins with the backend's events where these are of the client's protocol. Once forge has to say something
-itself, a ping before the first event or the reply to a retry, all that follows is forge's, under the same id.
+A stream begins with the backend's events where these are of the client's protocol. Once clients would not take one as
+it is, or forge has to say something itself, such as the reply to a retry, all that follows is forge's, under the same
+id.
 """
 
-import re
+from collections.abc import Sequence
 
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
-
-from forge.proxy.asgi import Headers, Outlet
+from forge.proxy.asgi import Outlet
 from forge.proxy.exchange import Exchange
 from forge.proxy.upstream import Heard
 from stages.effect import Fault
-from stages.repair.decoding import decode
-from stages.wire.answers import Envelope, Events
+from stages.wire.answers import Events, Passed
 from stages.wire.deltas import Ended, Piece
 from stages.wire.served import RequestError
 
 PING = b": keep-alive\n\n"
 
 
-class _Message(Struct):
-    id: str = ""
-    model: str = ""
-
-
-class _First(Struct):
-    """What the first event of a stream says of the answer; Anthropic's has it in `message`."""
-
-    id: str = ""
-    model: str = ""
-    created: int = 0
-    message: _Message | None = None
-
-
-_first = msgspec.json.Decoder(_First)
-_DATA = re.compile(rb"^data:[ ]?(.*)$", re.MULTILINE)
-
-
 class Relay:
     """The stream of one exchange."""
 
     def __init__(self, exchange: Exchange, out: Outlet) -> None:
-        self._exchange, self._out = exchange, out
-        self._pieces: list[Piece] = []
-        self._start = b""
-        self._own: Events | None = None if exchange.same else exchange.wire.events(exchange.envelope())
+        self._out, envelope = out, exchange.envelope()
+        # Several choices, and what forge has no noun for: the backend's own events to the end.
+        self._as_it_is = exchange.same and (exchange.request.n > 1 or exchange.request.logprobs)
+        self._passed = exchange.wire.passed(envelope) if exchange.same and exchange.wire.passed else None
+        """What was passed on; None where forge writes."""
+        self._own = exchange.wire.events(envelope)
 
-    async def show(self, heard: Heard, headers: Headers = ()) -> None:
-        """Show an event."""
-        await self._out.stream(headers)
-        pieces = [piece for piece in heard.pieces if not isinstance(piece, Fault)]
-        if self._own is not None or not (heard.raw or self._start):
-            # Without bytes of its own it is a reply that did not come as a stream.
-            await self._say(pieces)
+    async def show(self, shown: Sequence[Heard]) -> None:
+        """Show events: all as they came, or all in forge's words."""
+        if not shown:
             return
-        if any(isinstance(piece, Ended) and piece.assumed for piece in pieces) and not self._several():
-            # Clients take a stream without a finish reason for one that broke off, and ask again and again.
-            await self.say(tuple(replace(p, usage=None) if isinstance(p, Ended) else p for p in pieces))
+        passed = None if self._passed is None or self._as_it_is else _passed_on(self._passed, shown)
+        if passed is None and not self._as_it_is:
+            pieces = (piece for heard in shown for piece in heard.pieces if not isinstance(piece, Fault))
+            await self.say(tuple(pieces))
             return
-        self._start = self._start or heard.raw
-        self._pieces += pieces
-        await self._out.write(heard.raw)
+        self._passed = passed or self._passed
+        await self._out.stream()
+        await self._out.write(b"".join(heard.raw for heard in shown))
 
-    async def say(self, pieces: tuple[Piece, ...], headers: Headers = ()) -> None:
-        """Show pieces of forge's own."""
-        await self._out.stream(headers)
-        self._take_over()
-        await self._say(pieces)
+    async def say(self, pieces: tuple[Piece, ...]) -> None:
+        """Show pieces in forge's words."""
+        events, written = self._events(), list[bytes]()
+        for piece in pieces:
+            events, data = events.advance(piece)
+            written.append(data)
+        self._take_over(events)
+        await self._out.stream()
+        await self._out.write(b"".join(written))
 
     async def ping(self) -> None:
         """Keep the stream alive."""
+        events = self._events()
+        after, event = events.ping()
+        if self._as_it_is:
+            event = PING
+        elif after is not events:
+            self._take_over(after)
         await self._out.stream()
-        if self._several():
-            await self._out.write(PING)
-            return
-        own, event = self._take_over().ping() if self._own is None and not self._start else self._spoken().ping()
-        if self._own is not None:
-            self._own = own
         await self._out.write(event)
 
     async def fail(self, error: RequestError) -> None:
         """End the stream with an error."""
         await self._out.stream()
-        await self._out.write(self._spoken().fail(error))
+        await self._out.write(self._events().fail(error))
         await self._out.end()
 
-    def _several(self) -> bool:
-        """Whether several choices, or what forge has no noun for, come: the backend's own events to the end."""
-        return self._exchange.request.n > 1 or self._exchange.request.logprobs
+    def _events(self) -> Events:
+        """What writes forge's own events where the stream is."""
+        return self._own if self._passed is None else self._passed.go_on()
 
-    def _take_over(self) -> Events:
-        """From now on events are forge's."""
-        self._own = self._spoken()
-        return self._own
+    def _take_over(self, events: Events) -> None:
+        """From now on all events are forge's."""
+        self._passed, self._own = None, events
 
-    def _spoken(self) -> Events:
-        """The encoder that goes on where the stream is."""
-        if self._own is not None:
-            return self._own
-        events = self._exchange.wire.events(self._envelope())
-        if self._start:
-            events, _ = events.begin()
-        for piece in self._pieces:
-            events, _ = events.advance(piece)
-        return events
 
-    def _envelope(self) -> Envelope:
-        """The envelope of the stream as the backend has begun it."""
-        made, data = self._exchange.envelope(), _DATA.search(self._start)
-        if data is None:
-            return made
-        try:
-            first = decode(_first, data[1])
-        except msgspec.DecodeError:
-            return made
-        said = first.message or _Message(id=first.id, model=first.model)
-        return replace(made, id=said.id or made.id, model=said.model, created=first.created or made.created)
-
-    async def _say(self, pieces: "list[Piece] | tuple[Piece, ...]") -> None:
-        events = self._spoken()
-        written: list[bytes] = []
-        for piece in pieces:
-            events, data = events.advance(piece)
-            written.append(data)
-        self._own = events
-        await self._out.write(b"".join(written))
+def _passed_on(passed: Passed, shown: Sequence[Heard]) -> Passed | None:
+    """After these events; None where clients would not take all of them as they are."""
+    for heard in shown:
+        passed, fits = passed.advance(heard.raw)
+        ended = any(isinstance(piece, Ended) for piece in heard.pieces)
+        # Pieces without bytes are those of a reply that did not come as a stream; its end may be that of the bytes.
+        lacks = not passed.over if ended else bool(heard.pieces) and not heard.raw
+        if lacks or not fits:
+            return None
+    return passed

@@ -55,17 +55,16 @@ class Stream:
                     return await self._give_up(passed_on_too_early(), "refused")
                 case Accepted(reply=reply, clean=clean):
                     if clean and attempts == 1:
-                        for heard in held:
-                            await self.relay.show(heard)
+                        await self.relay.show(held)
                         return await self._end("clean")
-                    await self._tell(reply)
+                    await self._tell(reply, attempts)
                     return await self._end("retried" if attempts > 1 else "repaired")
                 case Again(state=state, request=request):
                     post = self._exchange.post(request)
                 case Exhausted(reply=reply):
                     if not (reply.text.strip() or reply.calls or self._text):
                         return await self._give_up(nothing_usable(attempts))
-                    await self._tell(reply)
+                    await self._tell(reply, attempts)
                     return await self._end("exhausted")
 
     async def _attempt(
@@ -86,8 +85,7 @@ class Stream:
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
-                for one in shown:
-                    await self.relay.show(one)
+                await self.relay.show(shown)
                 if keeps and shown:
                     self._text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
@@ -97,14 +95,16 @@ class Stream:
         reply = gather_reply(pieces)
         return Refusal(reply) if isinstance(reply, Fault) else (reply, admission.held)
 
-    async def _tell(self, reply: Reply) -> None:
+    async def _tell(self, reply: Reply, attempt: int) -> None:
         """Show a reply of which some may have been shown, of this attempt or of an earlier one."""
         text = reply.text
         if self._text:
             rest = text[len(self._text) :] if text.startswith(self._text) else ("" if reply.calls else f"\n\n{text}")
             text = rest if text.strip() else ""
-        pieces = reply_pieces(replace(reply, text=text, reasoning="" if self._thought else reply.reasoning))
-        await self.relay.say(pieces)
+        if self._thought and (attempt == 1 or not reply.sealed):
+            # Of a retry's reasoning only what its server wants back with the calls goes to the client.
+            reply = replace(reply, reasoning="", sealed="")
+        await self.relay.say(reply_pieces(replace(reply, text=text)))
 
     async def _give_up(self, error: RequestError, outcome: str = "exhausted") -> None:
         self._out.notes["outcome"] = outcome

@@ -42,8 +42,12 @@ async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
 
 
 def _passed(exchange: Exchange, got: Whole) -> WireAnswer:
-    """The backend's own bytes, where they are the client's protocol."""
-    return WireAnswer(body=got.raw) if exchange.same and got.raw else _encoded(exchange, got.reply)
+    """The backend's own bytes, where they are of the client's protocol and lack nothing."""
+    request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
+    several = request.n > 1 or request.logprobs
+    if passed is not None and (several or passed(exchange.envelope()).takes(got.raw)):
+        return WireAnswer(body=got.raw)
+    return _encoded(exchange, got.reply)
 
 
 def _encoded(exchange: Exchange, reply: Reply) -> WireAnswer:

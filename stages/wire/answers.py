@@ -2,7 +2,7 @@
 
 A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each step
 gives the encoder for the next one and the bytes to send now. `ping` keeps a silent connection alive with an event that
-clients take; `fail` ends the stream with an error.
+clients take; `fail` ends the stream with an error. `Passed` is an answer that a server of the protocol has written.
 """
 
 from typing import Protocol, Self
@@ -68,6 +68,27 @@ class Events(Protocol):
         ...
 
 
+class Passed(Protocol):
+    """What of a server's own answer has been passed on to a client of the same protocol."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the client has seen the stream's end."""
+        ...
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        ...
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients take a whole answer as it is."""
+        ...
+
+    def go_on(self) -> Events:
+        """What writes the rest of the stream."""
+        ...
+
+
 class CallIds(Struct, frozen=True, kw_only=True):
     """The ids of an answer's calls: the server's own, or forge's where that is empty or was given before.
 
@@ -92,6 +113,11 @@ class CallIds(Struct, frozen=True, kw_only=True):
             ids, one = ids.of(call.id, number)
             made.append(one)
         return tuple(made)
+
+    def are_new(self, given: tuple[str, ...]) -> bool:
+        """Whether each of these may stay as it is."""
+        taken = _ids_of(self.envelope.request.history) if given else frozenset()
+        return len({*given} - taken) == len(given) and "" not in given
 
 
 def _ids_of(history: History) -> frozenset[str]:

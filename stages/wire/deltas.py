@@ -20,7 +20,7 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True, tag="reasoning"):
 
     text: str
     sealed: str = ""
-    """All of it as its server wants it back (`effect.Reply`), where the reply came in one go."""
+    """The reasoning as its server wants it back (`effect.Reply`): this, or without a text what was told before."""
 
 
 class Reclassified(Struct, frozen=True, kw_only=True, tag="reclassified"):
@@ -136,6 +136,8 @@ def watched_deltas(split: "reasoning.Split", piece: Piece) -> tuple["reasoning.S
             return after, tuple(delta for each in found for delta in _told(each))
         case Ended():
             return split, (*(delta for each in reasoning.finish_split(split) for delta in _told(each)), piece)
+        case ReasoningDelta(text=""):
+            return split, ()
         case ReasoningDelta() | CallStarted() | CallDelta():
             return split, (piece,)
         case _:

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.effect import Reply
-from stages.wire.answers import Envelope, Events, WireAnswer
+from stages.wire.answers import Envelope, Events, Passed, WireAnswer
 from stages.wire.anthropic.errors import encode_error as encode_anthropic_error
 from stages.wire.anthropic.messages_events import message_events
+from stages.wire.anthropic.messages_passing import passed_message
 from stages.wire.anthropic.messages_reply import encode_reply as encode_message
 from stages.wire.anthropic.messages_request import decode_request as decode_messages_request
 from stages.wire.openai.chat_events import completion_events
+from stages.wire.openai.chat_passing import passed_chat
 from stages.wire.openai.chat_reply import encode_reply as encode_chat_reply
 from stages.wire.openai.chat_request import decode_request as decode_chat_request
 from stages.wire.openai.errors import encode_error as encode_openai_error
@@ -23,7 +25,9 @@ from stages.wire.served import Protocol, RequestError, ServerRequest
 class ServerWire(Struct, frozen=True, kw_only=True):
     """A protocol, as its server speaks it. `path` is where requests come in, below `/v1`.
 
-    `prefix` begins the ids of its answers; the rest of an id is the server's to make, and must be its own.
+    `prefix` begins the ids of its answers; the rest of an id is the server's to make, and must be its own. `passed` is
+    an answer that a backend writes itself, of which nothing has been passed on; None where no backend speaks the
+    protocol.
     """
 
     name: Protocol
@@ -33,6 +37,7 @@ class ServerWire(Struct, frozen=True, kw_only=True):
     encode_reply: Callable[[Reply, Envelope], bytes]
     encode_error: Callable[[RequestError], WireAnswer]
     events: Callable[[Envelope], Events]
+    passed: Callable[[Envelope], Passed] | None = None
 
 
 CHAT = ServerWire(
@@ -43,6 +48,7 @@ CHAT = ServerWire(
     encode_reply=encode_chat_reply,
     encode_error=encode_openai_error,
     events=completion_events,
+    passed=passed_chat,
 )
 
 RESPONSES = ServerWire(
@@ -63,6 +69,7 @@ MESSAGES = ServerWire(
     encode_reply=encode_message,
     encode_error=encode_anthropic_error,
     events=message_events,
+    passed=passed_message,
 )
 
 SERVER_WIRES = (CHAT, RESPONSES, MESSAGES)

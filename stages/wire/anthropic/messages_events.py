@@ -1,8 +1,8 @@
 """Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
 
 `message_start`, then each block with its start, its deltas and its stop, `message_delta` with the reason and the usage,
-`message_stop`. Events have names, or clients don't see them. Thinking has its signature where the reply came in one
-go; of a stream it is known when its block is closed, and left out.
+`message_stop`. Events have names, or clients don't see them. Thinking has its signature where its server gave one: the
+API takes it back with no other.
 """
 
 from typing import Self, assert_never
@@ -75,7 +75,7 @@ class MessageEvents(Struct, frozen=True, kw_only=True):
         """The events of the next piece."""
         after, opening = self.begin()
         if isinstance(piece, ReasoningDelta) and piece.sealed and after.blocks.calling is None:
-            blocks, sealed = _sealed(after.blocks, unsealed_blocks(piece.sealed))
+            blocks, sealed = _sealed(after.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
             return replace(after, blocks=blocks), opening + sealed
         blocks, written = advance_blocks(after.blocks, piece)
         ids, events = after.ids, [opening]
@@ -98,10 +98,16 @@ def _event(name: str, **fields: object) -> bytes:
     return event({"type": name, **fields}, name)
 
 
-def _sealed(blocks: Blocks, thinking: tuple[Raw, ...]) -> tuple[Blocks, bytes]:
-    """Thinking as it was sealed, each block whole."""
+def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[Blocks, bytes]:
+    """Thinking as it was sealed, each block whole; of the open one, where it was `told`, the signature alone."""
+    events: list[bytes] = []
+    first = decode(_thinking, bytes(thinking[0])) if told and thinking else None
+    if first and first.type == "thinking" and blocks.open is not None and blocks.open.kind == "reasoning":
+        delta = {"type": "signature_delta", "signature": first.signature}
+        events.append(_event("content_block_delta", index=blocks.open.number, delta=delta))
+        thinking = thinking[1:]
     blocks, closed = close_block(blocks)
-    events = [_block_event(each, "") for each in closed]
+    events += [_block_event(each, "") for each in closed]
     for number, raw in enumerate(thinking, start=blocks.count):
         block = decode(_thinking, bytes(raw))
         empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw

@@ -69,6 +69,8 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
     signature: str = ""
     sealed: tuple[bytes, ...] = ()
     """The complete blocks of thinking."""
+    hidden: bool = False
+    """Whether the open block is thinking that is not shown."""
     stop_reason: str = ""
     usage: AnthropicUsage | None = None
 
@@ -134,7 +136,7 @@ def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
     if block.type == "redacted_thinking":
         if len(stream.sealed) == _BLOCKS_LIMIT:
             return stream, (Fault(kind="too_large", detail=f"the stream has over {_BLOCKS_LIMIT} blocks of thinking"),)
-        return replace(stream, sealed=(*stream.sealed, bytes(given))), ()
+        return replace(stream, sealed=(*stream.sealed, bytes(given)), hidden=True), ()
     if block.type != "tool_use":
         return _said(stream, index, block.text or "", block.thinking or "")
     if stream.calls == CALLS_LIMIT:
@@ -144,13 +146,20 @@ def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
 
 
 def _stopped(stream: _S) -> tuple[_S, StreamRead]:
+    """The block is closed; of thinking, what the API wants back with it is known now."""
     if stream.input:
         return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
+    if stream.hidden:
+        return replace(stream, hidden=False), _seal(stream.sealed[-1])
     if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
         thought = _Thought(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
-        sealed = (*stream.sealed, msgspec.json.encode(thought))
-        return replace(stream, sealed=sealed, thought=(), signature=""), ()
+        block = msgspec.json.encode(thought)
+        return replace(stream, sealed=(*stream.sealed, block), thought=(), signature=""), _seal(block)
     return (replace(stream, thought=()) if stream.thought else stream), ()
+
+
+def _seal(block: bytes) -> StreamRead:
+    return (ReasoningDelta(text="", sealed=sealed_blocks([block])),)
 
 
 def _grown(stream: _S, index: int, delta: _Delta) -> tuple[_S, StreamRead]:

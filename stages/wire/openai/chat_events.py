@@ -44,6 +44,8 @@ class ChatEvents(Struct, frozen=True, kw_only=True):
     ids: CallIds
     begun: bool = False
     calls: tuple[_Call, ...] = ()
+    counted: bool = False
+    """Whether the client was told the usage."""
 
     def begin(self) -> tuple[Self, bytes]:
         """The chunk with the role; nothing where it was sent."""
@@ -138,7 +140,7 @@ def _settled(events: _E, *, whole: bool = False) -> tuple[_E, bytes]:
 def _ending(events: ChatEvents, ended: Ended) -> Iterator[bytes]:
     finish = _encode(finish_of(ended.finish, called=bool(events.calls)))
     yield events.head + b"{}" + events.tail.replace(b"null", finish, 1)
-    if ended.usage is not None and events.envelope.request.usage_in_stream:
+    if ended.usage is not None and events.envelope.request.usage_in_stream and not events.counted:
         yield event({**_frame(events.envelope), "choices": [], "usage": usage_object(ended.usage)})
     yield b"data: [DONE]\n\n"
 
@@ -159,3 +161,11 @@ def completion_events(envelope: Envelope) -> ChatEvents:
         custom=custom_names(envelope.request),
         ids=CallIds(envelope=envelope, prefix="call"),
     )
+
+
+def resumed_events(
+    envelope: Envelope, ids: CallIds, *, begun: bool, calls: tuple[str, ...], counted: bool
+) -> ChatEvents:
+    """A stream of which a server has written the beginning: calls of these ids, the usage or not."""
+    written = tuple(_Call(index=number, id=one, written=True) for number, one in enumerate(calls))
+    return replace(completion_events(envelope), ids=ids, begun=begun, calls=written, counted=counted)
