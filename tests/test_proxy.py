@@ -614,7 +614,7 @@ def test_a_request_that_fails_within_is_answered_counted_and_logged_once(caplog:
         sent.append(message)
 
     tally = Tally()
-    app = App({"/models": Route({"GET": broken})}, {}, ProxyOptions(), tally)
+    app = App({"/models": Route({"GET": broken})}, {}, ProxyOptions(), tally.count)
     scope: Scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [], "query_string": b""}
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 500

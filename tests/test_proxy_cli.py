@@ -44,7 +44,7 @@ def test_it_serves_until_a_signal_and_logs_each_request_without_a_key(number: si
             _, log = await proxy.communicate()
             assert proxy.returncode == code
             assert b"POST /chat/completions 200 " in log
-            assert b"(repaired)" in log
+            assert b" 11+7 tokens (repaired; rescued look (bare))" in log
             assert b"secret" not in log
 
     run(go)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from forge.proxy.access import cors_headers, objection
 from forge.proxy.asgi import Asked, Outlet, Receive, Scope, Send
 from forge.proxy.options import ProxyOptions
-from forge.proxy.tally import Tally
+from forge.proxy.passage import AGENT_LENGTH, Passage
 from stages.wire.answers import WireAnswer
 from stages.wire.served import RequestError
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
@@ -39,10 +39,19 @@ class LeftError(Exception):
 
 
 class App:
-    """The application. `routes` are by path, without `/v1`; `below` answers paths below another."""
+    """The application. `routes` are by path, without `/v1`; `below` answers paths below another.
 
-    def __init__(self, routes: dict[str, Route], below: dict[str, Route], options: ProxyOptions, tally: Tally) -> None:
-        self._routes, self._below, self._options, self._tally = routes, below, options, tally
+    `watch` is told of each request when it is over; it must not take long.
+    """
+
+    def __init__(
+        self,
+        routes: dict[str, Route],
+        below: dict[str, Route],
+        options: ProxyOptions,
+        watch: Callable[[Passage], None],
+    ) -> None:
+        self._routes, self._below, self._options, self._watch = routes, below, options, watch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -56,8 +65,11 @@ class App:
             query=scope["query_string"],
         )
         out = Outlet(send, cors_headers(asked, self._options) if b"origin" in asked.headers else ())
-        await self._served(asked, receive, out)
-        self._tally.count(asked, out, time.monotonic() - began)
+        try:
+            await self._served(asked, receive, out)
+        finally:
+            agent, seconds = asked.header("user-agent")[:AGENT_LENGTH], time.monotonic() - began
+            self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, seconds, out.notes))
 
     async def _served(self, asked: Asked, receive: Receive, out: Outlet) -> None:
         leaving = Leaving(receive)
@@ -66,11 +78,11 @@ class App:
             await self._handled(route, asked, receive, out, leaving)
         except asyncio.CancelledError:
             # The client has left, or the server that stops has waited for this request as long as it may.
-            out.notes["outcome"] = "left" if leaving.left else "stopped"
+            out.notes.outcome = "left" if leaving.left else "stopped"
             if not leaving.left and not out.begun:
                 await out.answer(_wire_of(route, asked).encode_error(STOPPING))
         except LeftError:
-            out.notes["outcome"] = "left"
+            out.notes.outcome = "left"
         # What nobody has foreseen is told in the client's protocol, and in the log in full.
         except Exception:
             log.exception("%s %s failed", asked.method, asked.path)

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from msgspec import Struct
 
+from forge.proxy.passage import Notes
 from stages.wire.answers import WireAnswer
 
 Headers = tuple[tuple[str, str], ...]
@@ -55,7 +56,7 @@ class Outlet:
     def __init__(self, send: Send, headers: Headers = ()) -> None:
         self._send, self._own = send, headers
         self.status = 0
-        self.notes: dict[str, str] = {}
+        self.notes = Notes()
         self.written = time.monotonic()
         self.ended = False
 
@@ -89,7 +90,7 @@ class Outlet:
 
     async def _begin(self, status: int, headers: Headers) -> None:
         self.status, self.written = status, time.monotonic()
-        compacted = self.notes.get("compacted")
+        compacted = self.notes.compacted
         noted = (("x-forge-compacted", compacted),) if compacted else ()
         told = _encoded((*headers, *noted, *self._own))
         await self._send({"type": "http.response.start", "status": status, "headers": told})

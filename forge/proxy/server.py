@@ -1,27 +1,25 @@
 """ProxyServer: the proxy as an async context: it listens when the block begins, and has stopped when it ends."""
 
 import asyncio
-import contextlib
 import logging
-import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
 
-import uvicorn
 from msgspec.structs import replace
 
 from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
-from forge.errors import ForgeError
 from forge.proxy.access import refuse_open_house
 from forge.proxy.app import App
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.exchange import VERBATIM, Model
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
+from forge.proxy.listening import listening_socket, running, url_of
 from forge.proxy.options import ProxyOptions
+from forge.proxy.passage import Passage, line
 from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.room import Room
@@ -38,7 +36,11 @@ log = logging.getLogger("forge.proxy")
 SLOTS = 4
 """Requests at a backend that does not say how many it works on."""
 
-BACKLOG = 512
+
+def log_line(passage: Passage) -> None:
+    """A line in the log."""
+    if log.isEnabledFor(logging.INFO):
+        log.info("%s", line(passage))
 
 
 class ProxyServer:
@@ -46,12 +48,14 @@ class ProxyServer:
 
     `backend` is one of forge.backends, or a name as on the command line. `port` 0 is any free one. ForgeError for an
     address that others reach without a key, for a port that is taken, for a policy with faults, and for a backend that
-    cannot be reached.
+    cannot be reached. `watch` is told of each request when it is over; by default it is a line in the log.
     """
 
-    def __init__(self, backend: AnyBackend, options: ProxyOptions | None = None) -> None:
+    def __init__(
+        self, backend: AnyBackend, options: ProxyOptions | None = None, watch: Callable[[Passage], None] = log_line
+    ) -> None:
         self._backend = named(backend) if isinstance(backend, str) else backend
-        self._options = options or ProxyOptions()
+        self._options, self._watch = options or ProxyOptions(), watch
         refuse_open_house(self._options)
         self._open = AsyncExitStack()
         self._stopping = asyncio.Event()
@@ -62,10 +66,12 @@ class ProxyServer:
         policy = given_policy(self._options.policy)
         async with AsyncExitStack() as opening:
             connection = await opening.enter_async_context(self._backend.connect())
-            app, self._service = await opening.enter_async_context(_application(connection, self._options, policy))
-            listening = opening.enter_context(_socket(self._options))
-            self.url = _url(listening)
-            self._server = await opening.enter_async_context(_running(app, listening, self._options))
+            app, self._service = await opening.enter_async_context(
+                _application(connection, self._options, policy, self._watch)
+            )
+            listening = opening.enter_context(listening_socket(self._options))
+            self.url = url_of(listening)
+            self._server = await opening.enter_async_context(running(app, listening, self._options))
             self._open = opening.pop_all()
         return self
 
@@ -93,7 +99,7 @@ class ProxyServer:
 
 @asynccontextmanager
 async def _application(
-    connection: Connection, options: ProxyOptions, policy: Policy
+    connection: Connection, options: ProxyOptions, policy: Policy, watch: Callable[[Passage], None]
 ) -> AsyncIterator[tuple[App, Service]]:
     """The application in front of that connection, and what answers its requests."""
     endpoint, tally = connection.endpoint, Tally()
@@ -118,76 +124,14 @@ async def _application(
         slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)
         service = Service(model, slots, options)
         info = Info(connection, client, service, tally)
-        yield App(routes_of(service, info), below_of(info), options, tally), service
+
+        def over(passage: Passage) -> None:
+            tally.count(passage)
+            watch(passage)
+
+        yield App(routes_of(service, info), below_of(info), options, over), service
 
 
 def _open_to_text(setup: Setup) -> Setup:
     """The setup with native calls for constrained ones: under that constraint a model could never answer in words."""
     return replace(setup, mode="native") if setup.mode == "constrained" else setup
-
-
-@contextlib.contextmanager
-def _socket(options: ProxyOptions) -> Iterator[socket.socket]:
-    """A socket that listens."""
-    host = options.host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol said, for asyncio sends small packets at once (TCP_NODELAY) on no other sockets.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, options.port))
-        made.listen(BACKLOG)
-    except OSError as error:
-        made.close()
-        raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}") from None
-    with made:
-        yield made
-
-
-def _url(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without handlers of signals, which are the program's; `ready` is set when it answers."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
-        await super().startup(sockets)
-        self.ready.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
-        yield
-
-
-@asynccontextmanager
-async def _running(app: App, listening: socket.socket, options: ProxyOptions) -> AsyncIterator[_Server]:
-    """The server of that application, from when it answers until it has stopped."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        loop="none",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=max(1, round(options.grace)),
-        backlog=BACKLOG,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        await server.ready.wait()
-        yield server
-    finally:
-        server.should_exit = True
-        await serving

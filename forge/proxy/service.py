@@ -40,15 +40,15 @@ class Service:
         if isinstance(exchange, RequestError):
             await out.answer(wire.encode_error(exchange))
             return
-        out.notes["model"] = exchange.request.model[:80]
+        out.notes.model = exchange.request.model[:80]
         stream = Stream(exchange, out) if exchange.request.stream else None
         try:
             with Pulse(out, stream) if stream else _NOTHING:
                 async with self.slots.slot(key):
                     await (self._whole(exchange, out) if stream is None else stream.run())
-            if tokens := out.notes.get("tokens"):
+            if usage := out.notes.usage:
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                self.last = Last(int(tokens), exchange.request.model, at)
+                self.last = Last(usage.prompt + usage.completion, exchange.request.model, at)
         except FullError as full:
             await self._refuse(wire, full.error, out, stream)
         except asyncio.CancelledError:

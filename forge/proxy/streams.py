@@ -8,6 +8,7 @@ from forge.proxy.admission import Admission, calls, is_said, shown_text
 from forge.proxy.asgi import Outlet
 from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
+from forge.proxy.passage import Outcome
 from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
@@ -31,12 +32,12 @@ class Stream:
         """Ask until there is a reply, show it, end the stream."""
         post, attempts = self._exchange.first, 0
         if self._exchange.cut:
-            self._out.notes["compacted"] = self._exchange.compacted
+            self._out.notes.compacted = self._exchange.compacted
         guarded = self._exchange.guarded
         state = guarded.state if guarded else None
         while True:
             attempts += 1
-            self._out.notes["attempts"] = str(attempts)
+            self._out.notes.attempts = attempts
             admission = Admission(guarded.guard.holding if guarded else None, early=self._early)
             got = await self._attempt(post, admission, first=attempts == 1)
             if isinstance(got, Refusal):
@@ -46,20 +47,21 @@ class Stream:
                 self._exchange = again
                 return await self.run()
             reply, held = got
-            if reply.usage is not None:
-                self._out.notes["tokens"] = str(reply.usage.prompt + reply.usage.completion)
+            self._out.notes.usage = reply.usage or self._out.notes.usage
             if guarded is None or state is None:
                 return await self._end("passed")
             match judged(guarded.turn, state, reply):
                 case step if self._called and not (isinstance(step, Accepted) and step.clean):
                     return await self._give_up(passed_on_too_early(), "refused")
-                case Accepted(reply=reply, clean=clean):
+                case Accepted(reply=reply, clean=clean, rescued=rescued):
+                    self._out.notes.rescued = rescued
                     if clean and attempts == 1:
                         await self.relay.show(held)
                         return await self._end("clean")
                     await self._tell(reply, attempts)
                     return await self._end("retried" if attempts > 1 else "repaired")
-                case Again(state=state, request=request):
+                case Again(state=state, request=request, refused=refused):
+                    self._out.notes.refused += refused
                     post = self._exchange.post(request)
                 case Exhausted(reply=reply):
                     if not (reply.text.strip() or reply.calls or self._text):
@@ -106,23 +108,23 @@ class Stream:
             reply = replace(reply, reasoning="", sealed="")
         await self.relay.say(reply_pieces(replace(reply, text=text)))
 
-    async def _give_up(self, error: RequestError, outcome: str = "exhausted") -> None:
-        self._out.notes["outcome"] = outcome
+    async def _give_up(self, error: RequestError, outcome: Outcome = "exhausted") -> None:
+        self._out.notes.outcome = outcome
         if self._out.begun:
             await self.relay.fail(error)
         else:
             await self._out.answer(self._exchange.wire.encode_error(error))
 
     async def _refuse(self, refusal: Refusal) -> None:
-        self._out.notes["outcome"] = "error"
-        self._out.notes.pop("compacted", None)
+        self._out.notes.outcome = "error"
+        self._out.notes.compacted = ""
         if self._out.begun:
             await self.relay.fail(request_error(refusal.fault))
         else:
             await self._out.answer(refusal_answer(self._exchange.wire, refusal, same=self._exchange.same))
 
-    async def _end(self, outcome: str) -> None:
-        self._out.notes["outcome"] = outcome
+    async def _end(self, outcome: Outcome) -> None:
+        self._out.notes.outcome = outcome
         await self._out.end()
 
 

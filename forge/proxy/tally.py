@@ -1,11 +1,8 @@
-"""Tally: a line in the log for each request, and the counts of /metrics. Neither holds a credential."""
+"""Tally: the counts of /metrics, of the requests that are over."""
 
-import logging
 from collections import Counter
 
-from forge.proxy.asgi import Asked, Outlet
-
-log = logging.getLogger("forge.proxy")
+from forge.proxy.passage import Passage
 
 
 class Tally:
@@ -16,20 +13,12 @@ class Tally:
         self._outcomes: Counter[str] = Counter()
         self._retries = 0
 
-    def count(self, asked: Asked, out: Outlet, seconds: float) -> None:
+    def count(self, passage: Passage) -> None:
         """Note a request that is over."""
-        outcome, attempts = out.notes.get("outcome", ""), int(out.notes.get("attempts", "1"))
-        self._statuses[_known(asked.path), out.status] += 1
-        if outcome:
-            self._outcomes[outcome] += 1
-        self._retries += attempts - 1
-        if log.isEnabledFor(logging.INFO):
-            told = [outcome] if outcome else []
-            told += [f"{attempts - 1} retried"] if attempts > 1 else []
-            told += [f"{out.notes['compacted']} compacted"] if "compacted" in out.notes else []
-            said = f" ({', '.join(told)})" if told else ""
-            path = asked.path[:200].encode("unicode_escape").decode()
-            log.info("%s %s %d %.0f ms%s", asked.method[:20], path, out.status, seconds * 1000, said)
+        self._statuses[_known(passage.path), passage.status] += 1
+        if passage.notes.outcome:
+            self._outcomes[passage.notes.outcome] += 1
+        self._retries += passage.notes.attempts - 1
 
     def metrics(self, waiting: int, working: int) -> str:
         """The counts in the text format of Prometheus."""

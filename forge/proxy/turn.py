@@ -18,7 +18,7 @@ from stages import Stage, fold, on, pipeline, send, serialize
 from stages.deliver import deliver
 from stages.effect import Execute, Replied, Reply, Request, Send
 from stages.ledger import Budget, Ledger
-from stages.message import ToolCall
+from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
 from stages.policy.rules import Rules
 from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
@@ -34,13 +34,16 @@ class Accepted(Struct, frozen=True):
 
     reply: Reply
     clean: bool
+    rescued: tuple[str, ...] = ()
+    """The calls that were found in the text or repaired: each one's name, and what it took."""
 
 
 class Again(Struct, frozen=True):
-    """What the model is asked next, with what is wrong in its history."""
+    """What the model is asked next, with what is wrong in its history. `refused`: the calls, or `a text`."""
 
     state: State
     request: Request
+    refused: tuple[str, ...] = ()
 
 
 class Exhausted(Struct, frozen=True):
@@ -157,11 +160,16 @@ def judged(turn: Turn, state: State, reply: Reply) -> Step:
     match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
             clean = _as_given(reply, calls)
-            return Accepted(reply if clean else with_calls(reply, calls, batch.said.text), clean)
+            if clean:
+                return Accepted(reply, clean)
+            return Accepted(with_calls(reply, calls, batch.said.text), clean, _rescued(calls))
         case Success(State(phase=Done())):
             return Accepted(reply, clean=True)
         case Success(State(phase=Ready()) as corrected):
-            return ask(turn, corrected) or Exhausted(turn.last(state, reply))
+            again = ask(turn, corrected)
+            if again is None:
+                return Exhausted(turn.last(state, reply))
+            return replace(again, refused=_refused(corrected.history[len(state.history) :]))
         case Failure():
             return Exhausted(turn.last(state, reply))
         case moved:
@@ -171,3 +179,13 @@ def judged(turn: Turn, state: State, reply: Reply) -> Step:
 def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:
     """Whether these are the reply's own calls, as it has them; ids are the answer's concern."""
     return len(calls) == len(reply.calls) and all(call.origin == "native" and not call.repairs for call in calls)
+
+
+def _rescued(calls: tuple[ToolCall, ...]) -> tuple[str, ...]:
+    notes = ((call.name, *([] if call.origin == "native" else [call.origin]), *call.repairs) for call in calls)
+    return tuple(f"{name} ({', '.join(how)})" for name, *how in notes if how)
+
+
+def _refused(added: History) -> tuple[str, ...]:
+    nudges = filter(is_nudge, added)
+    return tuple(dict.fromkeys(nudge.name if isinstance(nudge, Tool) else "a text" for nudge in nudges))

@@ -2,6 +2,7 @@
 
 from forge.proxy.errors import nothing_usable, refusal_answer
 from forge.proxy.exchange import Exchange
+from forge.proxy.passage import Notes, Outcome
 from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, judged
 from forge.proxy.upstream import Refusal, Whole
@@ -9,11 +10,11 @@ from stages.effect import Reply
 from stages.wire.answers import WireAnswer
 
 
-async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
+async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
     """The answer; `notes` are told how it came about."""
     post, attempts = exchange.first, 0
     if exchange.cut:
-        notes["compacted"] = exchange.compacted
+        notes.compacted = exchange.compacted
     state = exchange.guarded.state if exchange.guarded else None
     while True:
         attempts += 1
@@ -21,19 +22,20 @@ async def whole_answer(exchange: Exchange, notes: dict[str, str]) -> WireAnswer:
         if isinstance(got, Refusal):
             if attempts == 1 and (again := after_refusal(exchange, got)):
                 return await whole_answer(again, notes)
-            notes.pop("compacted", None)
-            refused = refusal_answer(exchange.wire, exchange.told(got), same=exchange.same)
-            return _told(refused, notes, attempts, "error")
-        if (usage := got.reply.usage) is not None:
-            notes["tokens"] = str(usage.prompt + usage.completion)
+            notes.compacted = ""
+            answer = refusal_answer(exchange.wire, exchange.told(got), same=exchange.same)
+            return _told(answer, notes, attempts, "error")
+        notes.usage = got.reply.usage or notes.usage
         if exchange.guarded is None or state is None:
             return _told(_passed(exchange, got), notes, attempts, "passed")
         match judged(exchange.guarded.turn, state, got.reply):
-            case Accepted(reply=reply, clean=clean):
-                outcome = "retried" if attempts > 1 else "clean" if clean else "repaired"
+            case Accepted(reply=reply, clean=clean, rescued=rescued):
+                notes.rescued = rescued
+                outcome: Outcome = "retried" if attempts > 1 else "clean" if clean else "repaired"
                 answer = _passed(exchange, got) if clean else _encoded(exchange, reply)
                 return _told(answer, notes, attempts, outcome)
-            case Again(state=state, request=request):
+            case Again(state=state, request=request, refused=refused):
+                notes.refused += refused
                 post = exchange.post(request)
             case Exhausted(reply=reply):
                 error = None if reply.text.strip() or reply.calls else nothing_usable(attempts)
@@ -54,7 +56,7 @@ def _encoded(exchange: Exchange, reply: Reply) -> WireAnswer:
     return WireAnswer(body=exchange.wire.encode_reply(reply, exchange.envelope()))
 
 
-def _told(answer: WireAnswer, notes: dict[str, str], attempts: int, outcome: str) -> WireAnswer:
-    notes["outcome"], notes["attempts"] = outcome, str(attempts)
+def _told(answer: WireAnswer, notes: Notes, attempts: int, outcome: Outcome) -> WireAnswer:
+    notes.outcome, notes.attempts = outcome, attempts
     told = (("x-forge-outcome", outcome), ("x-forge-attempts", str(attempts)))
     return WireAnswer(body=answer.body, status=answer.status, headers=(*answer.headers, *told))
