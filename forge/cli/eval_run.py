@@ -12,7 +12,7 @@ from forge.cli.eval_progress import EvalProgress
 from forge.cli.eval_scenarios import Chosen, chosen
 from forge.cli.layout import Row as Line
 from forge.cli.layout import show
-from forge.cli.options import key_of
+from forge.cli.options import key_of, sampling_of
 from forge.cli.signals import until_signal
 from forge.errors import ForgeError, quantity
 from forge.evals.ablations import ABLATIONS
@@ -62,8 +62,7 @@ def _server(options: argparse.Namespace) -> ModelServer:
         backend=options.backend,
         model=options.model,
         profile=options.profile,
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
+        sampling=sampling_of(options.temperature, options.max_tokens),
         api_key=key_of(options.api_key_env),
         slots=options.slots,
         chat_template_file=options.chat_template,
@@ -112,7 +111,7 @@ class _Evaluation(Struct, frozen=True, kw_only=True):
 
     def _cells(self, ready: Serving) -> Iterator[Cell]:
         """All runs there are to make on that server. ForgeError for a player that does not speak its protocol."""
-        base = Configuration(model=ready.model, backend=ready.backend, temperature=self.server.temperature)
+        base = Configuration(model=ready.model, backend=ready.backend, temperature=self.options.temperature)
         players = self.chosen.players
         compared = configurations(base, self.axes, players)
         for configuration in compared:

@@ -17,7 +17,7 @@ from stages.wire.sampling import Sampling
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
     """The backend, loaded or started when a run connects. ForgeError for contradictory options."""
-    sampling = _sampling(options)
+    sampling = sampling_of(options.temperature, options.max_tokens, options.seed)
     if options.backend == "local":
         if options.profile:
             raise ForgeError("--profile is for a server's address; local is llama.cpp in this process: leave one out")
@@ -57,12 +57,13 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
     )
 
 
-def _sampling(options: argparse.Namespace) -> Sampling:
+def sampling_of(temperature: float | None, max_tokens: int, seed: int | None = None) -> Sampling:
+    """The sampling options of a command line. ForgeError for one that no server takes."""
     try:
         return Sampling(
-            temperature=UNSET if options.temperature is None else options.temperature,
-            seed=UNSET if options.seed is None else options.seed,
-            max_tokens=options.max_tokens,
+            temperature=UNSET if temperature is None else temperature,
+            seed=UNSET if seed is None else seed,
+            max_tokens=max_tokens,
         )
     except OptionError as error:
         raise ForgeError("; ".join(f"--{problem.removeprefix('Sampling: ')}" for problem in error.problems)) from None

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import PurePath
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from forge.backends import Backend, Launch, Options, ServerManager, named, startable
@@ -26,15 +26,14 @@ ModeName = Mode | Literal["auto"]
 class ModelServer(Struct, frozen=True, kw_only=True):
     """A model and where it is served, as the command line has it: `backend` is `forge run`'s.
 
-    `temperature` None: as the model's makers recommend, else forge's own. `slots` and `chat_template_file` are for a
-    server that is started for the runs.
+    Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
+    `chat_template_file` are for a server that is started for the runs.
     """
 
     backend: str
     model: str = ""
     profile: str = ""
-    temperature: float | None = None
-    max_tokens: int = 512
+    sampling: Sampling = Sampling(max_tokens=512)
     api_key: str = ""
     slots: int | None = None
     chat_template_file: str = ""
@@ -118,7 +117,7 @@ async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> 
 def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = None) -> Backend:
     options: Options = {
         "mode": mode,
-        "sampling": Sampling(max_tokens=server.max_tokens),
+        "sampling": server.sampling,
         "api_key": server.api_key,
         "context_tokens": context_tokens,
         "probe": server.probe,
@@ -127,10 +126,10 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
 
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:
-    """The connection with the temperature that was asked for, else with the model's recommended sampling, if known."""
-    if server.temperature is not None:
-        return with_sampling(connection, Sampling(temperature=server.temperature))
-    return with_sampling(connection, known_recommendation(_plain_name(server.model or connection.setup.model)))
+    """The connection; where no temperature was asked for, with the sampling recommended for the model, if any."""
+    known = known_recommendation(_plain_name(server.model or connection.setup.model))
+    wished = server.sampling.temperature is not UNSET
+    return connection if wished or known is None else with_sampling(connection, known)
 
 
 def _plain_name(model: str) -> str:

@@ -41,7 +41,8 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         ended, judged = _crashed(error), Judged("unjudged", f"the scenario raised {type(error).__name__}: {error}")
         return _row(cell, options, record, ended, judged)
-    task = _task(cell, world, connection, record, options)
+    journal = _fresh(options.journals / cell.journal) if options.journals else None
+    task = task_of(cell, world, connection, record, journal)
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
@@ -53,7 +54,8 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     return _row(cell, options, record, ended, judged)
 
 
-def _task(cell: Cell, world: World, connection: Connection, record: Record, options: RunOptions) -> Task:
+def task_of(cell: Cell, world: World, connection: Connection, record: Record, journal: Path | None = None) -> Task:
+    """What the cell's player is given: the world's workflow in the cell's configuration, all of it recorded."""
     workflow = record.recorded(workflow_of(world.workflow, cell.configuration))
     sampled = with_sampling(connection, sampling_of(cell.configuration))
     price, context = workflow.budget.price, cell.scenario.context_tokens
@@ -63,7 +65,7 @@ def _task(cell: Cell, world: World, connection: Connection, record: Record, opti
         connection=metered(sampled, record, seed=cell.seed, price=price, context_tokens=context),
         record=record,
         mode=cell.configuration.mode,
-        journal=_fresh(options.journals / cell.journal) if options.journals else None,
+        journal=journal,
     )
 
 

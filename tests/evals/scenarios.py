@@ -1,0 +1,51 @@
+"""Scenarios as a user would write them in a file of their own, for `tests.eval_model`."""
+
+SCENARIOS = '''
+from forge import Workflow, tool
+from forge.evals import Attempt, Scenario, World
+
+
+def world(seed: int, way: str) -> World:
+    total = 10.5 + seed
+
+    @tool(effect="read")
+    def get_order(order_id: str) -> dict[str, float]:
+        """Look up an order."""
+        return {"total": total}
+
+    @tool
+    def refund(total: float) -> str:
+        """Pay money back."""
+        return f"Refunded {total}"
+
+    def right(attempt: Attempt) -> str:
+        if way == "raises":
+            raise ValueError("no idea")
+        return "" if attempt.of("refund") else "nothing was paid back"
+
+    def harm(calls):
+        paid = [call.arguments["total"] for call in calls if call.tool == "refund"]
+        return "" if paid in ([], [total]) else f"paid back {paid}, not {total}"
+
+    workflow = Workflow(
+        "refund", tools=[get_order, refund], required_steps=["get_order"], terminal_tool="refund", system_prompt=way,
+        price=PRICE,
+    )
+    return World(workflow=workflow, messages=("Refund order A-17.",), right=right, harm=harm)
+
+
+def unborn(seed: int) -> World:
+    raise LookupError("no data for it")
+
+
+from functools import partial
+from stages.state import Price
+
+PRICE = Price(prompt=1.0, completion=2.0, cached=0.5)
+WAYS = [
+    Scenario(name=f"refund_{way}", about=f"refund, {way}", world=partial(world, way=way), ideal_calls=2,
+             tags=frozenset({"money", way}))
+    for way in ("rightly", "wrong", "text", "hang", "raises", "together")
+]
+nothing = Scenario(name="nothing", about="has no world", world=unborn, ideal_calls=1, tags=frozenset({"broken"}))
+'''

@@ -1,0 +1,210 @@
+"""`forge eval run` as a process, on a real server process: rows, journals, resuming, and what goes wrong on the way."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from forge.evals.results import read_results
+from forge.evals.row import Row
+from forge.journal.records import read_journal
+from tests.evals.scenarios import SCENARIOS
+from tests.serving import process
+
+
+@contextmanager
+def served(slots: int = 1) -> Iterator[str]:
+    with process("eval_model.py", str(slots)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with served() as address:
+        yield address
+
+
+def command(folder: Path, server: str, *words: str) -> list[str]:
+    (folder / "mine.py").write_text(SCENARIOS)
+    eval_run = [sys.executable, "-m", "forge", "eval", "run", "mine.py"]
+    files = [word for word in words if word.endswith(".py")]
+    options = [word for word in words if not word.endswith(".py")]
+    return [*eval_run, *files, "--backend", server, "--runs", "2", "-o", "r.jsonl", *options]
+
+
+def run(folder: Path, server: str, *words: str) -> subprocess.CompletedProcess[str]:
+    asked = command(folder, server, *words)
+    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+
+
+def rows(folder: Path) -> dict[tuple[str, str, int], Row]:
+    found = read_results(folder / "r.jsonl")
+    return {(row.configuration.name, row.scenario, row.seed): row for row in found.rows}
+
+
+def test_a_row_says_all_of_a_run_and_names_its_journal(tmp_path: Path, server: str) -> None:
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", "--against", "plain")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "forge auto: 2 of 2 right" in ended.stdout
+    found = rows(tmp_path)
+    assert [*found] == [(name, "refund_rightly", seed) for seed in (1, 2) for name in ("forge auto", "plain")]
+    assert {row.verdict for row in found.values()} == {"right"}
+    row = found["forge auto", "refund_rightly", 1]
+    assert (row.configuration.model, row.configuration.backend) == ("tiny", "llama-server")
+    assert (row.end, row.calls, row.performed, row.ideal_calls, row.context_tokens) == ("Completed", 2, 2, 2, 8192)
+    assert (row.input_tokens, row.output_tokens, row.cached_tokens) == (200, 20, 80)
+    assert row.cost == pytest.approx((120 * 1.0 + 80 * 0.5 + 20 * 2.0) / 1e6)
+    (journal,) = row.journals
+    assert len(read_journal(tmp_path / journal).entries) == 4
+
+
+def test_players_are_sampled_with_the_same_seeds_and_runs_with_other_ones(tmp_path: Path) -> None:
+    with served() as server:
+        run(tmp_path, server, "--scenario", "refund_rightly", "--against", "plain", "--temperature", "0.7")
+        asked: list[dict[str, Any]] = httpx.get(f"{server}/asked").json()
+    assert [body["seed"] for body in asked] == [1001, 1002, 1001, 1002, 2001, 2002, 2001, 2002]
+    assert {(body["temperature"], body["max_tokens"]) for body in asked} == {(0.7, 512)}
+
+
+def test_what_goes_wrong_in_one_run_is_its_row(tmp_path: Path, server: str) -> None:
+    names = "refund_wrong,refund_text,refund_raises,refund_hang,nothing"
+    ended = run(tmp_path, server, "--scenario", names, "--runs", "1", "--timeout", "2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    found = {name: row for (_, name, _), row in rows(tmp_path).items()}
+    assert {name: (row.verdict, row.end) for name, row in found.items()} == {
+        "refund_wrong": ("harm", "Completed"),
+        "refund_text": ("unfinished", "BadReplies"),
+        "refund_raises": ("unjudged", "Completed"),
+        "refund_hang": ("unfinished", "Timeout"),
+        "nothing": ("unjudged", "LookupError"),
+    }
+    assert found["refund_wrong"].why == "paid back [12.5], not 11.5"
+    assert found["refund_raises"].why == "a check raised ValueError: no idea"
+    assert found["nothing"].why == "the scenario raised LookupError: no data for it"
+    assert found["refund_hang"].why == "it had not ended after 2 s"
+    assert found["refund_text"].retries == 3
+
+
+def test_only_what_is_not_in_the_file_is_run(tmp_path: Path, server: str) -> None:
+    first = run(tmp_path, server, "--scenario", "refund_rightly")
+    assert "2 runs\n" in first.stdout
+    before = (tmp_path / "r.jsonl").read_bytes()
+    again = run(tmp_path, server, "--scenario", "refund_rightly")
+    assert "2 runs, 2 of them in r.jsonl already" in again.stdout
+    assert (tmp_path / "r.jsonl").read_bytes() == before
+    more = run(tmp_path, server, "--scenario", "refund_rightly", "--runs", "3", "--ablation", "reforged,bare")
+    assert "6 runs, 2 of them in r.jsonl already" in more.stdout
+    assert (tmp_path / "r.jsonl").read_bytes().startswith(before)
+    assert len(rows(tmp_path)) == 6
+
+
+@contextmanager
+def hanging(folder: Path, server: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in a run that never ends, after one that did."""
+    asked = command(folder, server, "--scenario", "refund_rightly,refund_hang", "--runs", "1", *words)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(asked, cwd=folder, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        for line in iter(process.stdout.readline, ""):
+            if "refund_rightly 1" in line:
+                break
+        yield process
+
+
+def test_after_kill_9_it_goes_on_and_an_incomplete_last_line_is_run_again(tmp_path: Path, server: str) -> None:
+    with hanging(tmp_path, server) as process:
+        process.kill()
+    whole = (tmp_path / "r.jsonl").read_bytes()
+    (tmp_path / "r.jsonl").write_bytes(whole + whole[:99])
+    ended = run(tmp_path, server, "--scenario", "refund_rightly,refund_text", "--runs", "1")
+    assert ended.returncode == 0
+    assert "The last line of r.jsonl was incomplete; that run is made again." in ended.stdout
+    assert (tmp_path / "r.jsonl").read_bytes().startswith(whole)
+    assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1), ("forge auto", "refund_text", 1)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order(tmp_path: Path, server: str, number: int) -> None:
+    with hanging(tmp_path, server) as process:
+        process.send_signal(number)
+        told, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (128 + number, "")
+    assert "Stopped. The same command goes on with what is not in r.jsonl yet." in told
+    assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
+
+
+def test_two_runners_do_not_write_to_one_file(tmp_path: Path, server: str) -> None:
+    with hanging(tmp_path, server) as process:
+        second = run(tmp_path, server, "--scenario", "refund_rightly")
+        process.kill()
+    assert second.returncode == 2
+    assert "another forge eval run is writing to r.jsonl" in second.stderr
+
+
+def test_as_many_runs_at_once_as_the_server_has_slots(tmp_path: Path) -> None:
+    with served(slots=3) as server:  # it answers when three requests wait
+        ended = run(tmp_path, server, "--scenario", "refund_together", "--runs", "3")
+    assert ended.returncode == 0
+    assert {row.verdict for row in rows(tmp_path).values()} == {"right"}
+
+
+def test_a_server_that_is_lost_ends_it_and_makes_no_rows(tmp_path: Path) -> None:
+    with served() as server, hanging(tmp_path, server) as process:
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{server}/quit")
+        told, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the model's server cannot be reached any more: " in told
+    assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
+
+
+def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
+    ended = run(tmp_path, server, "--probe", "--mode", "auto,native")
+    assert ended.returncode == 0
+    assert "8,192 tokens; the scenarios need 8,192" in ended.stdout
+    assert "auto: constrained, native: native" in ended.stdout
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--scenario", "refund_rihgtly"), "there is no scenario 'refund_rihgtly'"),
+        (("--scenario", "refund_rihgtly"), "Did you mean refund_rightly?"),
+        (("--tags", "mony"), "Did you mean money?"),
+        (("--tags", "broken", "--scenario", "refund_wrong"), "none of the scenarios refund_wrong has the tag broken"),
+        (("--mode", "natve"), "there is no mode 'natve'"),
+        (("--ablation", "no_resque"), "Did you mean no_rescue?"),
+        (("--compact", "tired"), "Did you mean tiered?"),
+        (("--think", "hard"), "there is no think 'hard'"),
+        (("--against", "plane"), "Did you mean plain?"),
+        (("empty.py",), "empty.py has no scenario"),
+        (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
+        (("missing.py",), "there is no file missing.py"),
+        (("again.py",), "two scenarios are named refund_rightly"),
+        (("-o", "torn.jsonl"), "torn.jsonl, line 1 is no row of results"),
+        (("-o", "other.jsonl"), "other.jsonl, line 1 is of version 99"),
+        (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
+        (("--backend", "http://127.0.0.1:1"), "cannot connect"),
+        (("--temperature", "-1"), "temperature"),
+        (("--runs", "0"), "at least 1"),
+    ],
+)
+def test_what_makes_no_sense_is_a_sentence_and_exit_2(
+    tmp_path: Path, server: str, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    (tmp_path / "raising.py").write_text("x = 1\ny = x / 0\n")
+    (tmp_path / "again.py").write_text(SCENARIOS)
+    (tmp_path / "torn.jsonl").write_text('{"version": 1, "configu\n{}\n')
+    (tmp_path / "other.jsonl").write_text('{"version": 99}\n')
+    ended = run(tmp_path, server, *words)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert said in ended.stderr
+    assert not (tmp_path / "r.jsonl").exists()
