@@ -16,10 +16,14 @@ from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, Te
 
 
 class Admission(Struct, frozen=True):
-    """How far a reply has been admitted. Without `holding` nothing is held; `early`: no call of the server's own is."""
+    """How far a reply has been admitted. Without `holding` nothing is held.
+
+    `early`: no call of the server's own is held; `silent`: all of the text is.
+    """
 
     holding: Holding | None
     early: bool = False
+    silent: bool = False
     held: tuple[Heard, ...] = ()
     free: int = 0
     """Characters of the text that is held which may be shown."""
@@ -41,7 +45,7 @@ class Admission(Struct, frozen=True):
         if not self.held and not heard.pieces and (not self.begun or b"ping" in heard.raw[:20]):
             return replace(self, begun=True), (heard,)
         text = _text(heard)
-        holding, free = self.holding.advance(text) if text else (self.holding, 0)
+        holding, free = self.holding.advance(text) if text and not self.silent else (self.holding, 0)
         return replace(self, holding=holding, held=held, free=self.free + free, begun=True).split()
 
     def split(self) -> tuple[Self, tuple[Heard, ...]]:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.connection import Setup
+from forge.proxy.admission import Admission
 from forge.proxy.fitting import Fitted, fitted
 from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.room import Room
@@ -14,6 +15,7 @@ from forge.proxy.tools import Guard, Guards
 from forge.proxy.turn import Turn, ask, opening, plain_request, verbatim_turn, written_turn
 from forge.proxy.upstream import Post, Refusal, Upstream
 from stages.effect import Request
+from stages.policy.rules import pending
 from stages.state import State
 from stages.wire.answers import Envelope
 from stages.wire.overflow import overflow_of
@@ -59,6 +61,15 @@ class Guarded(Struct, frozen=True):
     guard: Guard
     turn: Turn
     state: State
+
+    def admission(self, *, early: bool) -> Admission:
+        """What may be shown of a reply before it is judged: no text where words are no answer yet.
+
+        `early`: calls, unless a policy may refuse them.
+        """
+        rules = self.guard.rules
+        welcome = rules.on_text == "accept" and not pending(rules, self.state.ledger)
+        return Admission(self.guard.holding, early=early and not self.guard.applied.guards, silent=not welcome)
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -127,7 +138,7 @@ def exchange_for(
     whole = request.n > 1 or request.logprobs
     guarded = None
     if request.tools and request.choice.mode != "none" and not whole:
-        guarded, first = _guarded(request, model, same=same)
+        guarded, first = _guarded(given, request, model, same=same)
     else:
         first = Request() if same else plain_request(request, model.setup_for(request), model.name)
     return Exchange(
@@ -142,10 +153,14 @@ def exchange_for(
     )
 
 
-def _guarded(request: ServerRequest, model: Model, *, same: bool) -> tuple[Guarded, Request]:
-    """What guards the reply, and the first request; one that is sent as it came is in its body."""
-    guard = model.guards.of(request)
-    state = opening(request, model.max_retries, asked=same)
+def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same: bool) -> tuple[Guarded, Request]:
+    """What guards the reply, and the first request; one that is sent as it came is in its body.
+
+    Rules look at the session as the client has it, of which the backend may be sent less.
+    """
+    guard = model.guards.of(request, model.policy_for(given))
+    ledger = guard.applied.ledger(given.history)
+    state = opening(request, model.max_retries, asked=same, ledger=ledger)
     if same:
         return Guarded(guard, verbatim_turn(request, guard, model.setup), state), Request()
     turn = written_turn(request, guard, model.setup_for(request), model.name)

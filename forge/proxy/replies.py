@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
-from returns.result import Success
 
+from forge.errors import explain
 from forge.proxy.tools import Guard
-from stages.effect import Execute, RawCall, Reply
-from stages.message import Assistant, ToolCall, call_id
+from stages.effect import RawCall, Reply
+from stages.message import ToolCall, call_id
+from stages.nudges.rendering import unprefixed
 from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
-from stages.pipeline import advance
+from stages.policy.rules import pending
 from stages.reading.replies import Judged
 from stages.schema import Misfit
-from stages.state import Awaiting, State, Vetted
+from stages.state import State
+from stages.verdict import Stop
 from stages.wire.served import ServerRequest
 from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 
@@ -46,7 +48,10 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
     made = reading.calls if request.parallel else reading.calls[:1]
     calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
     going = [call for call in calls if call is not None]
-    if not going or len(going) < len(calls) or reply.finish == "length" or not _allowed(guard, state, going):
+    said = reply.text.strip() and not calls
+    if (going or said) and (refusal := _refusal(guard, state, going)):
+        return _in_words(reply, f"[refused: {refusal}]")
+    if not going or len(going) < len(calls) or reply.finish == "length":
         return _in_words(reply)
     return with_calls(reply, going, reading.said.text)
 
@@ -74,20 +79,27 @@ def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged
             assert_never(other)
 
 
-def _allowed(guard: Guard, state: State, calls: list[ToolCall]) -> bool:
-    """Whether no guard refuses any of them; a tool that does not exist is no guard's concern."""
+def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
+    """Why the calls may not run, or the words be the answer where there are none; empty where they may."""
+    if not calls:
+        left = pending(guard.rules, state.ledger)
+        return f"first comes {', '.join(left)}" if left else ""
+    # A tool that does not exist is no guard's concern. The model is spoken to as if for the first time.
     known = tuple(call for call in calls if call.name in guard.tools.specs)
-    if not known:
-        return True
-    match advance(guard.judging, state.to(Vetted(said=Assistant(calls=known)))):
-        case Success(State(phase=Awaiting(effect=Execute(calls=allowed)))):
-            return allowed == known
-        case _:
-            return False
+    calm = state.note(premature=0, prerequisite_violations=0)
+    for rule in guard.applied.guards if known else ():
+        match rule(calm, known):
+            case Stop(halt=halt):
+                return explain(halt)
+            case [objection, *_]:
+                return unprefixed(objection)
+            case _:
+                pass
+    return ""
 
 
-def _in_words(reply: Reply) -> Reply:
+def _in_words(reply: Reply, *more: str) -> Reply:
     """The reply with its calls told in its text: they must not be run."""
     told = map(call_as_text, reply.calls)
-    text = "\n".join(filter(None, (reply.text, *told)))
+    text = "\n".join(filter(None, (reply.text, *told, *more)))
     return replace(reply, text=text, calls=(), finish="length" if reply.finish == "length" else "stop")

@@ -38,7 +38,7 @@ class Stream:
         while True:
             attempts += 1
             self._out.notes.attempts = attempts
-            admission = Admission(guarded.guard.holding if guarded else None, early=self._early)
+            admission = guarded.admission(early=self._early) if guarded else Admission(None)
             got = await self._attempt(post, admission, first=attempts == 1)
             if isinstance(got, Refusal):
                 again = after_refusal(self._exchange, got) if attempts == 1 else None

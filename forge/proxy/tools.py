@@ -1,5 +1,6 @@
 """What a request's tools make: the stages that judge replies, kept by what the client wrote."""
 
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,6 +9,9 @@ from functools import cached_property, partial
 import msgspec
 from msgspec import Raw
 
+from forge.proxy.policy import NO_POLICY, ModelPolicy
+from forge.proxy.policy_rules import Applied, applied
+from forge.workflow.suggestions import did_you_mean
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.effect import Execute
 from stages.policy.batch_selection import kept_calls
@@ -24,17 +28,27 @@ from stages.tool import ToolSpec
 from stages.wire.prompted.forms import FORMS, FormName
 from stages.wire.served import NO_PARAMETERS, ServerRequest
 
+log = logging.getLogger("forge.proxy")
+
 KEPT = 64
 """Sets of tools that are remembered: a client has two or three."""
 
 
+Reading = Callable[[], ReplyRead]
+Pattern = re.Pattern[str]
+
+
 class Guard:
-    """The rules of a request, what judges a reply to it, and what holds a text back that may be a call."""
+    """The policy and the rules of a request, what judges a reply to it, and what holds a text back.
+
+    `applied` knows all of its tools, `rules` those of which the client takes a call.
+    """
 
     def __init__(
-        self, rules: Rules, judging: Stage, tools: Toolset, reading: Callable[[], ReplyRead], anywhere: re.Pattern[str]
+        self, applied: Applied, rules: Rules, judging: Stage, *, tools: Toolset, reading: Reading, anywhere: Pattern
     ) -> None:
-        self.rules, self.judging, self.tools, self._reading, self._anywhere = rules, judging, tools, reading, anywhere
+        self.applied, self.rules, self.judging, self.tools = applied, rules, judging, tools
+        self._reading, self._anywhere = reading, anywhere
 
     @cached_property
     def read(self) -> ReplyRead:
@@ -50,7 +64,9 @@ class Guard:
 @on(Vetted)
 def _hand_over(state: State, phase: Vetted) -> State:
     """The calls are the client's to run: what came of them is in its next request."""
-    return state.to(Awaiting(effect=Execute(calls=phase.calls), batch=phase.batch))
+    refused = {refused.call_id for refused in phase.refused}
+    calls = tuple(call for call in phase.calls if call.id not in refused)
+    return state.to(Awaiting(effect=Execute(calls=calls), batch=phase.batch))
 
 
 class Guards:
@@ -59,45 +75,59 @@ class Guards:
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
         self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
+        self._told: set[str] = set()
         self._openers = openers(rescue.FAMILIES if search_text else ())
 
-    def of(self, request: ServerRequest) -> Guard:
-        """The guard of this request."""
+    def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
+        """The guard of this request under that policy."""
         tools = tuple((spec.name, bytes(spec.parameters), spec.description) for spec in request.specs)
-        key = (tools, request.choice.mode, request.choice.tools, request.parallel)
+        key = (policy, tools, request.choice.mode, request.choice.tools, request.parallel)
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = self._made(request)
+            found = self._kept[key] = self._made(request, policy)
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)
         return found
 
-    def _made(self, request: ServerRequest) -> Guard:
-        allowed = request.choice.tools
-        specs = tuple(spec for spec in request.specs if not allowed or spec.name in allowed)
-        rules = Rules(
-            tools=specs,
+    def _made(self, request: ServerRequest, policy: ModelPolicy) -> Guard:
+        asked = Rules(
+            tools=request.specs,
             on_text="nudge" if request.choice.mode == "required" else "accept",
             rescue=self._rescue,
             repair_limits=RepairLimits(),
             max_retries=self._max_retries,
             max_tool_errors=self._max_retries,
+            max_premature=self._max_retries,
+            max_prerequisite_violations=self._max_retries,
             max_repeats=None,
             batch="all" if request.parallel else "first",
         )
-        checks: dict[str, Check] = {spec.name: _LazyCheck(spec) for spec in specs}
+        under = applied(policy, asked)
+        self._tell(under.absent, request)
+        rules = under.among(request.choice.tools)
+        checks: dict[str, Check] = {spec.name: _LazyCheck(spec) for spec in rules.tools}
         tools = Toolset(
-            specs={spec.name: spec for spec in specs},
+            specs={spec.name: spec for spec in rules.tools},
             checks=checks,
-            parameters={spec.name: _parameters(spec) for spec in specs},
+            parameters={spec.name: _parameters(spec) for spec in rules.tools},
         )
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, in_text=in_text, families=self._openers, tools=tools, form=form)
-        judging = pipeline(judge, enforce(keep=partial(kept_calls, rules)), _hand_over)
+        allowing = enforce(*under.guards, on_violation=policy.on_violation, keep=partial(kept_calls, rules))
+        judging = pipeline(judge, allowing, _hand_over)
         reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
-        return Guard(rules, judging, tools, reading, self._openers.anywhere)
+        return Guard(under, rules, judging, tools=tools, reading=reading, anywhere=self._openers.anywhere)
+
+    def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
+        """Say once of each tool that the policy names and a request does not offer that its rules do not hold."""
+        offered = [spec.name for spec in request.specs]
+        for name in absent:
+            if name not in self._told:
+                self._told.add(name)
+                meant = did_you_mean(name, offered)
+                log.warning("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:

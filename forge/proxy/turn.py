@@ -17,7 +17,7 @@ from forge.proxy.tools import Guard
 from stages import Stage, fold, on, pipeline, send, serialize
 from stages.deliver import deliver
 from stages.effect import Execute, Replied, Reply, Request, Send
-from stages.ledger import Budget, Ledger
+from stages.ledger import Ledger
 from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
 from stages.policy.rules import Rules
@@ -27,6 +27,11 @@ from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest, as_sent
 from stages.wire.translation import format_field, translated_sampling
 from stages.wire.wires import demandable, demanding, wire
+
+_NEW = Ledger()
+
+_UNBOUND = send(Rules(tools=(), on_text="accept"))
+"""Rules of order may leave no tool to call; there is still the answer in words."""
 
 
 class Accepted(Struct, frozen=True):
@@ -73,14 +78,14 @@ def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
             added = wire(setup.dialect).messages(state.history[len(request.history) :])
             return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
 
-        return pipeline(fold(), write, send(guard.rules))
+        return pipeline(fold(), write, _UNBOUND)
 
     return Turn(asking, guard.judging, partial(last_reply, request, guard))
 
 
 def written_turn(request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """A turn in which the request is written for the backend's own protocol."""
-    asking = pipeline(*_writing(request, guard.rules, setup, model), send(guard.rules))
+    asking = pipeline(*_writing(request, guard.rules, setup, model), _UNBOUND)
     return Turn(lambda: asking, guard.judging, partial(last_reply, request, guard))
 
 
@@ -138,11 +143,11 @@ def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: 
     return stage
 
 
-def opening(request: ServerRequest, max_retries: int, *, asked: bool) -> State:
-    """The state in which a turn begins. `asked`: the client's own body is the first request."""
-    budget = Budget(calls=max_retries + (0 if asked else 1))
-    ledger = Ledger(budget=budget, turn=1 if asked else 0)
-    phase = Awaiting(effect=Send(request=Request(), turn=1)) if asked else Ready()
+def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Ledger = _NEW) -> State:
+    """The state in which a turn of the session begins. `asked`: the client's own body is the first request."""
+    budget = replace(ledger.budget, calls=max_retries + (0 if asked else 1))
+    ledger = replace(ledger, budget=budget, turn=ledger.turn + asked)
+    phase = Awaiting(effect=Send(request=Request(), turn=ledger.turn)) if asked else Ready()
     return State(history=request.history, ledger=ledger, phase=phase)
 
 

@@ -40,7 +40,8 @@ def recount(
     done: list[Success] = []
     vain: list[Attempt] = []
     seen: set[bytes] = set()
-    progress, ran = _last_question(history), 0
+    asked, ran = last_question(history), 0
+    progress = turn_of(history[asked]) if asked else 0
     for turn, answered in _batches(history):
         outcomes = [(call, answer, _status(answer, is_error)) for call, answer in answered]
         new = [_success(call, answer, turn) for call, answer, status in outcomes if status == "succeeded"]
@@ -86,18 +87,18 @@ def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
         yield turn, answered
 
 
-def _last_question(history: History) -> int:
-    """The turn of the last answer in words after which the user has said something; 0: there is none."""
-    found = turn = 0
-    for message in history:
+def last_question(history: History) -> int:
+    """Where the user has last said something after an answer in words; 0 if there is no such place."""
+    place, answered = 0, False
+    for number, message in enumerate(history):
         match message:
             case Assistant(calls=calls):
-                turn = 0 if calls else message.turn
-            case User(kind=Kind.USER_INPUT):
-                found = max(found, turn)
+                answered = not calls
+            case User(kind=Kind.USER_INPUT) if answered:
+                place, answered = number, False
             case _:
                 pass
-    return found
+    return place
 
 
 def _status(answer: Tool, is_error: IsError) -> Status:

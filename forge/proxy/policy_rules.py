@@ -1,0 +1,148 @@
+"""The rules of a policy for the tools that a request offers, and the ledger of its session. Pure.
+
+Clients name their tools differently, and offer some in one request and others in the next. A rule that names a tool
+which the request does not offer is left out: nobody could keep it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from forge.proxy.policy import ModelPolicy, Names, ToolPolicy
+from forge.tools.decorator import grounds
+from forge.workflow.guard_checks import grounded_specs
+from stages.guards import guards_of, tool_calls
+from stages.ledger import Budget, Ledger
+from stages.message import History
+from stages.policy.order import Use
+from stages.policy.rules import Rules
+from stages.policy.session_ledger import last_question, recount
+from stages.policy.wildcards import matches
+from stages.reading.toolset import parameters_of
+from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.verdict import Guard
+from stages.wire.served import NO_PARAMETERS
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """A policy for a set of tools. `absent` are the tools that it names and the request does not offer."""
+
+    rules: Rules
+    guards: tuple[Guard, ...]
+    policy: ModelPolicy
+    absent: tuple[str, ...] = ()
+
+    def among(self, names: Collection[str]) -> Rules:
+        """The rules of a reply that may call these tools alone, if any are named."""
+        if not names:
+            return self.rules
+        tools = tuple(tool for tool in self.rules.tools if tool.name in names)
+        return replace(self.rules, tools=tools, order=tuple(use for use in self.rules.order if use.tool in names))
+
+    def ledger(self, history: History) -> Ledger:
+        """The ledger of the session so far."""
+        if not self.guards:
+            return Ledger()
+        counted = history if self.policy.scope == "session" else history[last_question(history) :]
+        budget = Budget(tool_calls=self.policy.max_tool_calls)
+        return recount(self.rules, counted, budget=budget, is_error=self._is_error)
+
+    def _is_error(self, tool: str, result: str) -> bool:
+        own = self.policy.tools.get(tool)
+        patterns = self.policy.errors if own is None or own.errors is None else own.errors
+        return any(matches(pattern, result) for pattern in patterns)
+
+
+def applied(policy: ModelPolicy, rules: Rules) -> Applied:
+    """The policy over the request's own rules, which have all of its tools."""
+    readable = replace(rules, tools=tuple(map(_readable, rules.tools)))
+    known = {tool.name: tool for tool in readable.tools}
+    ends = _several(policy.terminal_tool)
+    tools = (_with_policy(policy.tools.get(tool.name), tool, known) for tool in readable.tools)
+    ruled = replace(
+        readable,
+        tools=tuple(replace(tool, effect="terminal") if tool.name in ends else tool for tool in tools),
+        required=tuple(name for name in _several(policy.required_steps) if name in known),
+        order=tuple(_among(use, known) for use in policy.order if use.tool in known),
+        on_text=policy.on_text if rules.on_text == "accept" else rules.on_text,
+        max_repeats=policy.max_repeats,
+    )
+    absent = tuple(dict.fromkeys(name for name in named(policy) if name not in known))
+    limit = (tool_calls(ruled),) if policy.max_tool_calls is not None else ()
+    if ruled == readable and not limit:
+        return Applied(rules=rules, guards=(), policy=policy, absent=absent)
+    return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
+
+
+def named(policy: ModelPolicy) -> Iterator[str]:
+    """The tools that the policy names."""
+    yield from (*_several(policy.required_steps), *_several(policy.terminal_tool))
+    for use in policy.order:
+        yield from (use.tool, *use.after, *use.before)
+    for name, own in policy.tools.items():
+        yield name
+        yield from (needed.tool for needed in _prerequisites(own))
+        yield from (source for bound in grounds(own.grounded) for source in bound.sources)
+
+
+def arguments(policy: ModelPolicy) -> Iterator[str]:
+    """The arguments of tools that the policy names."""
+    for own in policy.tools.values():
+        yield from (needed.match_arg for needed in _prerequisites(own) if needed.match_arg)
+        yield from (bound.argument for bound in grounds(own.grounded))
+
+
+def _with_policy(own: ToolPolicy | None, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> ToolSpec:
+    if own is None:
+        return tool
+    ruled = replace(
+        tool,
+        effect=own.effect,
+        repeatable=own.repeatable,
+        prerequisites=tuple(needed for needed in _prerequisites(own) if _can_be_met(needed, tool, known)),
+    )
+    bound = {g.argument: sources for g in grounds(own.grounded) if (sources := _sources(g, known)) is not None}
+    return grounded_specs((ruled,), {tool.name: bound})[0]
+
+
+def _prerequisites(own: ToolPolicy) -> Iterator[Prerequisite]:
+    given = (own.prerequisites,) if isinstance(own.prerequisites, str) else own.prerequisites
+    return (Prerequisite(tool=one) if isinstance(one, str) else one for one in given)
+
+
+def _can_be_met(needed: Prerequisite, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:
+    """Whether there is the tool that it needs, and both have the argument in which they have to agree."""
+    if needed.tool not in known or needed.match_arg is None:
+        return needed.tool in known
+    return all(needed.match_arg in parameters_of(one) for one in (tool, known[needed.tool]))
+
+
+def _sources(bound: Grounded, known: Mapping[str, ToolSpec]) -> tuple[str, ...] | None:
+    """The tools that the value may come from, none if from anywhere; None where it could only come from others."""
+    sources = tuple(name for name in bound.sources if name in known)
+    return sources if sources or not bound.sources else None
+
+
+def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
+    after, before = (tuple(name for name in names if name in known) for names in (use.after, use.before))
+    return replace(use, after=after, before=before)
+
+
+def _several(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+class _Schema(Struct):
+    properties: dict[str, Raw] = {}
+    required: tuple[str, ...] = ()
+
+
+def _readable(tool: ToolSpec) -> ToolSpec:
+    """The tool with a schema that guards can read: a client may have put anything there."""
+    try:
+        msgspec.json.decode(tool.parameters, type=_Schema)
+    except (msgspec.DecodeError, UnicodeError):
+        return replace(tool, parameters=NO_PARAMETERS)
+    return tool
