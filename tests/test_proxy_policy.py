@@ -1,12 +1,21 @@
 """Policies of the proxy: the file, and sessions of real requests that are held to it."""
 
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import aiohttp
+import msgspec
 import pytest
 
+from forge.backends import named
 from forge.errors import ForgeError
-from forge.proxy import ModelPolicy, Policy, ToolPolicy
+from forge.proxy import ModelPolicy, Policy, ProxyOptions, ProxyServer, ToolPolicy
 from forge.proxy.policy_file import policy_from_toml, read_policy
+from tests.scripted_model import Line, ScriptedModel, called, chunk, completion, streamed, whole
+from tests.test_proxy import run
 
 FILE = """
 required_steps = "read_file"
@@ -26,7 +35,7 @@ required_steps = []
 max_repeats = 3
 
 [model."*-coder"]
-on_text = "nudge"
+on_violation = "block_call"
 
 [model."*-coder".tools.commit]
 errors = ["*rejected*"]
@@ -72,7 +81,7 @@ prerequisites = ["a", { tool = "read", match = "path" }]
 b = 3
 
 [model."qwen*"]
-on_text = "acept"
+on_violation = "block"
 model = {}
 
 [model."qwen*".tools.commit]
@@ -91,7 +100,7 @@ FAULTS = [
     "[tools.commit.prerequisites number 2] match: there is no such key",
     "Did you mean match_arg?",
     "[tools.b]: it must be a table",
-    "[model.\"qwen*\"] on_text is 'acept'; it must be one of nudge, accept",
+    "[model.\"qwen*\"] on_violation is 'block'; it must be one of block_all, block_call",
     '[model."qwen*"] model: there is no such key',
     '[model."qwen*".tools.commit] grounded is 3',
 ]
@@ -108,6 +117,36 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_tables_and_keys(tmp_pa
     assert len(said.splitlines()) == 1 + len(FAULTS) - 2
 
 
+CONTRADICTORY = """
+required_steps = "commit"
+terminal_tool = "commit"
+
+[[order]]
+tool = "search"
+at_most = 0
+
+[model."a*"]
+required_steps = []
+
+[model."a*".tools.read]
+prerequisites = "write"
+
+[model."a*".tools.write]
+prerequisites = "read"
+"""
+
+
+def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them() -> None:
+    with pytest.raises(ForgeError) as raised:
+        policy_from_toml(CONTRADICTORY)
+    assert [line.strip() for line in str(raised.value).splitlines()[1:]] == [
+        "commit is terminal and a required step: it would have to be called before it may be called",
+        "order of search: at_most is 0; it must be 1 or more, and no less than at_least",
+        '[model."a*"] tool read: it needs write, which needs read: neither can be called',
+        '[model."a*"] tool write: it needs read, which needs write: neither can be called',
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"a = ", "is no TOML: Invalid value (at "), (b"\xff", "cannot be read"), (b"#" * (1 << 20) + b"#", "bytes")],
@@ -120,3 +159,353 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: st
     assert said in str(raised.value)
     with pytest.raises(ForgeError, match="No such file"):
         read_policy(tmp_path / "none.toml")
+
+
+def tool(name: str, *required: str) -> dict[str, Any]:
+    """A tool of texts."""
+    properties = {argument: {"type": "string"} for argument in required}
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return {"type": "function", "function": {"name": name, "description": name, "parameters": schema}}
+
+
+TOOLS = [tool("read", "path"), tool("edit", "path", "text"), tool("commit", "message"), tool("test")]
+READ, TEST = ("read", '{"path":"a.py"}'), ("test", "{}")
+EDIT, COMMIT = ("edit", '{"path":"a.py","text":"x"}'), ("commit", '{"message":"Mend a"}')
+
+
+class Client:
+    """A loop as clients have it: it sends the whole conversation each time, and runs what it is told to."""
+
+    def __init__(self, session: aiohttp.ClientSession, proxy: ProxyServer, server: ScriptedModel, **more: Any) -> None:
+        self._session, self.proxy, self.server, self._more = session, proxy, server, more
+        self.messages: list[dict[str, Any]] = []
+        self.outcome = ""
+
+    async def say(self, text: str) -> list[str]:
+        """What the reply to the user's words calls."""
+        self.messages.append({"role": "user", "content": text})
+        return await self._ask()
+
+    async def went(self, *results: str) -> list[str]:
+        """What the reply to the results of its calls calls."""
+        for call, result in zip(self.messages[-1]["tool_calls"], results, strict=False):
+            self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+        return await self._ask()
+
+    async def _ask(self) -> list[str]:
+        body = {"model": "tiny", "messages": self.messages, "tools": TOOLS, **self._more}
+        async with self._session.post(self.proxy.url + "/v1/chat/completions", json=body) as answer:
+            assert answer.status == 200, await answer.text()
+            self.outcome = answer.headers.get("x-forge-outcome", "")
+            got = await answer.read()
+        self.messages.append(msgspec.json.decode(got)["choices"][0]["message"])
+        return [call["function"]["name"] for call in self.messages[-1].get("tool_calls") or ()]
+
+    @property
+    def said(self) -> str:
+        """The words of the last reply."""
+        return self.messages[-1]["content"] or ""
+
+    def told(self, number: int) -> str:
+        """The last message of that request to the model: a correction, where it is a second one."""
+        last: str = self.server.body(number)["messages"][-1]["content"]
+        return last
+
+
+@asynccontextmanager
+async def client(policy: str | Path, *script: Line, **more: Any) -> AsyncIterator[Client]:
+    given = policy if isinstance(policy, Path) else policy_from_toml(policy)
+    async with (
+        ScriptedModel(*script) as server,
+        ProxyServer(named(server.url), ProxyOptions(port=0, policy=given, max_retries=2)) as proxy,
+        aiohttp.ClientSession() as session,
+    ):
+        yield Client(session, proxy, server, **more)
+
+
+def calls(*made: tuple[str, str], text: str | None = None, call_id: str = "c") -> Line:
+    return whole(completion(text, *made, call_id=call_id))
+
+
+STEPS = """
+required_steps = ["read", "test"]
+terminal_tool = "commit"
+"""
+
+
+def test_a_session_in_which_a_required_step_was_skipped_is_corrected_in_every_request_of_it() -> None:
+    """Nothing is kept between the requests: each has the whole conversation."""
+    script = (
+        calls(COMMIT),
+        calls(READ),
+        calls(COMMIT, call_id="d"),
+        calls(TEST, call_id="e"),
+        calls(COMMIT, call_id="f"),
+    )
+
+    async def go() -> None:
+        async with client(STEPS, *script, whole(completion("Committed."))) as there:
+            assert await there.say("Mend a.py and commit.") == ["read"]
+            assert there.outcome == "retried"
+            assert "[StepEnforcementError] You cannot call commit yet. First complete: read, test." in there.told(1)
+            assert await there.went("x = 1") == ["test"]
+            assert "First complete: test." in there.told(3)
+            assert (await there.went("2 passed"), there.outcome) == (["commit"], "clean")
+            assert (await there.went("ok"), there.said, there.outcome) == ([], "Committed.", "clean")
+            assert not any("StepEnforcementError" in str(message) for message in there.messages)
+
+    run(go)
+
+
+def test_when_every_attempt_skips_the_step_the_client_is_told_in_words_what_was_refused() -> None:
+    async def go() -> None:
+        async with client(STEPS, *[calls(COMMIT, text="Here.")] * 3) as there:
+            assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
+            assert there.said == (
+                'Here.\n[called commit: {"message":"Mend a"}]\n'
+                "[refused: You cannot call commit yet. First complete: read, test. Call read now.]"
+            )
+            assert len(there.server.asked) == 3
+
+    run(go)
+
+
+def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> None:
+    done = whole(completion("All tests pass."))
+
+    async def go() -> None:
+        async with client(STEPS, done, calls(READ), *[done] * 3, calls(TEST), done) as there:
+            assert (await there.say("Do the tests pass?"), there.outcome) == (["read"], "retried")
+            assert (await there.went("x = 1"), there.outcome) == ([], "exhausted")
+            assert there.said == "All tests pass.\n[refused: first comes test]"
+            assert await there.say("Did you run them?") == ["test"]
+            assert (await there.went("2 passed"), there.outcome, there.said) == ([], "clean", "All tests pass.")
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("errors", "result", "counts"),
+    [
+        ("", "Error: no such file", False),
+        ("", "Traceback (most recent call last):\n  …", False),
+        ("", "[ToolError] OSError: no such file", False),
+        ("", "the log says Error: no such file", True),
+        ("[tools.read]\nerrors = []", "Error: no such file", True),
+        ('[tools.read]\nerrors = ["*not found*"]', "a.py was not found.", False),
+        ('[tools.test]\nerrors = ["*not found*"]', "a.py was not found.", True),
+    ],
+)
+def test_a_step_that_failed_is_not_done(errors: str, result: str, counts: bool) -> None:
+    async def go() -> None:
+        policy = f'required_steps = "read"\n{errors}'
+        async with client(policy, calls(READ), whole(completion("Done.")), calls(READ)) as there:
+            await there.say("Read a.py.")
+            assert (await there.went(result) == []) is counts
+
+    run(go)
+
+
+def test_what_anthropics_clients_say_of_a_result_counts() -> None:
+    tools = [{"name": "read", "input_schema": TOOLS[0]["function"]["parameters"]}]
+    use = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a.py"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "It is locked.", "is_error": True}
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "tools": tools,
+        "messages": [
+            {"role": "user", "content": "Read a.py."},
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+
+    async def go() -> None:
+        async with (
+            client('required_steps = "read"', whole(completion("Done.")), calls(READ)) as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/messages", json=body) as got,
+        ):
+            assert [block["type"] for block in (await got.json())["content"]] == ["tool_use"]
+
+    run(go)
+
+
+RULES = {
+    "prerequisite": (
+        '[tools.edit]\nprerequisites = [{ tool = "read", match_arg = "path" }]',
+        [("read", '{"path":"b.py"}')],
+        EDIT,
+        "You cannot call edit yet. First call read with the same path; call read now.",
+    ),
+    "order": (
+        '[[order]]\ntool = "test"\nat_most = 2',
+        [TEST, EDIT, TEST],
+        TEST,
+        "[OrderError] test was not run: already used its maximum of 2 times",
+    ),
+    "repetition": (
+        "max_repeats = 2",
+        [TEST, TEST],
+        TEST,
+        "[Repeated] test was not run: you have made this very call 2 times, and its answer stays the same.",
+    ),
+    "grounding": (
+        '[tools.edit]\ngrounded = "path"',
+        [("read", '{"path":"c.py"}')],
+        ("edit", '{"path":"d.py","text":"x"}'),
+        "[UngroundedArgument] edit was not run",
+    ),
+    "placeholder": ("max_repeats = 9", [TEST], ("read", '{"path":"<path>"}'), "[Placeholder] read was not run"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_of_a_workflow_holds_over_the_requests_of_a_session(rule: str) -> None:
+    policy, before, refused, correction = RULES[rule]
+    made = (calls(one, call_id=f"c{n}") for n, one in enumerate(before))
+    script = (*made, calls(refused), whole(completion("Well.")))
+
+    async def go() -> None:
+        async with client(policy, *script) as there:
+            await there.say("Go.")
+            for _ in before[1:]:
+                await there.went("same")
+            assert (await there.went("same"), there.said, there.outcome) == ([], "Well.", "retried")
+            assert correction in there.told(len(before) + 1)
+
+    run(go)
+
+
+def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
+    async def go() -> None:
+        async with client("max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:
+            await there.say("Go.")
+            assert await there.went("fine") == ["test"]
+            assert (await there.went("fine"), there.outcome) == ([], "exhausted")
+            assert there.said.startswith('[called edit: {"path":"a.py","text":"x"}]\n[refused: ')
+            assert len(there.server.asked) == 3
+
+    run(go)
+
+
+def test_of_a_reply_with_a_refused_call_the_others_go_on_where_the_policy_says_so() -> None:
+    policy = 'on_violation = "block_call"\n' + STEPS
+
+    async def go() -> None:
+        async with client(policy, calls(READ, COMMIT)) as there:
+            assert (await there.say("Go."), there.outcome) == (["read"], "repaired")
+
+    run(go)
+
+
+@pytest.mark.parametrize(("scope", "calls_again"), [("session", []), ("answer", ["read"])])
+def test_the_steps_are_those_of_the_session_or_since_the_last_answer(scope: str, calls_again: list[str]) -> None:
+    policy = f'required_steps = "read"\nscope = "{scope}"'
+    answer = whole(completion("It is 1."))
+
+    async def go() -> None:
+        async with client(policy, calls(READ), answer, answer, calls(READ)) as there:
+            await there.say("What is x?")
+            assert await there.went("x = 1") == []
+            assert await there.say("And now?") == calls_again
+
+    run(go)
+
+
+def test_words_that_are_no_answer_are_not_streamed_and_what_follows_is() -> None:
+    pieces = ({"reasoning_content": "Hm."}, {"content": "All tests"}, {"content": " pass."})
+    words = streamed(*map(chunk, pieces), chunk({}, "stop"))
+    call = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
+
+    async def go() -> None:
+        async with (
+            client('required_steps = "read"', words, call) as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+        ):
+            got = await answer.text()
+        assert "All tests" not in got
+        assert "Hm." in got
+        assert '"name":"read"' in got
+
+    run(go)
+
+
+def test_a_rule_for_a_tool_that_a_request_does_not_offer_is_not_applied_and_that_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    policy = """
+required_steps = ["Read", "read"]
+[tools.edit]
+prerequisites = ["Read", "read"]
+"""
+
+    async def go() -> None:
+        async with client(policy, calls(EDIT), calls(READ), calls(EDIT)) as there:
+            with caplog.at_level(logging.WARNING, "forge.proxy"):
+                assert await there.say("Go.") == ["read"]
+                assert await there.went("x = 1") == ["edit"]
+
+    run(go)
+    told = [record.getMessage() for record in caplog.records if record.name == "forge.proxy"]
+    assert told == ["the policy names Read, which a request does not offer: not enforced there. Did you mean read?"]
+
+
+def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:
+    policy = '[model."small*"]\nrequired_steps = "read"'
+    hello = whole(completion("Hi."))
+
+    async def go() -> None:
+        async with client(policy, hello, calls(READ), model="Small-1b") as there:
+            assert await there.say("Hello.") == ["read"]
+        async with client(policy, hello, model="large") as there:
+            assert await there.say("Hello.") == []
+
+    run(go)
+
+
+def test_the_file_is_read_again_when_asked_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text("")
+
+    async def go() -> None:
+        answer = whole(completion("Done."))
+        async with client(file, answer, answer, calls(READ), answer, calls(READ)) as there:
+            assert await there.say("Go.") == []
+            file.write_text('required_steps = "read"')
+            there.proxy.reload()
+            assert await there.say("Go.") == ["read"]
+            file.write_text("required_stps = 1")
+            with pytest.raises(ForgeError, match="Did you mean required_steps"):
+                there.proxy.reload()
+            there.messages.pop()
+            assert await there.say("Go.") == ["read"]
+
+    run(go)
+
+
+def test_what_compaction_cuts_for_the_backend_still_counts() -> None:
+    policy = """
+required_steps = "read"
+context_tokens = 1500
+[tools.commit]
+grounded = "message"
+"""
+    script = (calls(READ), *[calls(TEST, call_id=f"t{n}") for n in range(8)], calls(COMMIT), whole(completion("Done.")))
+
+    async def go() -> None:
+        async with client(policy, *script) as there:
+            await there.say("Go.")
+            await there.went("Mend a")
+            for _ in range(7):
+                assert await there.went("a line of words\n" * 60) == ["test"]
+            assert await there.went("a line of words\n" * 60) == ["commit"]
+            assert (await there.went("fine"), there.said, there.outcome) == ([], "Done.", "clean")
+            results = [m["content"] for m in there.server.body(10)["messages"] if m["role"] == "tool"]
+            assert "Mend a" not in results
+            assert len(results) < 10
+
+    run(go)

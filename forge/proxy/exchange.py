@@ -5,6 +5,7 @@ import uuid
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from forge.connection import Setup
 from forge.proxy.admission import Admission
@@ -159,8 +160,8 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     Rules look at the session as the client has it, of which the backend may be sent less.
     """
     guard = model.guards.of(request, model.policy_for(given))
-    ledger = guard.applied.ledger(given.history)
-    state = opening(request, model.max_retries, asked=same, ledger=ledger)
+    ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
+    state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
     if same:
         return Guarded(guard, verbatim_turn(request, guard, model.setup), state), Request()
     turn = written_turn(request, guard, model.setup_for(request), model.name)
@@ -175,4 +176,4 @@ def _pinned(request: ServerRequest, name: str) -> ServerRequest:
     if not name or name == request.model:
         return request
     given = fields(request) | {"model": Raw(msgspec.json.encode(name))}
-    return msgspec.structs.replace(request, body=msgspec.json.encode(given))
+    return replace(request, body=msgspec.json.encode(given))

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from forge.proxy.shaping import Shaping
 from stages.policy.order import Use
-from stages.policy.rules import OnViolation, TextPolicy
+from stages.policy.rules import OnViolation
 from stages.policy.wildcards import matches
 from stages.tool import Prerequisite
 
@@ -49,7 +49,6 @@ class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     required_steps: Names = ()
     terminal_tool: Names = ()
-    on_text: TextPolicy = "accept"
     order: tuple[PolicyUse, ...] = ()
     max_repeats: Annotated[int, Meta(ge=1)] | None = None
     max_tool_calls: Annotated[int, Meta(ge=1)] | None = None

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from forge.errors import ForgeError
 from forge.proxy.policy import ModelPolicy, Policy
+from forge.proxy.policy_rules import contradictions
 from forge.workflow.suggestions import did_you_mean
 from stages.options.types import wrong_options
 
@@ -47,11 +48,29 @@ def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ForgeError(f"{origin} is no TOML: {error}") from None
-    if faults := [*_faults(tables, _File, "")]:
-        raise ForgeError("\n".join((f"{origin} is not a valid policy:", *(f"  {fault}" for fault in faults))))
-    patterns: dict[str, dict[str, object]] = tables.pop("model", {})
-    models = ((pattern, msgspec.convert(_over(table, tables), ModelPolicy)) for pattern, table in patterns.items())
-    return Policy(general=msgspec.convert(tables, ModelPolicy), models=tuple(models))
+    faults = [*_faults(tables, _File, "")]
+    if not faults:
+        policy = _converted(tables)
+        faults = [*_contradictions(policy)]
+        if not faults:
+            return policy
+    raise ForgeError("\n".join((f"{origin} is not a valid policy:", *(f"  {fault}" for fault in faults))))
+
+
+def _contradictions(policy: Policy) -> Iterator[str]:
+    """What contradicts itself in the general rules, then in each model's, without what it has from the general ones."""
+    general = contradictions(policy.general)
+    yield from general
+    for pattern, own in policy.models:
+        header = _joined("", "model", pattern)
+        yield from (f"{_at(header)}{said}" for said in contradictions(own) if said not in general)
+
+
+def _converted(tables: Mapping[str, object]) -> Policy:
+    general = {name: value for name, value in tables.items() if name != "model"}
+    patterns = msgspec.convert(tables.get("model", {}), dict[str, dict[str, object]])
+    models = ((pattern, msgspec.convert(_over(table, general), ModelPolicy)) for pattern, table in patterns.items())
+    return Policy(general=msgspec.convert(general, ModelPolicy), models=tuple(models))
 
 
 def _over(table: Mapping[str, object], general: Mapping[str, object]) -> dict[str, object]:

@@ -12,15 +12,17 @@ from msgspec.structs import replace
 
 from forge.proxy.policy import ModelPolicy, Names, ToolPolicy
 from forge.tools.decorator import grounds
-from forge.workflow.guard_checks import grounded_specs
+from forge.workflow.checks import mistakes
+from forge.workflow.guard_checks import grounded_specs, guard_mistakes
 from stages.guards import guards_of, tool_calls
 from stages.ledger import Budget, Ledger
-from stages.message import History
+from stages.message import Assistant, History, Tool
 from stages.policy.order import Use
 from stages.policy.rules import Rules
 from stages.policy.session_ledger import last_question, recount
 from stages.policy.wildcards import matches
 from stages.reading.toolset import parameters_of
+from stages.state import Cleared
 from stages.tool import Grounded, Prerequisite, ToolSpec
 from stages.verdict import Guard
 from stages.wire.served import NO_PARAMETERS
@@ -49,6 +51,20 @@ class Applied(Struct, frozen=True, kw_only=True):
         budget = Budget(tool_calls=self.policy.max_tool_calls)
         return recount(self.rules, counted, budget=budget, is_error=self._is_error)
 
+    def record(self, given: History, sent: History) -> tuple[Cleared, ...]:
+        """The client's results, where the model is shown less of them and some values must come from them.
+
+        What was compacted away was seen all the same.
+        """
+        if sent is given or not any(tool.grounded for tool in self.rules.tools):
+            return ()
+        calls = {call.id: call for message in given if isinstance(message, Assistant) for call in message.calls}
+        return tuple(
+            Cleared(call_id=one.call_id, name=one.name, arguments=made.arguments, text=one.text, status=one.status)
+            for one in given
+            if isinstance(one, Tool) and (made := calls.get(one.call_id))
+        )
+
     def _is_error(self, tool: str, result: str) -> bool:
         own = self.policy.tools.get(tool)
         patterns = self.policy.errors if own is None or own.errors is None else own.errors
@@ -66,17 +82,24 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
         tools=tuple(replace(tool, effect="terminal") if tool.name in ends else tool for tool in tools),
         required=tuple(name for name in _several(policy.required_steps) if name in known),
         order=tuple(_among(use, known) for use in policy.order if use.tool in known),
-        on_text=policy.on_text if rules.on_text == "accept" else rules.on_text,
         max_repeats=policy.max_repeats,
     )
-    absent = tuple(dict.fromkeys(name for name in named(policy) if name not in known))
+    absent = tuple(dict.fromkeys(name for name in _named(policy) if name not in known))
     limit = (tool_calls(ruled),) if policy.max_tool_calls is not None else ()
     if ruled == readable and not limit:
         return Applied(rules=rules, guards=(), policy=policy, absent=absent)
     return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
 
 
-def named(policy: ModelPolicy) -> Iterator[str]:
+def contradictions(policy: ModelPolicy) -> tuple[str, ...]:
+    """What a workflow may not say either, a sentence each; found with tools as the policy takes them to be."""
+    schema = Raw(msgspec.json.encode({"type": "object", "properties": {name: {} for name in _arguments(policy)}}))
+    tools = (ToolSpec(name=name, description="", parameters=schema) for name in dict.fromkeys(_named(policy)))
+    rules = applied(policy, Rules(tools=tuple(tools), on_text="accept")).rules
+    return (*mistakes(rules, Budget(), {*rules.terminal}), *guard_mistakes(rules, {}))
+
+
+def _named(policy: ModelPolicy) -> Iterator[str]:
     """The tools that the policy names."""
     yield from (*_several(policy.required_steps), *_several(policy.terminal_tool))
     for use in policy.order:
@@ -87,7 +110,7 @@ def named(policy: ModelPolicy) -> Iterator[str]:
         yield from (source for bound in grounds(own.grounded) for source in bound.sources)
 
 
-def arguments(policy: ModelPolicy) -> Iterator[str]:
+def _arguments(policy: ModelPolicy) -> Iterator[str]:
     """The arguments of tools that the policy names."""
     for own in policy.tools.values():
         yield from (needed.match_arg for needed in _prerequisites(own) if needed.match_arg)
