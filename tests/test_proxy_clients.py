@@ -128,6 +128,8 @@ def test_structured_output_is_asked_of_the_backend_and_parsed(profile: str) -> N
             assert message.parsed_output == Place(name="door", number=4)
             for number in range(3):
                 assert '"number"' in there.model.asked[number].decode()
+            # The strict mode has rules of its own, and is asked for by who writes its schemas.
+            assert [b'"strict":true' in body for body in there.model.asked] == [True, True, False]
 
     run(go)
 

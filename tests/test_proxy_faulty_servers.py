@@ -343,3 +343,43 @@ def test_lines_of_ollamas_are_told_as_they_come() -> None:
                 assert b"look." in await answer.content.read()
 
     run(go)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [whole(completion("", ("look", ARGUMENTS), finish="length")), streamed(*CHAT[:-1], chunk({}, "length"), DONE)],
+    ids=["whole", "streamed"],
+)
+def test_a_limit_of_tokens_that_cut_off_no_call_does_not_keep_agents_from_running_it(line: Line) -> None:
+    """The AI SDK and Claude Code run no call of a reply that says that it was cut off."""
+    stream = line.headers[0][1] == "text/event-stream"
+
+    async def go() -> None:
+        async with clients(*[line] * 3) as there:
+            _, chat, _ = await there.post("/v1/chat/completions", asked(stream=stream))
+            _, responses, _ = await there.post("/v1/responses", body_of("/v1/responses") | {"stream": stream})
+            _, messages, _ = await there.post("/v1/messages", body_of("/v1/messages") | {"stream": stream})
+            assert b'"finish_reason":"tool_calls"' in chat
+            assert b'"status":"completed"' in responses
+            assert b'incomplete_details":{' not in responses
+            assert b'"stop_reason":"tool_use"' in messages
+
+    run(go)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_text_that_a_limit_of_tokens_cut_off_is_an_incomplete_response(stream: bool) -> None:
+    cut = completion("Let me", finish="length")
+    line = streamed(*OPEN, chunk({}, "length"), DONE) if stream else whole(cut)
+
+    async def go() -> None:
+        async with clients(line) as there:
+            _, body, _ = await there.post("/v1/responses", body_of("/v1/responses") | {"stream": stream})
+            last = json.loads(body.split(b"event: response.incomplete\ndata: ")[1])["response"] if stream else None
+            response = last or json.loads(body)
+            assert (response["status"], response["incomplete_details"]) == (
+                "incomplete",
+                {"reason": "max_output_tokens"},
+            )
+
+    run(go)

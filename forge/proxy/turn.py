@@ -182,8 +182,12 @@ def judged(turn: Turn, state: State, reply: Reply) -> Step:
 
 
 def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:
-    """Whether these are the reply's own calls, as it has them; ids are the answer's concern."""
-    return len(calls) == len(reply.calls) and all(call.origin == "native" and not call.repairs for call in calls)
+    """Whether these are the reply's own calls, as it has them; ids are the answer's concern.
+
+    Agents run no call of a reply that says that it was cut off, so where all calls are whole it must not say so.
+    """
+    own = len(calls) == len(reply.calls) and all(call.origin == "native" and not call.repairs for call in calls)
+    return own and reply.finish != "length"
 
 
 def _rescued(calls: tuple[ToolCall, ...]) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def _format(given: _Format | None) -> Format | None:
         return None
     if given.type != "json_schema":
         raise Refused(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
-    return Format(schema=schema_of(given.schema, "output_config.format.schema"), strict=True)
+    return Format(schema=schema_of(given.schema, "output_config.format.schema"))
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:
