@@ -11,11 +11,12 @@ import msgspec
 from msgspec import Raw
 
 from forge.backends.endpoints import AnthropicCount, AnthropicModel
+from forge.backends.http_client import forward_proxy, trust
 from forge.backends.http_sender import sender
 from forge.backends.profile import named_profile
 from forge.backends.questions import ask
 from forge.backends.sampling import check_sampling
-from forge.connection import Connection, Setup
+from forge.connection import Connection, Endpoint, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
@@ -92,10 +93,30 @@ class Anthropic:
                 known = Setup(
                     model=self._model, context_tokens=context, sampling=self._sampling, dialect=spoken.dialect
                 )
-                yield Connection(known, send, stream=send, count=count)
+                yield Connection(known, send, stream=send, count=count, endpoint=self._endpoint(sdk, base))
         finally:
             if self._client is None:
                 await sdk.close()
+
+    def _endpoint(self, sdk: "AsyncAnthropic", base: str) -> Endpoint | None:
+        """Where requests go that others write; None for a client that only the SDK knows how to authenticate."""
+        if self._client is not None or not (sdk.api_key or sdk.auth_token):
+            return None
+        key = {"x-api-key": sdk.api_key} if sdk.api_key else {"authorization": f"Bearer {sdk.auth_token}"}
+        proxy = forward_proxy(base, None)
+        return Endpoint(
+            base=f"{base}/v1",
+            root=base,
+            headers={**self._profile.headers, **key},
+            key_header=self._profile.key_header,
+            has_key=True,
+            model=self._model,
+            hidden=Hidden([value for value in (sdk.api_key, sdk.auth_token) if value]),
+            timeout=self._timeout,
+            profile=self._profile.name,
+            proxy=proxy,
+            tls=trust(base, proxy, verify=True),
+        )
 
     async def _context(self, http: httpx.AsyncClient, base: str) -> int:
         """Tokens of a prompt; what the profile says where the API, or one like it, says nothing."""

@@ -13,12 +13,16 @@ from contextlib import asynccontextmanager
 import httpx
 
 from forge.connection import Endpoint
+from forge.proxy.asgi import Headers
 from forge.proxy.http_answer import Answer, UnansweredError
 from forge.proxy.http_line import Line
 from forge.proxy.http_way import Way
 
 IDLE = 30.0
 """Seconds for which a connection is kept that nobody needs."""
+
+_HEADS = 256
+"""Heads that are kept: clients may send any headers."""
 
 _USUAL = {"content-type": "application/json", "accept-encoding": "identity"}
 
@@ -30,15 +34,15 @@ class EndpointClient:
         self._endpoint = endpoint
         self._way = Way(server=endpoint.root, proxy=endpoint.proxy, tls=endpoint.tls)
         self._idle: deque[Line] = deque()
-        self._heads: dict[tuple[str, str], bytes] = {}
+        self._heads: dict[tuple[str, str, Headers], bytes] = {}
 
-    async def ask(self, method: str, url: str, key: str, body: bytes = b"") -> "Asking":
-        """A request whose answer has begun, to be closed by the caller.
+    async def ask(self, method: str, url: str, key: str, body: bytes = b"", own: Headers = ()) -> "Asking":
+        """A request whose answer has begun, to be closed by the caller; `own` are headers instead of the endpoint's.
 
         UnreachableError, ssl.SSLError, TimeoutError, BrokenError or UnansweredError where there is none.
         """
         request = b"%b%bcontent-length: %d\r\n\r\n%b" % (
-            self._head(method, url),
+            self._head(method, url, own),
             self._credential(key),
             len(body),
             body,
@@ -74,17 +78,19 @@ class EndpointClient:
             line.close()
         return None
 
-    def _head(self, method: str, url: str) -> bytes:
-        """All of a head that does not change, put together once: the URLs are few."""
-        made = self._heads.get((method, url))
+    def _head(self, method: str, url: str, own: Headers) -> bytes:
+        """All of a head but the credential and the size, put together once: the URLs are few, and so are clients."""
+        made = self._heads.get((method, url, own))
         if made is None:
             at = httpx.URL(url)
             through = self._endpoint.proxy and not self._way.tunnelled
             target = str(at) if through else at.raw_path.decode()
-            told = {"host": at.netloc.decode(), **self._endpoint.headers, **_USUAL}
+            told = {"host": at.netloc.decode(), **self._endpoint.headers, **dict(own), **_USUAL}
             lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items()), ""]
             made = "\r\n".join(lines).encode("latin-1") + (self._way.credentials() if through else b"")
-            self._heads[method, url] = made
+            if len(self._heads) == _HEADS:
+                self._heads.clear()
+            self._heads[method, url, own] = made
         return made
 
     def _credential(self, key: str) -> bytes:

@@ -14,7 +14,7 @@ from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.room import Room
 from forge.proxy.tools import Guard, Guards
 from forge.proxy.turn import Turn, ask, opening, plain_request, verbatim_turn, written_turn
-from forge.proxy.upstream import Post, Refusal, Upstream
+from forge.proxy.upstream import Caller, Post, Refusal, Upstream
 from stages.effect import Request
 from stages.policy.rules import pending
 from stages.state import State
@@ -115,25 +115,25 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
     def post(self, request: Request) -> Post:
         """A further request of the same client."""
-        return Post(request=request, body=request.body if self.same else b"", key=self.first.key)
+        return Post(request=request, body=request.body if self.same else b"", caller=self.first.caller)
 
 
-def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, key: str) -> Exchange | RequestError:
+def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, caller: Caller) -> Exchange | RequestError:
     """How the request is served; why it cannot be."""
     same = request.protocol == model.verbatim
     if same:
-        request = _pinned(request, model.name)
+        request = pinned(request, model.name)
     elif error := refusal(request):
         return error
     policy = model.policy_for(request)
     fit = Fitted(request, 0)
     if policy.context_tokens is not None:
         fit = fitted(request, model.setup, policy.context_tokens, same=same)
-    return exchange_for(wire, request, fit, model, key, same=same)
+    return exchange_for(wire, request, fit, model, caller, same=same)
 
 
 def exchange_for(
-    wire: ServerWire, given: ServerRequest, fit: Fitted, model: Model, key: str, *, same: bool
+    wire: ServerWire, given: ServerRequest, fit: Fitted, model: Model, caller: Caller, *, same: bool
 ) -> Exchange:
     request = fit.request
     whole = request.n > 1 or request.logprobs
@@ -147,7 +147,7 @@ def exchange_for(
         given=given,
         request=request,
         model=model,
-        first=Post(request=first, body=request.body if same else b"", key=key),
+        first=Post(request=first, body=request.body if same else b"", caller=caller),
         same=same,
         guarded=guarded,
         cut=fit.cut,
@@ -171,7 +171,7 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     return Guarded(guard, turn, first.state), first.request
 
 
-def _pinned(request: ServerRequest, name: str) -> ServerRequest:
+def pinned(request: ServerRequest, name: str) -> ServerRequest:
     """The request for that model, if one was asked for by name; all other fields stay as the client wrote them."""
     if not name or name == request.model:
         return request

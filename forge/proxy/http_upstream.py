@@ -15,8 +15,9 @@ from forge.proxy.hearing import Hearing
 from forge.proxy.http_answer import Answer, BrokenError, UnansweredError
 from forge.proxy.http_way import UnreachableError
 from forge.proxy.options import BODY_LIMIT
-from forge.proxy.upstream import Heard, Post, Refusal, Whole
+from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
 from stages.effect import Fault
+from stages.wire.answers import WireAnswer
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
@@ -59,6 +60,21 @@ class Served:
         except RAISED as error:
             yield Refusal(_fault_of(error, self._url))
 
+    async def count(self, post: Post) -> WireAnswer | None:
+        """The backend's own answer; None where it says that there is no such path, or where nothing answers."""
+        if self._wire.counts_at is None:
+            return None
+        url = self._endpoint.base + self._wire.counts_at
+        try:
+            asking = await self._client.ask("POST", url, post.caller.key, post.body, post.caller.headers)
+            async with asking as answer:
+                raw = await answer.read(BODY_LIMIT) or b""
+        except RAISED:
+            return None
+        if answer.status in (404, 405):
+            return None
+        return WireAnswer(status=answer.status, body=self._endpoint.hidden.without_bytes(raw))
+
     async def _events(self, answer: Answer) -> AsyncGenerator[Heard | Refusal]:
         hearing, size = Hearing(self._wire), 0
         while chunk := await answer.chunk():
@@ -72,7 +88,8 @@ class Served:
             yield last
 
     async def _posted(self, post: Post, body: bytes) -> Asking:
-        return await self._client.ask("POST", self._url, post.key, body)
+        headers = post.caller.headers if post.body else ()
+        return await self._client.ask("POST", self._url, post.caller.key, body, headers)
 
     def _refused(self, answer: Answer, raw: bytes) -> Refusal:
         hidden = self._endpoint.hidden
@@ -104,6 +121,16 @@ def _fault_of(error: BaseException, where: str) -> Fault:
             return Fault(kind="interrupted", detail=f"{where} closed the connection without an answer")
         case _:
             return Fault(kind="interrupted", detail=f"the connection to {where} broke: {error}"[:500])
+
+
+CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization", "openai-project", "openai-beta"})
+"""The headers without which the backend would read a client's own body otherwise than it was meant."""
+
+
+def caller_of(headers: Mapping[bytes, bytes], key: str) -> Caller:
+    """Who asks, with that credential."""
+    found = ((name, headers.get(name.encode(), b"").decode("latin-1")) for name in sorted(CARRIED))
+    return Caller(key=key, headers=tuple((name, value) for name, value in found if value))
 
 
 def credential_of(headers: Mapping[bytes, bytes]) -> str:

@@ -32,7 +32,7 @@ def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exch
     fit = refitted(given, exchange.request, model.setup_for(given), overflow, limit, same=exchange.same)
     if fit is None:
         return None
-    again = exchange_for(exchange.wire, given, fit, model, exchange.first.key, same=exchange.same)
+    again = exchange_for(exchange.wire, given, fit, model, exchange.first.caller, same=exchange.same)
     return msgspec.structs.replace(again, overflow=refusal)
 
 
@@ -51,4 +51,4 @@ def _with_valid_history(exchange: Exchange) -> Exchange | None:
     body = msgspec.structs.replace(as_sent(request), messages=messages).body
     repaired = msgspec.structs.replace(request, body=body, history=history)
     fit = Fitted(repaired, exchange.cut)
-    return exchange_for(exchange.wire, exchange.given, fit, exchange.model, exchange.first.key, same=True)
+    return exchange_for(exchange.wire, exchange.given, fit, exchange.model, exchange.first.caller, same=True)

@@ -8,10 +8,11 @@ from msgspec import Struct
 from forge.proxy.app import STOPPING
 from forge.proxy.asgi import Asked, Outlet
 from forge.proxy.exchange import Exchange, Model, exchange_of
-from forge.proxy.http_upstream import credential_of
+from forge.proxy.http_upstream import caller_of, credential_of
 from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.streams import Stream
+from forge.proxy.upstream import Caller
 from forge.proxy.whole import whole_answer
 from stages.wire.served import RequestError
 from stages.wire.server_wires import ServerWire
@@ -36,7 +37,11 @@ class Service:
         """WireAnswer a request of that protocol."""
         key = self.key_of(asked)
         request = wire.decode_request(asked.body)
-        exchange = request if isinstance(request, RequestError) else exchange_of(wire, request, self.model, key)
+        exchange = (
+            request
+            if isinstance(request, RequestError)
+            else exchange_of(wire, request, self.model, self.caller_of(asked))
+        )
         if isinstance(exchange, RequestError):
             await out.answer(wire.encode_error(exchange))
             return
@@ -65,6 +70,10 @@ class Service:
             await stream.relay.fail(error)
         else:
             await out.answer(wire.encode_error(error))
+
+    def caller_of(self, asked: Asked) -> Caller:
+        """What goes on to the backend of who asks."""
+        return caller_of(asked.headers, self.key_of(asked))
 
     def key_of(self, asked: Asked) -> str:
         """The credential for the backend: the proxy's own, or the client's, unless that is the key to the proxy."""

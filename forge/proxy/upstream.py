@@ -7,15 +7,23 @@ from msgspec import Struct
 
 from forge.connection import Connection
 from stages.effect import Fault, Replied, Reply, Request, Send
+from stages.wire.answers import WireAnswer
 from stages.wire.deltas import Piece, reply_pieces
 
 
+class Caller(Struct, frozen=True, kw_only=True):
+    """What goes on to the backend of who asks: the credential, and headers that say how to read the body."""
+
+    key: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 class Post(Struct, frozen=True, kw_only=True):
-    """What is sent. `body` is the client's own, where that is sent as it came; `key` is the client's credential."""
+    """What is sent. `body` is the client's own, where that is sent as it came."""
 
     request: Request
     body: bytes = b""
-    key: str = ""
+    caller: Caller = Caller()
 
 
 class Whole(Struct, frozen=True):
@@ -46,6 +54,10 @@ class Upstream(Protocol):
         """The whole answer."""
         ...
 
+    async def count(self, post: Post) -> WireAnswer | None:
+        """The backend's own answer to how many tokens the body's prompt has; None where it has none."""
+        ...
+
     def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
         """The answer's events as they come. A Refusal is the last; close the iterator to cancel the request."""
         ...
@@ -61,6 +73,10 @@ class Connected:
         """The whole answer."""
         outcome = await self._send(Send(request=post.request, turn=1))
         return Whole(outcome.reply) if isinstance(outcome, Replied) else Refusal(outcome.fault)
+
+    async def count(self, _: Post) -> WireAnswer | None:
+        """None: it takes no requests of a client's own."""
+        return None
 
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
         """The whole answer in pieces."""

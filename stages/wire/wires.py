@@ -58,7 +58,8 @@ class Wire(Struct, frozen=True, kw_only=True):
     root, not below its `/v1`. `lists_models`: a server says which models it has. `sets_context`: each request says how
     much context the model gets. `constraints` are the ways of asking for a reply of a JSON Schema that it knows;
     `strict`: tools and schemas are written in OpenAI's strict subset. `demand` is the field that demands a call of one
-    of some tools, None where there is none; it is refused beside the options `excludes_demand`.
+    of some tools, None where there is none; it is refused beside the options `excludes_demand`. `counts_at` is where
+    the tokens of a prompt are counted, below the server's base address.
     """
 
     name: WireName
@@ -78,6 +79,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     strict: bool = False
     demand: Callable[[ToolChoice, tuple[str, ...]], bytes] | None = None
     excludes_demand: tuple[str, ...] = ()
+    counts_at: str | None = None
 
     def streamed(self, request: Request) -> bytes:
         """The request as JSON, ready for the wire, that asks for a stream instead of a whole reply."""
@@ -155,6 +157,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         dialect=dialect,
         demand=choice.anthropic_choice,
         excludes_demand=("thinking",),
+        counts_at="/messages/count_tokens",
     )
 
 
