@@ -1,12 +1,15 @@
 """A recorded run as one HTML page: its timeline, turn by turn, without scripts or network access."""
 
+import os
 import re
 import tempfile
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from forge.cli.plain import visible
 from forge.cli.timelines import Item, Section, timeline
+from forge.errors import ForgeError
 from forge.journal.records import Journal
 from forge.journal.replaying import Step
 
@@ -68,6 +71,15 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
     )
 
 
+def save_page(path: Path, content: str) -> None:
+    """Write a page that only its owner may read: like a journal, it holds everything that was said."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
+
+
 def _headline(item: Item) -> str:
     return item.text if item.label == "unknown" else f"{item.label}: {item.text}"
 
@@ -96,7 +108,7 @@ def _row(item: Item) -> str:
 def _text(text: str) -> str:
     """The text escaped for HTML, shortened, with control characters made visible."""
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
-    return escape("".join(c if c.isprintable() or c in "\n\t" else "�" for c in _without_folders(cut)))
+    return escape(visible(without_folders(cut)))
 
 
 _HOMES = re.compile(
@@ -105,7 +117,7 @@ _HOMES = re.compile(
 """Home folders of any machine: pages are shared, and user names are private."""
 
 
-def _without_folders(text: str) -> str:
+def without_folders(text: str) -> str:
     """The text without the paths of the home, working and temporary folders."""
     for folder, name in ((Path.cwd(), "."), (Path.home(), "~"), (Path(tempfile.gettempdir()), "…")):
         if len(folder.parts) > 1:

@@ -1,7 +1,6 @@
 """`forge replay`: show a recorded run as it is in its journal, or replay it state by state."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from forge.cli.html_page import page
+from forge.cli.html_page import page, save_page
 from forge.cli.layout import Row, show
 from forge.cli.load import load_workflow
 from forge.cli.plain import printable
@@ -56,13 +55,7 @@ def run_replay(options: argparse.Namespace) -> int:
 
 
 def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Path) -> int:
-    content = page(journal, steps)
-    try:
-        # Like the journal, the page holds everything that was said: only its owner may read it.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(content)
-    except OSError as error:
-        raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
+    save_page(path, page(journal, steps))
     console.print(f"written: {path}", markup=False, soft_wrap=True)
     return 0
 

@@ -75,7 +75,7 @@ class _Turns:
                 self._items.append(Item("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
-            self._items += _took(step.outcome)
+            self._items += took_items(step.outcome)
         for event in step.events:
             if isinstance(event, events.TurnStarted):
                 self._cut(event, step.number)
@@ -119,7 +119,8 @@ class _Turns:
         return tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
 
 
-def _took(outcome: Outcome) -> Iterator[Item]:
+def took_items(outcome: Outcome) -> Iterator[Item]:
+    """How long it took, of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
@@ -136,11 +137,11 @@ def _took(outcome: Outcome) -> Iterator[Item]:
 def _items(event: events.Event) -> Iterator[Item]:
     match event:
         case events.ModelReplied(reply=reply):
-            yield from _said(reply)
+            yield from reply_items(reply)
         case events.CallsAccepted(calls=calls):
             yield from (Item("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case events.ToolsReturned(results=results):
-            yield from map(_result, results)
+            yield from map(result_item, results)
         case events.Nudged(text=text):
             yield Item("nudge", text)
         case events.Warned(kind=kind, text=text):
@@ -160,7 +161,8 @@ def _items(event: events.Event) -> Iterator[Item]:
             yield Item("event", msgspec.json.encode(other).decode())
 
 
-def _result(result: CallResult) -> Item:
+def result_item(result: CallResult) -> Item:
+    """What a tool returned, or how its call failed."""
     match result:
         case Succeeded():
             return Item("result", result_text(result))
@@ -170,7 +172,8 @@ def _result(result: CallResult) -> Item:
             return Item("failed", result_text(result))
 
 
-def _said(reply: Reply) -> Iterator[Item]:
+def reply_items(reply: Reply) -> Iterator[Item]:
+    """What the model said."""
     if reply.reasoning.strip():
         yield Item("thought", reply.reasoning)
     if reply.text.strip():

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.evals.pairing import Pairing
+from forge.evals.pairing import Pair
 from forge.evals.significance import can_be_shown, fewest_pairs, holm, mcnemar, pairs_needed
 
 ALPHA = 0.05
@@ -52,9 +52,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
         return self.only_first + self.only_second
 
 
-def compare(first: str, second: str, pairing: Pairing, quality: Quality, scenario: str = "") -> Comparison:
-    """The comparison of the two sides in one quality, not yet corrected; in one scenario, or over all of them."""
-    pairs = [pair for pair in pairing.pairs if not scenario or pair.first.scenario == scenario]
+def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, scenario: str = "") -> Comparison:
+    """The comparison of the two sides in one quality, not yet corrected. `scenario`: that of all the pairs."""
     only_first = sum(pair.first.verdict == quality != pair.second.verdict for pair in pairs)
     only_second = sum(pair.second.verdict == quality != pair.first.verdict for pair in pairs)
     return Comparison(
@@ -84,16 +83,26 @@ def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Com
 
 def sentence(comparison: Comparison) -> str:
     """What a reader may take from the comparison, with the counts that it rests on."""
-    one = comparison
+    return f"{headline(comparison)}: {grounds(comparison)}."
+
+
+def headline(one: Comparison) -> str:
+    """What may be said of the two sides."""
     where = f" in {one.scenario}" if one.scenario else ""
     if not one.pairs:
-        return f"Nothing can be said of {one.first} and {one.second}{where}: they share no scenario and seed."
+        return f"Nothing can be said of {one.first} and {one.second}{where}"
     if one.finding == "no difference shown":
         what = "difference" if one.quality == "right" else "difference in harm"
-        return f"No {what} shown between {one.first} and {one.second}{where}: {_seen(one)}; {_outlook(one)}."
+        return f"No {what} shown between {one.first} and {one.second}{where}"
     harm = "does less harm" if one.finding == "better" else "does more harm"
-    how = f"is {one.finding}" if one.quality == "right" else harm
-    return f"{one.first} {how} than {one.second}{where}: {_seen(one)}."
+    return f"{one.first} {f'is {one.finding}' if one.quality == 'right' else harm} than {one.second}{where}"
+
+
+def grounds(one: Comparison) -> str:
+    """What that rests on, and where no difference is shown, what it would take to show one."""
+    if not one.pairs:
+        return "they share no scenario and seed"
+    return f"{_seen(one)}; {_outlook(one)}" if one.finding == "no difference shown" else _seen(one)
 
 
 def _seen(one: Comparison) -> str:

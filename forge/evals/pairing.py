@@ -1,7 +1,7 @@
 """Pairs of runs with the same scenario and seed; and which runs only repeat another one."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -31,13 +31,21 @@ class Pairing(Struct, frozen=True, kw_only=True):
     unjudged: int = 0
     repeated: int = 0
 
+    def by_scenario(self) -> dict[str, list[Pair]]:
+        """The pairs of each scenario."""
+        return _by_scenario(self.pairs)
+
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     """The runs of two sides paired by scenario and seed, in that order, whatever the order of the rows."""
     left, right = ({(row.scenario, row.seed): row for row in side} for side in (first, second))
     both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
     judged = [pair for pair in both if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
-    told = [pair for cell in _by_scenario(judged) for pair in distinct(cell, lambda pair: (pair.first, pair.second))]
+    told = [
+        pair
+        for cell in _by_scenario(judged).values()
+        for pair in distinct(cell, lambda pair: (pair.first, pair.second))
+    ]
     return Pairing(
         pairs=tuple(told),
         alone=len(left.keys() ^ right.keys()),
@@ -72,9 +80,8 @@ def _measured(row: Row) -> tuple[object, ...]:
     return astuple(same)
 
 
-def _by_scenario(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """The pairs of each scenario."""
+def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     cells: defaultdict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         cells[pair.first.scenario].append(pair)
-    yield from cells.values()
+    return dict(cells)

@@ -1,14 +1,35 @@
-"""Tests of paired outcomes: McNemar's exact test, Holm's correction, and how many runs it takes to see a difference."""
+"""What counts of runs say: Wilson's interval, McNemar's exact test, Holm's correction, and how many runs it takes."""
 
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
 from math import ceil, sqrt
 
-from scipy.stats import binomtest, norm
+from forge.errors import ForgeError
+
+try:
+    from scipy.stats import binomtest, norm
+except ModuleNotFoundError as error:
+    if error.name != "scipy":
+        raise
+    needed = "statistics of evals need scipy, which is not installed here; run: pip install 'forge-toolcalls[evals]'"
+    raise ForgeError(needed) from None
+
+LEVEL = 0.95
+"""The confidence of every interval that is shown."""
 
 POWER = 0.8
 """How likely a difference of the asked size is shown by the number of runs that is named."""
+
+
+@cache
+def wilson(successes: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's score interval of a share, from 0 to 1; it always contains the share itself."""
+    if not of:
+        return 0.0, 1.0
+    found = binomtest(successes, of).proportion_ci(confidence_level=level, method="wilson")
+    # The last bit may be on the wrong side where the share is 0 or 1.
+    return min(float(found.low), successes / of), max(float(found.high), successes / of)
 
 
 @cache

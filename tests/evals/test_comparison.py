@@ -30,7 +30,7 @@ def both(verdicts: list[tuple[Verdict, Verdict]]) -> tuple[list[Row], list[Row]]
 def split(only_first: int, only_second: int, agreeing: int = 0, **more: str) -> Comparison:
     """A comparison with these numbers of pairs."""
     verdicts = [(R, W)] * only_first + [(W, R)] * only_second + [(R, R)] * agreeing
-    made = compare("auto", "plain", paired(*both(verdicts)), "right")
+    made = compare("auto", "plain", paired(*both(verdicts)).pairs, "right")
     return replace(made, **more)
 
 
@@ -39,8 +39,8 @@ def test_swapping_the_sides_swaps_better_and_worse(verdicts: list[tuple[Verdict,
     first, second = both(verdicts)
     opposite = {"better": "worse", "worse": "better", "no difference shown": "no difference shown"}
     for quality in ("right", "harm"):
-        (there,) = family([compare("a", "b", paired(first, second), quality)])
-        (back,) = family([compare("b", "a", paired(second, first), quality)])
+        (there,) = family([compare("a", "b", paired(first, second).pairs, quality)])
+        (back,) = family([compare("b", "a", paired(second, first).pairs, quality)])
         assert opposite[there.finding] == back.finding
         assert (there.only_first, there.only_second, there.p) == (back.only_second, back.only_first, back.p)
 
@@ -86,7 +86,7 @@ def test_runs_that_only_repeat_one_another_count_once() -> None:
     made = paired(repeated(first), repeated(second))
     assert (len(made.pairs), made.repeated) == (1, 49)
     assert len(independent(repeated(first))) == 1
-    (one,) = family([compare("auto", "plain", made, "right")])
+    (one,) = family([compare("auto", "plain", made.pairs, "right")])
     assert one.finding == "no difference shown"
 
 

@@ -1,0 +1,101 @@
+"""`forge eval report`: what files of results show, as a table, as Markdown, or as a page."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from forge.cli.eval_results import shown_rows
+from forge.cli.eval_timelines import timelines
+from forge.cli.html_page import save_page, without_folders
+from forge.evals.report import Column, Report, report
+from forge.evals.report_markdown import markdown
+from forge.evals.report_page import page
+from forge.evals.report_texts import (
+    HEADINGS,
+    by_model,
+    cell_text,
+    claims,
+    facts,
+    method,
+    metric_texts,
+    notes,
+    told_metrics,
+)
+from forge.evals.row import Row
+
+_WIDE = 250
+"""Columns of a table in a pipe, where nobody's screen is too narrow."""
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Print the report, or write its page."""
+    rows = shown_rows(options.files)
+    if options.html:
+        content = _page(rows, options)
+        save_page(options.html, content)
+        Console(highlight=False).print(f"written: {options.html}", markup=False, soft_wrap=True)
+    elif options.markdown:
+        print(markdown(report(rows, options.against, options.alpha)), end="")
+    else:
+        console = Console(highlight=False)
+        console = console if console.is_terminal else Console(highlight=False, width=_WIDE)
+        for part in _parts(report(rows, options.against, options.alpha)):
+            console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
+    return 0
+
+
+def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """The page, without the folders of this machine: pages are shared."""
+    found = timelines(rows, options.timelines * 1024 * 1024)
+    hidden = [
+        replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals))) for row in rows
+    ]
+    made = report(hidden, options.against, options.alpha)
+    title = f"Evals: {', '.join(model for model, _ in by_model(made))}"
+    return page(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
+
+
+def _parts(made: Report) -> Iterator[RenderableType]:
+    """The report, part by part."""
+    said = dict(claims(made))
+    yield Text(facts(made))
+    for model, columns in by_model(made):
+        yield Text(f"\n{model}", style="bold")
+        yield _metrics(made, columns)
+        for claim in said.get(model, ()):
+            colour = {"better": "green", "worse": "red"}.get(claim.finding, "")
+            yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
+        yield Text()
+        yield _scenarios(made, columns)
+    for note in notes(made):
+        yield Text(f"note: {note}", style="yellow")
+    yield Text(f"\n{method(made)}", style="dim")
+
+
+def _metrics(made: Report, columns: list[tuple[int, Column]]) -> Table:
+    told = told_metrics(made)
+    table = _table("configuration", *(HEADINGS[number][0] for number in told))
+    for _, column in columns:
+        texts = metric_texts(column.metrics)
+        table.add_row(Text(column.name), *(Text(texts[number]) for number in told))
+    return table
+
+
+def _scenarios(made: Report, columns: list[tuple[int, Column]]) -> Table:
+    table = _table("scenario", *(column.name for _, column in columns))
+    for name in made.scenarios:
+        cells = [cell_text(column.runs.get(name, ())) for _, column in columns]
+        table.add_row(Text(name), *(Text(cell, style="red" if "harm" in cell else "") for cell in cells))
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(Text(first))
+    for heading in others:
+        table.add_column(Text(heading), justify="right")
+    return table

@@ -1,0 +1,54 @@
+"""Files of results as a command line names them: read, merged, and safe to show."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+from rich.console import Console
+from rich.text import Text
+
+from forge.cli.plain import printable
+from forge.errors import ForgeError
+from forge.evals.results import read_results, refuse_repeated
+from forge.evals.row import Row
+
+
+def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
+    """The rows of all the files, their texts fit to be shown. ForgeError if there are none, or one is there twice.
+
+    Journals are named by paths from here; those that are not beside their file of results are left out.
+    """
+    rows = tuple(row for file in files for row in _shown(file))
+    names = " and ".join(map(str, files))
+    if not rows:
+        raise ForgeError(f"there are no runs in {names}; forge eval run writes them")
+    refuse_repeated(rows, names)
+    return rows
+
+
+def _shown(file: Path) -> Iterator[Row]:
+    results = read_results(file)
+    if results.torn:
+        note = f"{file}: its last line is incomplete and left out; forge eval run makes that run again"
+        Console(stderr=True).print(Text(note, style="yellow"), soft_wrap=True)
+    folder = file.with_suffix(".journals").resolve()
+    for row in results.rows:
+        paths = [file.parent / journal for journal in row.journals]
+        beside = all(path.resolve().is_relative_to(folder) for path in paths)
+        yield replace(_printable(row), journals=tuple(map(str, paths)) if beside else ())
+
+
+def _printable(row: Row) -> Row:
+    """The row with no text that could control a terminal or is longer than a line or two."""
+    known = row.configuration
+    texts = {name: printable(value) for name, value in msgspec.to_builtins(known).items() if isinstance(value, str)}
+    return replace(
+        row,
+        configuration=replace(known, **texts),
+        scenario=printable(row.scenario),
+        tags=tuple(map(printable, row.tags)),
+        why=printable(row.why),
+        end=printable(row.end),
+        commit=printable(row.commit),
+    )

@@ -1,0 +1,127 @@
+"""Check: new results against a baseline, configuration by configuration, for a gate in continuous integration."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from forge.errors import ForgeError, quantity
+from forge.evals.comparison import ALPHA, Comparison, compare, family
+from forge.evals.pairing import Pairing, paired
+from forge.evals.report import labels
+from forge.evals.row import Configuration, Row
+from forge.workflow.suggestions import did_you_mean
+
+_Runs = Mapping[Configuration, Sequence[Row]]
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """What the comparisons with a baseline show; they are one family. `notes`: what was left out, a sentence each."""
+
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def losses(self) -> tuple[Comparison, ...]:
+        """What has become worse, significantly."""
+        return tuple(one for one in self.comparisons if one.finding == "worse")
+
+    @property
+    def told(self) -> tuple[Comparison, ...]:
+        """The comparisons over all scenarios, and those of a scenario that show a difference."""
+        return tuple(one for one in self.comparisons if not one.scenario or one.finding != "no difference shown")
+
+
+def check(
+    results: Iterable[Row], baseline: Iterable[Row], *, name: str = "", baseline_name: str = "", alpha: float = ALPHA
+) -> Checked:
+    """The results compared with the baseline: how often right and harmful over all, and how often right by scenario.
+
+    Each configuration is compared with the same one of the baseline; where none is the same, and each side has but one,
+    these two. `name` and `baseline_name` choose one of each side. ForgeError if a side has no configuration of that
+    name, or nothing can be compared.
+    """
+    new = _chosen(results, name, "the results have")
+    old = _chosen(baseline, baseline_name or name, "the baseline has")
+    sides = _sides(new, old)
+    named = labels(new)
+    comparisons: list[Comparison] = []
+    notes: list[str] = []
+    for ours, theirs in sides.items():
+        pairing = paired(new[ours], old[theirs])
+        if not pairing.pairs:
+            raise ForgeError(_no_pairs(named[ours], new[ours], old[theirs], pairing))
+        second = "its baseline" if ours == theirs else f"the baseline's {theirs.name} ({theirs.model})"
+        comparisons += _comparisons(named[ours], second, pairing)
+        notes += _notes(named[ours], pairing)
+    notes += [f"{named[one]} is not in the baseline, and was not compared" for one in new if one not in sides]
+    gone = [one for one in old if one not in sides.values()]
+    notes += [f"{label} is in the baseline only, and was not compared" for label in labels(gone).values()]
+    return Checked(comparisons=family(comparisons, alpha), notes=tuple(notes))
+
+
+def _chosen(rows: Iterable[Row], name: str, side: str) -> _Runs:
+    """The runs of each configuration, or of the one with that name."""
+    runs: defaultdict[Configuration, list[Row]] = defaultdict(list)
+    for row in rows:
+        runs[row.configuration].append(row)
+    if not name:
+        return runs
+    chosen = {one: runs[one] for one, label in labels(runs).items() if name in (one.name, label)}
+    if not chosen:
+        known = list(labels(runs).values())
+        meant = did_you_mean(name, known)
+        raise ForgeError(f"{side} no configuration {name!r}; there are: {', '.join(known)}.{meant}")
+    return chosen
+
+
+def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
+    """Which configuration of the baseline each of the new ones is compared with."""
+    if same := {one: one for one in new if one in old}:
+        return same
+    if len(new) == len(old) == 1:
+        return {next(iter(new)): next(iter(old))}
+    left, right = (", ".join(f"{one.name} ({one.model}, {one.backend})" for one in side) for side in (new, old))
+    raise ForgeError(
+        f"the two files share no configuration: the results have {left}; the baseline has {right}. "
+        "Choose one of each with --configuration and --baseline-configuration"
+    )
+
+
+def _comparisons(first: str, second: str, pairing: Pairing) -> Iterator[Comparison]:
+    yield compare(first, second, pairing.pairs, "right")
+    yield compare(first, second, pairing.pairs, "harm")
+    for scenario, pairs in pairing.by_scenario().items():
+        yield compare(first, second, pairs, "right", scenario)
+
+
+def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairing) -> str:
+    """Why there is nothing to compare."""
+    if pairing.unjudged:
+        return f"{label}: a check raised in every pair of runs, so nobody knows which were right; see the rows' `why`"
+    shared = {row.scenario for row in new} & {row.scenario for row in old}
+    if not shared:
+        ours, theirs = (", ".join(sorted({row.scenario for row in side})[:5]) for side in (new, old))
+        return f"{label}: the two files share no scenario: the results have {ours}; the baseline has {theirs}"
+    ours, theirs = (_seeds(side, shared) for side in (new, old))
+    return (
+        f"{label}: the baseline is for other seeds: it has {theirs}, the results {ours}. Only runs of the same seed "
+        "are compared: make the runs, or the baseline, again with --seed and --runs"
+    )
+
+
+def _seeds(rows: Iterable[Row], scenarios: set[str]) -> str:
+    seeds = sorted({row.seed for row in rows if row.scenario in scenarios})
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def _notes(label: str, pairing: Pairing) -> Iterator[str]:
+    if pairing.alone:
+        yield f"{label}: {quantity(pairing.alone, 'run')} left out, whose scenario and seed the other file lacks"
+    if pairing.unjudged:
+        yield f"{label}: {quantity(pairing.unjudged, 'pair')} left out, in which a check raised"
+    if pairing.repeated:
+        yield (
+            f"{label}: {quantity(pairing.repeated, 'pair')} left out that only repeat another of the same scenario, "
+            "as at temperature 0"
+        )

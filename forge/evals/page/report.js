@@ -1,0 +1,142 @@
+"use strict";
+// Everything that models and files said is set as text, never as HTML.
+(() => {
+  const by = (id) => document.getElementById(id);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const data = JSON.parse(by("data").textContent);
+  const make = (tag, name, ...children) => {
+    const made = document.createElement(tag);
+    if (name) made.className = name;
+    made.append(...children);
+    return made;
+  };
+  const broken = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make("wbr", "")]);
+  const count = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
+
+  // The filters of the heat map.
+  const rows = all("#scenarios tr");
+  const heads = all("#heat [data-col][data-model]");
+  const kept = (head) =>
+    (!by("by-model").value || head.dataset.model === by("by-model").value) &&
+    (!by("by-ablation").value || head.dataset.ablation === by("by-ablation").value);
+  const filter = () => {
+    const tag = by("by-tag").value;
+    const columns = new Set(heads.filter(kept).map((head) => head.dataset.col));
+    for (const cell of all("#heat [data-col]")) cell.hidden = !columns.has(cell.dataset.col);
+    for (const model of all("#heat .models th")) {
+      const own = heads.filter((head) => head.dataset.model === model.dataset.model && columns.has(head.dataset.col));
+      model.hidden = own.length === 0;
+      model.colSpan = own.length || 1;
+    }
+    for (const row of rows) row.hidden = tag !== "" && !row.dataset.tags.split(" ").includes(tag);
+    for (const total of all("#heat [data-total]")) total.hidden = total.dataset.total !== tag;
+    const shown = rows.filter((row) => !row.hidden).length;
+    by("shown").value = `${shown} of ${count(rows.length, "scenario")}, ${columns.size} of ${count(heads.length, "configuration")}`;
+  };
+  const sort = () => {
+    const key = by("order").value === "hard" ? "ease" : "place";
+    rows.sort((one, other) => one.dataset[key] - other.dataset[key] || one.dataset.place - other.dataset.place);
+    by("scenarios").append(...rows);
+  };
+  for (const id of ["by-model", "by-ablation", "by-tag"]) by(id).addEventListener("change", filter);
+  by("order").addEventListener("change", sort);
+
+  // A cell opens its runs, a run its timeline.
+  const timeline = (sections) => {
+    const made = make("details", "", make("summary", "", "Timeline"));
+    const fill = () => {
+      for (const [title, note, items] of sections) {
+        const list = make("dl", "");
+        for (const [label, text] of items) list.append(make("dt", "", label), make("dd", "", text));
+        made.append(make("section", "", make("h3", "", title, " ", make("small", "", note)), list));
+      }
+    };
+    made.addEventListener("toggle", fill, { once: true });
+    return made;
+  };
+  const run = (one) => {
+    const facts = [
+      `${count(one.calls, "model call")} (ideal ${one.ideal})`,
+      one.retries && count(one.retries, "correction"),
+      `${one.seconds} s`,
+      one.tokens && count(one.tokens, "token"),
+      `ended as ${one.end}`,
+    ];
+    const made = make(
+      "article",
+      "run",
+      make("span", `verdict ${one.verdict}`, one.verdict),
+      make("b", "", `seed ${one.seed}`),
+      make("p", "", one.why),
+      make("p", "facts", facts.filter(Boolean).join(" · ")),
+    );
+    const [journal] = one.journals;
+    if (Object.hasOwn(data.timelines, journal)) made.append(timeline(data.timelines[journal]));
+    else if (journal) made.append(make("p", "none", "Its timeline: ", make("code", "", `forge replay ${one.journals.join(" ")}`)));
+    return made;
+  };
+  const open = (key) => {
+    const runs = data.runs[key];
+    if (!runs) return;
+    const [column, scenario] = key.split(",");
+    by("runs-title").textContent = `${data.scenarios[scenario]} · ${data.columns[column][0]}`;
+    by("runs-list").replaceChildren(...runs.map(run));
+    if (!by("runs").open) by("runs").showModal();
+    by("runs").scrollTop = 0;
+    history.replaceState(null, "", `#runs=${key}`);
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-runs]");
+    if (button) open(button.dataset.runs);
+    else if (event.target === by("runs")) by("runs").close();
+  });
+  by("runs").addEventListener("close", () => history.replaceState(null, "", " "));
+
+  // Two configurations side by side.
+  const signs = { better: "▲", worse: "▼" };
+  const said = ({ headline, grounds, finding }) =>
+    make("li", finding.split(" ")[0], make("span", "sign", signs[finding] || "="), make("p", "", make("b", "", headline), " ", grounds));
+  const compared = (first, second, pair) => {
+    const heading = ["scenario", data.columns[first][0], data.columns[second][0], "only first right", "only second right", "shown"];
+    const head = make("tr", "names", ...heading.map((text) => make("th", "", text)));
+    for (const cell of head.children) cell.scope = "col";
+    const body = make("tbody", "");
+    const cell = (column, scenario) => {
+      const found = document.querySelector(`#scenarios [data-runs="${column},${scenario}"]`);
+      if (!found) return make("td", "none");
+      const copy = found.parentElement.cloneNode(true);
+      copy.hidden = false;
+      return copy;
+    };
+    data.scenarios.forEach((name, scenario) => {
+      const [one, other, finding] = pair.scenarios[scenario] || ["", "", "not paired"];
+      const title = make("th", "", ...broken(name));
+      title.scope = "row";
+      const shown = make("td", "count", finding in signs ? make("b", finding, `${signs[finding]} ${finding}`) : finding);
+      body.append(make("tr", "", title, cell(first, scenario), cell(second, scenario), make("td", "count", String(one)), make("td", "count", String(other)), shown));
+    });
+    const wide = make("div", "wide", make("table", "heat", make("thead", "", head), body));
+    wide.tabIndex = 0;
+    wide.setAttribute("role", "region");
+    wide.setAttribute("aria-label", "The two configurations by scenario");
+    return wide;
+  };
+  const pair = () => {
+    let [first, second] = [by("first").value, by("second").value];
+    if (first === second) return by("pair-out").replaceChildren(make("p", "", "Choose two configurations."));
+    if (!data.pairs[`${first},${second}`]) [first, second] = [second, first];
+    const found = data.pairs[`${first},${second}`];
+    const alone = found.alone ? [make("p", "", `${count(found.alone, "run")} without a partner left out.`)] : [];
+    by("pair-out").replaceChildren(make("ul", "claims", ...found.claims.map(said)), ...alone, compared(first, second, found));
+  };
+  const start = Object.keys(data.pairs)[0];
+  if (start) {
+    [by("first").value, by("second").value] = start.split(",");
+    for (const id of ["first", "second"]) by(id).addEventListener("change", pair);
+    pair();
+  } else by("pair").hidden = true;
+  for (const form of all("form.filters")) form.addEventListener("submit", (event) => event.preventDefault());
+
+  filter();
+  if (location.hash.startsWith("#runs=")) open(decodeURIComponent(location.hash.slice(6)));
+})();
