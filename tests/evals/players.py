@@ -5,16 +5,14 @@ A player is a generator: it is given the user's message, yields calls or a text,
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from forge.connection import Connection, Setup
-from forge.evals.scenario import Scenario, World
-from stages.effect import RawCall, Replied, Reply, Send
+from forge.evals.scenario import World
+from stages.effect import RawCall, Replied, Reply, Send, Usage
 from stages.message import ToolCall
 from stages.serialize import Mode
 from stages.wire.prompted.json_calls import encode_calls
@@ -38,83 +36,110 @@ def call(tool: str, /, **arguments: Any) -> Call:
     return Call(tool, arguments)
 
 
-Move = Call | Sequence[Call] | str
+class Look(Struct, frozen=True):
+    """Read again what is shown, without a reply."""
+
+
+LOOK = Look()
+Move = Call | Sequence[Call] | str | Look
 Moves = Generator[Move, Any, None]
 Player = Callable[[str], Moves]
 """Given the user's message. After a call that ends the run, or a text, it is sent the user's next message."""
 
 
 class Table:
-    """A backend at which a player sits: shows it what came of its calls, and writes its moves as the mode has them."""
+    """What a player sits at instead of a model: it is shown what came of its calls, its moves are written as replies.
 
-    def __init__(self, scenario: Scenario, world: World, player: Player, mode: Mode) -> None:
-        self._world, self._player, self._mode = world, player, mode
-        self._context = scenario.context_tokens
+    `calculates`: the tools take numbers that are to be worked out as calculations.
+    """
+
+    def __init__(self, world: World, player: Player, mode: Mode, *, calculates: bool) -> None:
+        self._specs = {spec.name: spec for spec in world.workflow.rules.tools}
+        self._messages, self._player = [*world.messages], player
+        self._mode, self._calculates = mode, calculates
         self._moves: Moves | None = None
         self._queue: list[Call] = []
         self._results: list[Any] = []
         self._batch = False
-        self._message: str | None = None
-        self.requests: list[bytes] = []
 
-    def hear(self, message: str) -> None:
-        """The user says something: the next move answers it."""
-        self._message = message
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        yield Connection(Setup(mode=self._mode, model="player", context_tokens=self._context), self._send)
-
-    async def _send(self, effect: Send) -> Replied:
-        self.requests.append(effect.request.body)
-        if self._message is not None:
-            move = self._begun(self._message)
-            self._message = None
+    async def __call__(self, effect: Send) -> Replied:
+        """The reply that is the player's next move."""
+        new = _since_the_last_reply(effect)
+        if self._messages and any(self._messages[0] in text for _, text in new):
+            move = self._heard(self._messages.pop(0))
         else:
-            shown = [msgspec.json.decode(bytes(message)) for message in effect.request.messages]
-            self._results += _results(shown) or [None]
+            self._results += _results(new) or [None]
             if self._queue:
-                return self._reply([self._queue.pop(0)])
-            assert self._moves is not None
-            move = self._moves.send(self._results if self._batch else self._results[-1])
+                return self._counted(self._written([self._queue.pop(0)]), effect)
+            move = self._resumed(self._results if self._batch else self._results[-1])
+        while isinstance(move, Look):
+            move = self._resumed(_words(effect))
         self._results, self._batch = [], not isinstance(move, Call | str)
-        if isinstance(move, str):
-            return Replied(reply=Reply(text=move))
-        made = [move] if isinstance(move, Call) else list(move)
+        made = [move] if isinstance(move, Call) else [] if isinstance(move, str) else list(move)
         if self._mode != "native":
             made, self._queue = made[:1], made[1:]
-        return self._reply(made)
+        reply = Reply(text=move) if isinstance(move, str) else self._written(made)
+        return self._counted(reply, effect)
 
-    def _begun(self, message: str) -> Move:
+    def _heard(self, message: str) -> Move:
         if self._moves is None:
             self._moves = self._player(message)
             return next(self._moves)
-        return self._moves.send(message)
+        return self._resumed(message)
 
-    def _reply(self, made: Sequence[Call]) -> Replied:
+    def _resumed(self, seen: Any) -> Move:
+        assert self._moves is not None
+        return self._moves.send(seen)
+
+    def _counted(self, reply: Reply, effect: Send) -> Replied:
+        """The reply as from a server that counts four characters as a token; a schema of replies is no prompt."""
+        tools = len(effect.request.tail) if self._mode == "native" else 0
+        characters = sum(map(len, effect.request.messages)) + tools
+        return Replied(reply=msgspec.structs.replace(reply, usage=Usage(prompt=characters // 4)))
+
+    def _written(self, made: Sequence[Call]) -> Reply:
         written = [(one.tool, json.dumps(self._arguments(one))) for one in made]
         if self._mode == "native":
-            calls = tuple(RawCall(name=name, arguments=arguments) for name, arguments in written)
-            return Replied(reply=Reply(calls=calls, finish="tool_calls"))
-        calls_as_text = tuple(ToolCall(id="c", name=name, arguments=arguments) for name, arguments in written)
-        return Replied(reply=Reply(text=encode_calls(calls_as_text)))
+            calls = tuple(RawCall(id=f"c{n}", name=name, arguments=text) for n, (name, text) in enumerate(written))
+            return Reply(calls=calls, finish="tool_calls")
+        calls_as_text = tuple(ToolCall(id="c", name=name, arguments=text) for name, text in written)
+        return Reply(text=encode_calls(calls_as_text))
 
     def _arguments(self, made: Call) -> dict[str, Any]:
-        spec = next((spec for spec in self._world.workflow.rules.tools if spec.name == made.tool), None)
-        calculated = {bound.argument for bound in spec.calculated} if spec else set()
+        bound = self._specs[made.tool].calculated if made.tool in self._specs and self._calculates else ()
+        calculated = {one.argument for one in bound}
         return {
             name: (value.calculation if name in calculated else value.number) if isinstance(value, Worked) else value
             for name, value in made.arguments.items()
         }
 
 
-def _results(shown: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What the calls of the last reply returned, as the model is shown it."""
+def _shown(effect: Send) -> list[Mapping[str, Any]]:
+    return [msgspec.json.decode(message) for message in effect.request.messages]
+
+
+def _since_the_last_reply(effect: Send) -> list[tuple[str, str]]:
+    """The role and the text of each message that the model has not answered yet."""
+    shown = _shown(effect)
     last = max((n for n, message in enumerate(shown) if message["role"] == "assistant"), default=-1)
-    new = shown[last + 1 :]
-    tools = [message["content"] for message in new if message["role"] == "tool"]
-    told = tools or [text.partition("\n")[2] for message in new for text in message["content"].split("Result of ")[1:]]
-    return [_parsed(text) for text in told]
+    return [(message["role"], message["content"]) for message in shown[last + 1 :]]
+
+
+def _words(effect: Send) -> str:
+    """All texts and calls of the conversation, as they are shown."""
+    shown = _shown(effect)
+    calls = [made for message in shown for made in message.get("tool_calls") or ()]
+    return "\n".join([str(message.get("content") or "") for message in shown] + [str(made) for made in calls])
+
+
+def _results(new: Sequence[tuple[str, str]]) -> list[Any]:
+    """What the calls of the last reply returned, as the model is shown it."""
+    native = [text for role, text in new if role == "tool"]
+    return [_parsed(text) for text in native or (part.partition("\n")[2] for _, text in new for part in _parts(text))]
+
+
+def _parts(text: str) -> list[str]:
+    return text.split("Result of ")[1:]
 
 
 def _parsed(text: str) -> Any:

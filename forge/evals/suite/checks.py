@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from math import isclose
 
 import msgspec
 
@@ -12,16 +13,15 @@ from stages.phase import Completed, Said
 Fact = str | float
 """A word or several, found as such; or a number, found by its value."""
 
-_NUMBER = re.compile(r"(?<![A-Za-z]-)(?<![\d.])\d[\d,]*(?:\.\d+)?")
-_CENT = 0.005
+_NUMBER = re.compile(r"(?<![A-Za-z]-)(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
 
 
 def same(one: object, other: object) -> bool:
-    """Whether the values are equal: texts without regard to case and outer spaces, numbers to the cent."""
+    """Whether the values are equal: texts without regard to case and outer spaces, numbers by value."""
     if isinstance(one, str) and isinstance(other, str):
         return one.strip().casefold() == other.strip().casefold()
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return abs(one - other) < _CENT
+        return isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     return one == other
@@ -32,7 +32,7 @@ def mentions(text: str, fact: Fact) -> bool:
     if isinstance(fact, str):
         return re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text, re.IGNORECASE) is not None
     numbers = (float(found.replace(",", "")) for found in _NUMBER.findall(text))
-    return any(abs(number - fact) < _CENT for number in numbers)
+    return any(isclose(number, fact, rel_tol=1e-6) for number in numbers)
 
 
 def first_of(*problems: str) -> str:
