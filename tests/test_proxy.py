@@ -327,6 +327,49 @@ def test_a_demand_for_a_call_is_written_for_the_other_protocol() -> None:
     run(go)
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_server_that_lists_no_models_is_asked_for_the_clients_and_an_error_says_how_to_name_one(
+    path: str, stream: bool
+) -> None:
+    body = {"model": "gpt-9", "max_tokens": 9, "max_output_tokens": 99, "messages": [ASK], "input": "Look."}
+    unknown = whole({"error": {"message": "no model gpt-9 here", "code": 404}}, 404)
+    busy = whole({"error": {"message": "busy"}}, 503)
+
+    async def go() -> None:
+        async with behind(unknown, busy, pages={"v1/models": {"data": []}}) as there:
+            status, told, _ = await there.post(path, body | {"stream": stream})
+            assert there.model.body(0)["model"] == "gpt-9"
+            message = msgspec.json.decode(told)["error"]["message"]
+            assert (status, message.startswith("no model gpt-9 here. "), "--model NAME" in message) == (404, True, True)
+            assert b"--model" not in (await there.post(path, body | {"stream": stream}))[1]
+        async with behind(unknown, model="own") as there:
+            assert b"--model" not in (await there.post(path, body | {"stream": stream}))[1]
+
+    run(go)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_backend_gets_a_few_words_for_is_said_in_a_header(stream: bool) -> None:
+    picture = [{"type": "odd\r\nx-evil: 1"}, {"type": "input_image", "image_url": "data:,"}]
+    items = [
+        {"role": "user", "content": picture},
+        {"type": "item_reference", "id": "msg_1"},
+        {"role": "user", "content": "And now?"},
+    ]
+
+    async def go() -> None:
+        async with behind(whole(completion("A tree.")), whole(completion("A tree."))) as there:
+            body = {"model": "m", "input": items, "stream": stream}
+            status, _, headers = await there.post("/v1/responses", body)
+            assert (status, headers["x-forge-left-out"]) == (200, "other, input_image, item_reference")
+            assert "x-evil" not in headers
+            assert "[an earlier text left out]" in there.model.asked[0].decode()
+            assert "x-forge-left-out" not in (await there.post("/v1/responses", body | {"input": "Look."}))[2]
+
+    run(go)
+
+
 def test_any_backend_can_be_served() -> None:
     async def go() -> None:
         async with (

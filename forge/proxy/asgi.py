@@ -90,9 +90,8 @@ class Outlet:
 
     async def _begin(self, status: int, headers: Headers) -> None:
         self.status, self.written = status, time.monotonic()
-        compacted = self.notes.compacted
-        noted = (("x-forge-compacted", compacted),) if compacted else ()
-        told = _encoded((*headers, *noted, *self._own))
+        noted = {"x-forge-compacted": self.notes.compacted, "x-forge-left-out": ", ".join(self.notes.left_out)}
+        told = _encoded((*headers, *((name, value) for name, value in noted.items() if value), *self._own))
         await self._send({"type": "http.response.start", "status": status, "headers": told})
 
     async def _finish(self, body: bytes) -> None:

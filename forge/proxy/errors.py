@@ -17,6 +17,9 @@ class _Body(Struct):
     error: Raw = Raw(b"null")
 
 
+_WRONG_MODEL = (400, 404, 422)
+"""Statuses with which servers refuse the name of a model."""
+
 _body = msgspec.json.Decoder(_Body)
 
 
@@ -48,6 +51,16 @@ def request_error(fault: Fault) -> RequestError:
     told = too_long(overflow.tokens, overflow.maximum)
     # Ollama gives no numbers.
     return told if overflow.tokens else msgspec.structs.replace(told, message=f"prompt is too long: {words}")
+
+
+def naming_a_model(refusal: Refusal) -> Refusal:
+    """The refusal of a server that lists no models: with how to name one, where it is about that."""
+    fault = refusal.fault
+    words = error_told(fault.body).message or fault.detail
+    if fault.status not in _WRONG_MODEL or "model" not in words.lower():
+        return refusal
+    how = "The server lists no models; name the right one in the client, or start forge proxy with --model NAME"
+    return Refusal(msgspec.structs.replace(fault, detail=f"{words}. {how}", body=""))
 
 
 def _is_error(raw: bytes) -> bool:

@@ -1,5 +1,6 @@
 """An exchange: one request of a client, how the backend is asked for it, and what the answer says of itself."""
 
+import re
 import time
 import uuid
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from forge.connection import Setup
 from forge.proxy.admission import Admission
+from forge.proxy.errors import naming_a_model
 from forge.proxy.fitting import Fitted, fitted
 from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.room import Room
@@ -54,6 +56,10 @@ class Model(Struct, frozen=True, kw_only=True):
     def policy_for(self, request: ServerRequest) -> ModelPolicy:
         """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""
         return self.policy.of(self.name) if self.name else self.policy.of(request.model, self.setup.model)
+
+
+_KIND = re.compile(r"[A-Za-z0-9_.-]+")
+"""Kinds that may stand in a header: the client's own word."""
 
 
 class Guarded(Struct, frozen=True):
@@ -109,9 +115,17 @@ class Exchange(Struct, frozen=True, kw_only=True):
         """What was cut, in words."""
         return f"{self.cut} message{'s' if self.cut > 1 else ''}"
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Kinds of what the backend gets a few words for, as it speaks another protocol."""
+        kinds = () if self.same else tuple(each.kind for each in self.given.foreign if each.fate == "noted")
+        return tuple(dict.fromkeys(kind if _KIND.fullmatch(kind) else "other" for kind in kinds))[:8]
+
     def told(self, refusal: Refusal) -> Refusal:
         """The refusal as the client is told of it: the size of a prompt that is too long is that of its own."""
-        return self.overflow if self.overflow and overflow_of(refusal.fault) else refusal
+        if self.overflow and overflow_of(refusal.fault):
+            return self.overflow
+        return refusal if self.model.name or self.model.setup.model else naming_a_model(refusal)
 
     def post(self, request: Request) -> Post:
         """A further request of the same client."""

@@ -19,7 +19,8 @@ _TOLD = 5
 class Notes(Struct):
     """What those who serve a request note of it. `rescued` and `refused` name calls, never with what they were given.
 
-    `compacted` is how the history was cut, as its header says it.
+    `compacted` is how the history was cut, as its header says it; `left_out` are kinds of what the backend does not get
+    of the conversation.
     """
 
     outcome: Outcome = ""
@@ -27,6 +28,7 @@ class Notes(Struct):
     model: str = ""
     usage: Usage | None = None
     compacted: str = ""
+    left_out: tuple[str, ...] = ()
     rescued: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
@@ -49,7 +51,8 @@ def told(notes: Notes) -> list[str]:
     if notes.attempts > 1:
         why = f" for {_listed(notes.refused)}" if notes.refused else ""
         said.append(f"{notes.attempts - 1} retried{why}")
-    return [*said, f"{notes.compacted} compacted"] if notes.compacted else said
+    said += [f"{notes.compacted} compacted"] if notes.compacted else []
+    return [*said, f"{_listed(notes.left_out)} left out"] if notes.left_out else said
 
 
 def line(passage: Passage) -> str:

@@ -116,7 +116,7 @@ def _writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> 
     written = serialize(
         rules,
         setup.mode,
-        model or setup.model,
+        model or setup.model or request.model,
         sampling,
         wire=spoken,
         form=FORMS[setup.form],
