@@ -82,14 +82,14 @@ class _Loop:
             return Ended("BackendFailed", outcome.fault.detail)
         return outcome.reply
 
-    async def _run(self, call: RawCall) -> Completed | None:
+    async def _run(self, call: RawCall) -> Ending | None:
         """Run the call and tell the model; the outcome if that ends the loop."""
         result = await self._result(call)
         told = result if isinstance(result, str) else result.text
         self._messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
         if isinstance(result, str) or call.name not in self._workflow.rules.terminal:
             return None
-        return Completed(tool=call.name, value=result.value)
+        return result.ends or Completed(tool=call.name, value=result.value)
 
     async def _result(self, call: RawCall) -> Succeeded | str:
         if call.name not in self._workflow.functions:

@@ -1,0 +1,37 @@
+"""Peers as players, in their own environments, on a scripted model: the same tools, seeds and counts as forge has."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.evals.test_run import rows, run, served
+
+PLAYERS = str(Path(__file__).parents[2] / "benchmarks" / "peers" / "players.py")
+
+
+@pytest.mark.parametrize("peer", ["forge-guardrails:native", "pydantic-ai:default", "pydantic-ai:tool"])
+def test_a_peer_plays_as_forge_does(tmp_path: Path, peer: str) -> None:
+    with served() as server:
+        ended = run(
+            tmp_path,
+            server,
+            PLAYERS,
+            "--scenario",
+            "refund_rightly,refund_wrong,refund_text",
+            "--against",
+            peer,
+            "--runs",
+            "1",
+        )
+        asked = httpx.get(f"{server}/asked").json()
+    assert ended.returncode == 0, ended.stderr
+    found = {name: row for (who, name, _), row in rows(tmp_path).items() if who != "forge auto"}
+    assert {name: row.verdict for name, row in found.items()} == {
+        "refund_rightly": "right",
+        "refund_wrong": "harm",
+        "refund_text": "unfinished",
+    }, found
+    row = found["refund_rightly"]
+    assert (row.calls, row.performed, row.input_tokens) == (2, 2, 200)
+    assert [body["seed"] for body in asked[:4]] == [1001, 1002, 1001, 1002]
