@@ -92,18 +92,9 @@ def fill_ablate(parser: Parser) -> None:
 
 
 def fill_proxy(parser: Parser) -> None:
-    """The backend to serve, and where."""
-    add = parser.add_argument
-    add(
-        "--backend",
-        default="http://127.0.0.1:8080",
-        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
-        "llama-server:FILE starts one (default: %(default)s)",
-    )
-    add("--profile", help="what the server at the address is: a name, or a TOML file")
-    add_asking(parser)
-    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    add("--port", type=port, default=8081, help="the port to listen on, 0: any free one (default: %(default)s)")
+    """Arguments of `forge proxy`."""
+    _served(parser)
+    add = parser.add_argument_group("what a request gets").add_argument
     add(
         "--max-retries", type=whole_number, default=3, metavar="N", help="corrections of a reply (default: %(default)s)"
     )
@@ -115,16 +106,40 @@ def fill_proxy(parser: Parser) -> None:
         type=whole_number,
         default=64,
         metavar="N",
-        help="requests that wait for a slot (default: %(default)s)",
+        help="requests that wait for a slot, of more: 429 (default: %(default)s)",
     )
     add("--body-limit", type=count, default=16, metavar="MIB", help="of a request (default: %(default)s MiB)")
     add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
-    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
+    _listening(parser)
+    parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"))
+
+
+def _served(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "--backend",
+        default="http://127.0.0.1:8080",
+        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
+        "llama-server:FILE starts one (default: %(default)s)",
+    )
+    add("--profile", help="what the server at the address is: a name, or a TOML file")
+    add_asking(parser)
+    add(
+        "--backend-api-key-env",
+        metavar="NAME",
+        help="variable with the server's key (default: the client's goes on)",
+    )
+
+
+def _listening(parser: Parser) -> None:
+    add = parser.add_argument_group("where it listens, and to whom").add_argument
+    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    add("--port", type=port, default=8081, help="the port to listen on, 0: any free one (default: %(default)s)")
     add("--api-key-env", metavar="NAME", help="the environment variable with the key that callers must have")
-    add("--backend-api-key-env", metavar="NAME", help="that with the server's key (default: the client's goes on)")
     add("--insecure", action="store_true", help="listen beyond this machine without a key")
     add("--origin", action="append", default=[], help="a web page that may ask, besides this machine's own; *: all")
-    parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"))
+    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
+    add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
 
 
 def fill_models(parser: Parser) -> None:

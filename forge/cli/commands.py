@@ -77,7 +77,12 @@ COMMANDS = (
         summary="serve a model to any OpenAI or Anthropic client, with valid tool calls",
         about="Listens as an OpenAI and an Anthropic server in front of the backend. What a client is sent are calls\n"
         "that fit its tools: calls in text are found, arguments checked and coerced, and what is wrong the model is\n"
-        "asked to correct, unseen by the client. Give clients the addresses that it prints (docs/proxy.md).",
+        "asked to correct, unseen by the client. Clients stay as they are; give them the address (docs/proxy.md):\n\n"
+        "  OPENAI_BASE_URL=http://127.0.0.1:8081/v1 YOUR-AGENT\n"
+        "  ANTHROPIC_BASE_URL=http://127.0.0.1:8081 claude\n\n"
+        "In a terminal each request is a row: clean (as the model gave it), repaired (a call found in the text, or\n"
+        "coerced), retried (right after a correction), exhausted (never right); passed: there was nothing to judge.\n"
+        "Ctrl-C waits for what is under way; a second one cuts it off.",
         examples=(
             "forge proxy --backend http://127.0.0.1:8080",
             "forge proxy --backend local --model qwen2.5-coder-1.5b --context 16384",

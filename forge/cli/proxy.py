@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import logging
 import signal
-import sys
+from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from forge.backends import Backend, Options, named
 from forge.cli.options import key_of
 from forge.cli.signals import handling
-from forge.errors import ForgeError
+from forge.errors import ForgeError, quantity
 from stages.options.option_checks import OptionError
 from stages.wire.sampling import Sampling
 
 if TYPE_CHECKING:
+    from forge.cli.proxy_display import Display
     from forge.proxy import ProxyOptions, ProxyServer
 
 log = logging.getLogger("forge.proxy")
@@ -30,18 +31,14 @@ def run_proxy(options: argparse.Namespace) -> int:
             f"the proxy needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
             "run: pip install 'forge-toolcalls[proxy]'"
         )
-    _log_requests()
-    with asyncio.Runner(loop_factory=_loop()) as runner:
-        return runner.run(_serve(_backend(options), _options(options)))
+    from forge.cli.proxy_display import Display, ToDisplay  # noqa: PLC0415 - rich
 
-
-def _log_requests() -> None:
-    """Lines of the access log on standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
+    with Display() as display, asyncio.Runner(loop_factory=_loop()) as runner:
+        for name in ("forge.proxy", "uvicorn"):
+            logging.getLogger(name).addHandler(ToDisplay(display))
+            logging.getLogger(name).propagate = False
+        log.setLevel(logging.INFO)
+        return runner.run(_serve(_backend(options), _options(options), display, plain=options.plain))
 
 
 def _loop() -> "type[asyncio.AbstractEventLoop] | None":
@@ -53,24 +50,41 @@ def _loop() -> "type[asyncio.AbstractEventLoop] | None":
     return uvloop.Loop
 
 
-async def _serve(backend: Backend, options: "ProxyOptions") -> int:
+async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", *, plain: bool) -> int:
+    from forge.cli.proxy_display import lines, page_of  # noqa: PLC0415 - rich
+    from forge.cli.proxy_rows import Load  # noqa: PLC0415
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
-    async with ProxyServer(backend, options) as proxy:
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(ProxyServer(backend, options, display))
         code = 0
         loop = asyncio.get_running_loop()
 
         def stop(number: int, _: FrameType | None) -> None:
             nonlocal code
-            code = 128 + number
-            loop.call_soon_threadsafe(proxy.stop)
+            again, code = bool(code), 128 + number
+            loop.call_soon_threadsafe(_stop, proxy, display, None if again else options.grace)
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, _reload, proxy)
         with handling(stop):
             print(_ready(proxy), flush=True)
+            page = page_of(plain=plain)
+            display.start(page or lines, lambda: Load(*proxy.load), 0.2 if page else None)
             await proxy.stopped()
+            await stack.aclose()  # while signals are still handled: the second cuts off
     return code
+
+
+def _stop(proxy: "ProxyServer", display: "Display", grace: float | None) -> None:
+    """Stop, and say what is waited for; without a time of grace, for nothing."""
+    under_way = sum(proxy.load)
+    proxy.stop()
+    if under_way and grace is None:
+        display(f"stopped; {quantity(under_way, 'request')} cut off")
+    elif under_way and grace is not None:
+        said = f"waiting up to {grace:g} seconds for {quantity(under_way, 'request')}; Ctrl-C again cuts off"
+        display(f"stopping: {said}")
 
 
 def _reload(proxy: "ProxyServer") -> None:

@@ -49,8 +49,9 @@ def told(notes: Notes) -> list[str]:
     """What forge did: what was rescued, what was asked for again, what was cut."""
     said = [f"rescued {_listed(notes.rescued)}"] if notes.rescued else []
     if notes.attempts > 1:
-        why = f" for {_listed(notes.refused)}" if notes.refused else ""
-        said.append(f"{notes.attempts - 1} retried{why}")
+        times = "once" if notes.attempts == 2 else f"{notes.attempts - 1} times"
+        why = f" for {_listed(tuple(dict.fromkeys(notes.refused)))}" if notes.refused else ""
+        said.append(f"retried {times}{why}")
     said += [f"{notes.compacted} compacted"] if notes.compacted else []
     return [*said, f"{_listed(notes.left_out)} left out"] if notes.left_out else said
 
@@ -60,7 +61,8 @@ def line(passage: Passage) -> str:
     notes = passage.notes
     said = "; ".join([notes.outcome, *told(notes)] if notes.outcome else told(notes))
     tokens = f" {notes.usage.prompt}+{notes.usage.completion} tokens" if notes.usage else ""
-    request = f"{passage.method[:20]} {_safe(passage.path)} {passage.status} {passage.seconds * 1000:.0f} ms{tokens}"
+    took = f"{passage.seconds * 1000:.0f} ms"
+    request = f"{_safe(passage.method, 20)} {_safe(passage.path)} {passage.status} {took}{tokens}"
     return f"{request} ({_safe(said, 400)})" if said else request
 
 

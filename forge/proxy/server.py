@@ -86,6 +86,12 @@ class ProxyServer:
         policy = given_policy(self._options.policy)
         self._service.model = replace(self._service.model, policy=policy)
 
+    @property
+    def load(self) -> tuple[int, int]:
+        """How many requests are at the backend, and how many wait for a slot there."""
+        slots = self._service.slots
+        return slots.working, slots.waiting
+
     def stop(self) -> None:
         """Take no more requests; said twice, those that are under way are cut off."""
         self._server.force_exit = self._stopping.is_set()
