@@ -87,6 +87,47 @@ def test_the_second_signal_cuts_off_what_is_under_way() -> None:
     run(go)
 
 
+async def logged(proxy: asyncio.subprocess.Process, words: bytes) -> None:
+    """Wait for a line of the log with these words."""
+    assert proxy.stderr is not None
+    while words not in await proxy.stderr.readline():
+        assert proxy.returncode is None
+
+
+def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('required_steps = "look"')
+    words, call = whole(completion("It is a tree.")), whole(completion(None, ("look", '{"at": 4}')))
+
+    async def go() -> None:
+        async with ScriptedModel(words, call, words, call, words) as model:
+            proxy = await started("--backend", model.url, "--policy", str(policy))
+            url = await address(proxy)
+
+            async def posts() -> int:
+                before = len(model.asked)
+                async with (
+                    aiohttp.ClientSession() as session,
+                    session.post(url + "/v1/chat/completions", json=asked()) as answer,
+                ):
+                    assert answer.status == 200
+                return len(model.asked) - before
+
+            assert await posts() == 2
+            policy.write_text('required_steps = "loook"\nmax_repeat = 2')
+            proxy.send_signal(signal.SIGHUP)
+            await logged(proxy, b"the policy stays as it was: ")
+            assert await posts() == 2
+            policy.write_text("")
+            proxy.send_signal(signal.SIGHUP)
+            await logged(proxy, b"the policy was read again")
+            assert await posts() == 1
+            proxy.terminate()
+            await proxy.communicate()
+
+    run(go)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -94,6 +135,8 @@ def test_the_second_signal_cuts_off_what_is_under_way() -> None:
         (("--backend", "http://127.0.0.1:1"), b"cannot connect"),
         (("--max-retries", "-1"), b"max_retries"),
         (("--api-key-env", "NOT_SET"), b"NOT_SET"),
+        (("--policy", "nowhere.toml"), b"the policy nowhere.toml cannot be read"),
+        (("--policy", "pyproject.toml"), b"there is no such key"),
     ],
 )
 def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: bytes) -> None:

@@ -270,6 +270,17 @@ def test_when_every_attempt_skips_the_step_the_client_is_told_in_words_what_was_
     run(go)
 
 
+def test_a_refused_call_in_the_text_does_not_stay_there_for_a_client_that_looks_for_calls_itself() -> None:
+    reply = whole(completion('Here: <tool_call>{"name": "commit", "arguments": {"message": "Mend a"}}</tool_call>'))
+
+    async def go() -> None:
+        async with client(STEPS, *[reply] * 3) as there:
+            assert await there.say("Commit.") == []
+            assert there.said.startswith('Here:\n[called commit: {"message":"Mend a"}]\n[refused: ')
+
+    run(go)
+
+
 def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> None:
     done = whole(completion("All tests pass."))
 
@@ -507,5 +518,74 @@ grounded = "message"
             results = [m["content"] for m in there.server.body(10)["messages"] if m["role"] == "tool"]
             assert "Mend a" not in results
             assert len(results) < 10
+
+    run(go)
+
+
+def test_calls_that_a_policy_may_refuse_are_not_streamed_early() -> None:
+    early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
+    good = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
+
+    async def go() -> None:
+        async with (
+            client(f"early_arguments = true\n{STEPS}", early, good) as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+        ):
+            got = await answer.text()
+        assert "commit" not in got
+        assert '"name":"read"' in got
+
+    run(go)
+
+
+ODD = [
+    True,
+    {},
+    {"type": "object", "properties": None},
+    {"type": "object", "properties": {"path": True}, "required": None},
+    {"properties": {"path": [1]}, "required": "path"},
+    {"properties": {"path": {"type": "string", "enum": 3}}, "required": [1]},
+]
+"""What clients may send as the schema of a tool."""
+
+ODD_HISTORIES = [
+    [{"role": "tool", "tool_call_id": "x", "content": "nobody asked"}],
+    [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "x", "function": {"name": "edit", "arguments": "[1"}}],
+        }
+    ],
+    [
+        {"role": "assistant", "tool_calls": [{"id": "", "function": {"name": "edit", "arguments": "\ud800"}}] * 3},
+        {"role": "tool", "tool_call_id": "", "content": '{"path": "<path>"}'},
+    ],
+]
+
+
+@pytest.mark.parametrize("schema", ODD)
+@pytest.mark.parametrize("history", ODD_HISTORIES)
+def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(schema: object, history: list[object]) -> None:
+    policy = """
+required_steps = "read"
+max_repeats = 1
+[tools.edit]
+prerequisites = [{ tool = "read", match_arg = "path" }]
+grounded = { path = "read" }
+"""
+    made = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ("read", "edit")]
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}, *history], "tools": made}
+
+    async def go() -> None:
+        script = (calls(EDIT), calls(("edit", '{"path":["<path>"],"x":{}}')), calls(READ))
+        async with (
+            client(policy, *script) as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+        ):
+            assert answer.status in (200, 400)
 
     run(go)

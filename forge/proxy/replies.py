@@ -50,7 +50,9 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
     going = [call for call in calls if call is not None]
     said = reply.text.strip() and not calls
     if (going or said) and (refusal := _refusal(guard, state, going)):
-        return _in_words(reply, f"[refused: {refusal}]")
+        # A call that was found in the text must not be found there again.
+        told = tuple(RawCall(name=judged.name, arguments=judged.arguments) for judged in reading.calls)
+        return _in_words(replace(reply, text=reading.said.text, calls=told), f"[refused: {refusal}]")
     if not going or len(going) < len(calls) or reply.finish == "length":
         return _in_words(reply)
     return with_calls(reply, going, reading.said.text)
