@@ -25,7 +25,7 @@ def fill_eval(parser: Parser) -> None:
         made = commands.add_parser(
             command.name,
             help=command.summary,
-            description=command.summary.capitalize() + ".",
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.fill(made)
@@ -56,6 +56,42 @@ def _fill_list(parser: Parser) -> None:
     _scenarios(parser)
     parser.add_argument("--json", action="store_true", help="the scenarios as JSON")
     parser.set_defaults(command=command_of("forge.cli.eval_list", "run_list"))
+
+
+def _fill_report(parser: Parser) -> None:
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="results of forge eval run")
+    add("--against", default="", metavar="NAME", help="compare this configuration with the others of its model")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--markdown", action="store_true", help="print the report as Markdown")
+    shown.add_argument("--html", type=Path, metavar="OUT", help="write the report as a page that needs no network")
+    add(
+        "--timelines",
+        type=whole_number,
+        default=4,
+        metavar="MIB",
+        help="of runs on the page (default: %(default)s MiB)",
+    )
+    add("--alpha", type=_level, default=0.05, help="level of significance (default: %(default)s)")
+    parser.set_defaults(command=command_of("forge.cli.eval_report", "run_report"))
+
+
+def _fill_check(parser: Parser) -> None:
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="the new results")
+    add("--against", type=Path, required=True, metavar="BASELINE", help="the results to compare them with")
+    add("--configuration", default="", metavar="NAME", help="compare only this one (default: each with its own)")
+    add("--baseline-configuration", default="", metavar="NAME", help="the one of the baseline (default: the same)")
+    add("--alpha", type=_level, default=0.05, help="level of significance (default: %(default)s)")
+    parser.set_defaults(command=command_of("forge.cli.eval_check", "run_check"))
+
+
+def _level(text: str) -> float:
+    """A level of significance."""
+    level = decimal(text)
+    if not 0 < level < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no level of significance: it lies between 0 and 1, such as 0.05")
+    return level
 
 
 def _scenarios(parser: Parser) -> None:
@@ -99,4 +135,6 @@ def _names(text: str) -> tuple[str, ...]:
 _COMMANDS = (
     _Command(name="run", summary="play scenarios on a model, and write down how each run went", fill=_fill_run),
     _Command(name="list", summary="list scenarios: names, tags, what they are about", fill=_fill_list),
+    _Command(name="report", summary="compare configurations: a table, Markdown or a page", fill=_fill_report),
+    _Command(name="check", summary="exit with 1 if results are significantly worse than a baseline", fill=_fill_check),
 )

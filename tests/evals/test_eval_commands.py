@@ -1,0 +1,138 @@
+"""`forge eval report` and `forge eval check`: what they print, write and refuse, and their exit codes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from forge.cli.main import run_command
+from tests.evals.rows import AUTO, PLAIN, row, rows_of, suite, written
+
+TWO = {AUTO: 0.95, PLAIN: 0.2}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return written(tmp_path / "results.jsonl", suite(seeds=5, skills=TWO))
+
+
+def worse(path: Path) -> Path:
+    return written(path, suite(seeds=5, skills={AUTO: 0.3, PLAIN: 0.2}, seed=11))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """What the command says on standard error; it has to exit with 2."""
+    assert run_command(["eval", *map(str, words)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("forge: ")
+    return said.err
+
+
+def test_the_report_in_a_pipe_is_plain_whole_lines(results: Path) -> None:
+    command = [sys.executable, "-m", "forge", "eval", "report", results.name, "--against", "forge auto"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=results.parent, encoding="utf-8")
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("120 runs, 12 scenarios by 2 configurations, 5 seeds each")
+    assert [line for line in lines if line.startswith("- forge auto is better than plain: in ")]
+    assert next(line.split() for line in lines if line.startswith("basic_2step"))[1].endswith("/5")
+
+
+def test_what_files_say_cannot_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = replace(row(scenario="\x1b[2J[red]\nx", verdict="unjudged"), why="\x1b]0;owned\x07[/bold]")
+    assert run_command(["eval", "report", str(written(tmp_path / "evil.jsonl", [evil, row(PLAIN)]))]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "[red]" in said
+    assert "[/bold]" in said
+
+
+def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["eval", "report", str(results), "--markdown"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("120 runs")
+    assert "| forge auto |" in said
+
+
+def test_a_page_is_written_that_only_its_owner_may_read(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = results.with_name("report.html")
+    assert run_command(["eval", "report", str(results), "--html", str(out)]) == 0
+    assert capsys.readouterr().out == f"written: {out}\n"
+    assert out.stat().st_mode & 0o777 == 0o600
+    content = out.read_text(encoding="utf-8")
+    assert "<title>Evals: qwen</title>" in content
+    assert str(results.parent) not in content
+
+
+def test_several_files_are_one_report_but_no_run_counts_twice(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = written(tmp_path / "more.jsonl", rows_of(replace(AUTO, model="other"), ["right"]))
+    assert run_command(["eval", "report", str(results), str(more)]) == 0
+    assert capsys.readouterr().out.startswith("121 runs")
+    assert "there twice; a run may count only once" in refused(capsys, "report", results, results)
+
+
+def test_a_torn_last_line_is_said_and_left_out(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results.write_bytes(results.read_bytes()[:-9])
+    assert run_command(["eval", "report", str(results)]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("119 runs")
+    assert "its last line is incomplete and left out" in said.err
+
+
+def test_files_without_runs_and_unknown_names_are_refused(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = written(tmp_path / "empty.jsonl", [])
+    assert "there are no runs in" in refused(capsys, "report", empty)
+    assert "there is no file of results" in refused(capsys, "report", tmp_path / "nowhere.jsonl")
+    assert "Did you mean forge auto?" in refused(capsys, "report", results, "--against", "forge atuo")
+    assert "cannot write the page" in refused(capsys, "report", results, "--html", tmp_path / "no" / "page.html")
+
+
+def test_check_passes_the_same_and_the_better_and_fails_the_worse(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = worse(tmp_path / "new.jsonl")
+    assert run_command(["eval", "check", str(results), "--against", str(results)]) == 0
+    assert capsys.readouterr().out.endswith("No significant loss.\n")
+    assert run_command(["eval", "check", str(lost), "--against", str(results)]) == 1
+    said = capsys.readouterr().out
+    assert "forge auto is worse than its baseline: in " in said
+    assert "No difference shown between plain and its baseline: in " in said
+    assert said.splitlines()[-1] == "1 significant loss."
+    assert run_command(["eval", "check", str(results), "--against", str(lost)]) == 0
+    assert "forge auto is better than its baseline: in " in capsys.readouterr().out
+
+
+def test_check_is_as_strict_as_its_level(tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = worse(tmp_path / "new.jsonl")
+    assert run_command(["eval", "check", str(lost), "--against", str(results), "--alpha", "1e-12"]) == 0
+    with pytest.raises(SystemExit) as ended:
+        run_command(["eval", "check", str(lost), "--against", str(results), "--alpha", "5"])
+    assert ended.value.code == 2
+    assert "5 is no level of significance: it lies between 0 and 1" in capsys.readouterr().err
+
+
+def test_check_refuses_what_it_cannot_compare(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = [replace(one, seed=one.seed + 100) for one in suite(seeds=5, skills=TWO)]
+    other_seeds = written(tmp_path / "other.jsonl", later)
+    assert "is for other seeds" in refused(capsys, "check", results, "--against", other_seeds)
+    strange = written(tmp_path / "strange.jsonl", [row(replace(AUTO, model="x")), row(replace(PLAIN, model="x"))])
+    assert "share no configuration" in refused(capsys, "check", results, "--against", strange)
+    named = ("check", results, "--against", results, "--configuration", "forge native")
+    assert "no configuration 'forge native'" in refused(capsys, *named)
+    lines = results.read_bytes().splitlines(keepends=True)
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_bytes(b"".join((lines[0], lines[1][:50] + b"\n", *lines[2:])))
+    assert "line 2 is no row of results" in refused(capsys, "check", damaged, "--against", results)
+    older = tmp_path / "older.jsonl"
+    older.write_bytes(lines[0].replace(b'"version":1', b'"version":0'))
+    assert "is of version 0 of the format" in refused(capsys, "check", results, "--against", older)
