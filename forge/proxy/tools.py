@@ -20,7 +20,7 @@ from stages.reading.replies import ReplyRead, reader
 from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import openers
-from stages.rescue.names import names_pattern
+from stages.rescue.names import name_search
 from stages.schema import Check, Fits, Misfit, SchemaError, checker
 from stages.serialize import Mode
 from stages.state import Awaiting, State, Vetted
@@ -57,8 +57,8 @@ class Guard:
 
     @cached_property
     def holding(self) -> Holding:
-        """Made for the first stream: a pattern of all names."""
-        return Holding(self._anywhere, names_pattern([tool.name for tool in self.rules.tools]))
+        """Made for the first stream."""
+        return Holding(self._anywhere, name_search([tool.name for tool in self.rules.tools]))
 
 
 @on(Vetted)

@@ -11,7 +11,7 @@ from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
 from stages.repair.decoding import decode
 from stages.rescue.found import Family
-from stages.rescue.names import Names, names_pattern
+from stages.rescue.names import Names, NameSearch, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
 from stages.schema.value import MAX_DEPTH, Json
@@ -109,12 +109,13 @@ def user_texts(state: State) -> Iterator[str]:
 
 def up_to_date(state: State, names: Names) -> Naming:
     """Which messages name a tool, the latest too."""
-    search = names_pattern(names.known)
-    before = state.naming if state.naming.names == search.pattern else Naming()
+    search = name_search(names.known)
+    said = "\n".join(search.letters + search.signs)
+    before = state.naming if state.naming.names == said else Naming()
     history, cleared = state.history, state.cleared
     known = before.length if 0 < before.length <= len(history) and history[before.length - 1] is before.last else 0
     return Naming(
-        names=search.pattern,
+        names=said,
         length=len(history),
         last=history[-1] if history else None,
         places=(before.places if known else ()) + _places(search, map(_shown, history[known:]), known),
@@ -123,9 +124,9 @@ def up_to_date(state: State, names: Names) -> Naming:
     )
 
 
-def _places(search: re.Pattern[str], texts: Iterable[str], first: int) -> tuple[int, ...]:
+def _places(search: NameSearch, texts: Iterable[str], first: int) -> tuple[int, ...]:
     return tuple(
-        place for place, text in enumerate(texts, start=first) if text and search.search(unescape_letters(text))
+        place for place, text in enumerate(texts, start=first) if text and search.finds(unescape_letters(text))
     )
 
 

@@ -10,6 +10,8 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.rescue.names import NameSearch
+
 WINDOW = 400
 """Characters after an opener in which a call has named its tool."""
 
@@ -25,11 +27,11 @@ _GROWING = 130
 class Holding(Struct, frozen=True):
     """How much of a text may be shown. `begun`: a call has, so nothing more may be.
 
-    `anywhere` is where a family may begin (`markers.Openers`), `names` where a tool is named (`names_pattern`).
+    `anywhere` is where a family may begin (`markers.Openers`), `names` finds whether a tool is named.
     """
 
     anywhere: re.Pattern[str]
-    names: re.Pattern[str]
+    names: NameSearch
     behind: str = ""
     """The end of what was shown: openers look back."""
     text: str = ""
@@ -46,7 +48,7 @@ class Holding(Struct, frozen=True):
         while found := self.anywhere.search(text, position):
             start = found.start()
             near = text[start : start + WINDOW]
-            named = self.names.search(near) is not None
+            named = self.names.finds(near)
             if named or len(near) < WINDOW:
                 return self._holding(text, start, begun=named), start - first
             position = start + 1

@@ -8,11 +8,11 @@ from forge.proxy.upstream import Heard
 from stages import rescue
 from stages.rescue.holding import WINDOW, Holding
 from stages.rescue.markers import openers
-from stages.rescue.names import names_pattern
+from stages.rescue.names import name_search
 from stages.wire.deltas import CallStarted, Ended, ReasoningDelta, TextDelta
 
 NAMES = ("look", "send_mail")
-HOLDING = Holding(openers(rescue.FAMILIES).anywhere, names_pattern(NAMES))
+HOLDING = Holding(openers(rescue.FAMILIES).anywhere, name_search(NAMES))
 ARGUMENTS = '{"at": 4}'
 CALLS = (
     f'<tool_call>{{"name": "look", "arguments": {ARGUMENTS}}}</tool_call>',

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from stages.rescue import FAMILIES
 from stages.rescue.holding import WINDOW, Holding
 from stages.rescue.markers import openers
-from stages.rescue.names import names_pattern
+from stages.rescue.names import name_search
 
-BEGUN = Holding(openers(FAMILIES).anywhere, names_pattern(["look"]))
+BEGUN = Holding(openers(FAMILIES).anywhere, name_search(["look"]))
 CALLS = [
     '<tool_call>{"name":"look","arguments":{}}</tool_call>',
     '{"name": "look", "arguments": {}}',

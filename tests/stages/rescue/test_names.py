@@ -1,10 +1,12 @@
 """Names of tools, as models write them."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.rescue.names import Names, bare_name, name_pattern, names_pattern
+from stages.rescue.names import Names, bare_name, name_pattern, name_search
 
 KNOWN = Names({"get_weather": ("city", "day"), "stop": ()})
 
@@ -56,5 +58,18 @@ def test_a_name_is_a_word_of_its_own() -> None:
     found = name_pattern("get_weather")
     assert all(found.search(text) for text in ("call get_weather now", "getWeather(", "\\nget-weather"))
     assert not any(found.search(text) for text in ("forget_weather", "get_weathers", "get the weather"))
-    assert names_pattern(["stop", "go"]).search("It says GO.")
-    assert names_pattern([]).search("anything") is None
+
+
+@given(names=st.lists(st.text(st.sampled_from("abAB_-. "), max_size=6)), text=st.text(st.sampled_from("abAB_-. ")))
+def test_a_text_names_a_tool_wherever_a_pattern_of_its_letters_would_find_it(names: list[str], text: str) -> None:
+    wanted = [name for name in names if name]
+    spelt = [[re.escape(letter) for letter in name if letter.isalnum()] or [re.escape(name)] for name in wanted]
+    pattern = re.compile("|".join(r"[\W_]*".join(letters) for letters in spelt) or "(?!)", re.IGNORECASE)
+    assert name_search(names).finds(text) == bool(pattern.search(text))
+
+
+def test_a_search_finds_other_spellings_and_none_of_no_names() -> None:
+    assert name_search(["stop", "go"]).finds("It says GO.")
+    assert name_search(["get_weather", "-"]).finds("getWeather(")
+    assert name_search(["+1"]).finds("a - 1")
+    assert not name_search([]).finds("anything")
