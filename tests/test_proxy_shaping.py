@@ -257,3 +257,245 @@ def test_a_call_in_text_is_still_corrected_unseen_with_early_arguments() -> None
             assert b"<tool_call>" not in told
 
     run(go)
+
+
+SAY: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "say_it", "parameters": {"type": "object", "properties": {}}, "odd": True},
+}
+
+
+def test_a_policy_that_has_nothing_to_change_leaves_every_byte() -> None:
+    body = b'{ "model":"tiny" , "messages":%b, "tools" : %b }' % (
+        msgspec.json.encode([{"role": "system", "content": "Current date: 2026-11-22"}, ASK]),
+        msgspec.json.encode([LOOK]),
+    )
+    shaping = {
+        "hide_tools": "fly*",
+        "volatile": "normalise",
+        "reasoning_in_history": "drop",
+        "reasoning_in_replies": "strip",
+        "context_tokens": 9000,
+        "early_arguments": True,
+    }
+    reply = (
+        b'{"id":"a", "object":"chat.completion","created":1,"model":"m" , "choices":[{"index":0,"message":%b,%b}]}'
+        % (
+            b'{"role":"assistant","content":"hi"}',
+            b'"finish_reason":"stop"',
+        )
+    )
+
+    async def go() -> None:
+        async with behind(whole(reply), policy=policy(**shaping)) as there:
+            _, got, _ = await there.post("/v1/chat/completions", body)
+            assert (there.model.asked, got) == ([body], reply)
+
+    run(go)
+
+
+def test_hidden_tools_are_not_offered_and_not_called() -> None:
+    calls = whole(completion(None, ("say_it", "{}"))), HI
+
+    async def go() -> None:
+        async with behind(*calls, policy=policy(hide_tools="say*")) as there:
+            status, _, _ = await there.post("/v1/chat/completions", asked(tools=[SAY, LOOK, SAY], odd=1))
+            assert status == 200
+            assert there.model.body(0) == asked(odd=1)
+            assert "say_it" in there.model.body(1)["messages"][-1]["content"]  # there is no such tool
+
+    run(go)
+
+
+def test_a_request_without_any_tool_left_has_none() -> None:
+    tools = {"tools": [SAY], "tool_choice": "auto", "parallel_tool_calls": True}
+    other = {"tools": [{"name": "say_it", "input_schema": {"type": "object"}}], "tool_choice": {"type": "auto"}}
+
+    async def go() -> None:
+        async with behind(HI, HI, policy=policy(hide_tools=("look", "say_it"))) as there:
+            await there.post("/v1/chat/completions", asked(**tools))
+            await there.post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [ASK], **other})
+            assert there.model.body(0) == {"model": "tiny", "messages": [ASK]}
+            assert "tools" not in there.model.body(1)
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    ("choice", "tools"),
+    [({"type": "function", "function": {"name": "say_it"}}, [SAY, LOOK]), ("required", [SAY])],
+)
+def test_a_demand_for_a_hidden_tool_is_refused_in_a_sentence(choice: object, tools: list[object]) -> None:
+    async def go() -> None:
+        async with behind(policy=policy(hide_tools="say*")) as there:
+            status, got, _ = await there.post("/v1/chat/completions", asked(tools=tools, tool_choice=choice))
+            error = msgspec.json.decode(got)["error"]
+            assert (status, error["param"], there.model.asked) == (400, "tool_choice", [])
+            assert "hidden from this model by the policy" in error["message"]
+
+    run(go)
+
+
+def test_recommended_sampling_is_added_where_the_client_says_nothing() -> None:
+    model = "Qwen3-4B-Instruct-2507-Q4_K_M.gguf"
+
+    async def go() -> None:
+        async with behind(HI, HI, model=model, policy=policy(sampling="recommended")) as there:
+            await there.post("/v1/chat/completions", asked(model=model, temperature=0))
+            sent = there.model.body(0)
+            assert sent == asked(model=model, temperature=0, top_p=0.8, top_k=20, min_p=0.0)
+            body = {"model": "m", "max_tokens": 9, "messages": [ASK], "top_k": 3}
+            await there.post("/v1/messages", body)
+            sent = there.model.body(1)
+            assert (sent["temperature"], sent["top_p"], sent["top_k"], sent["max_tokens"]) == (0.7, 0.8, 3, 9)
+        async with behind(policy=policy(sampling="recommended")) as there:
+            status, got, _ = await there.post("/v1/chat/completions", asked())
+            assert (status, b"no sampling is recommended for tiny" in got) == (400, True)
+
+    run(go)
+
+
+def test_thinking_is_asked_for_or_not_where_the_client_says_nothing() -> None:
+    async def go() -> None:
+        async with behind(HI, HI, HI, HI, policy=policy(thinking="off")) as there:
+            for more in ({}, {"chat_template_kwargs": {"a": 1}}, {"reasoning_effort": "high"}):
+                await there.post("/v1/chat/completions", asked(**more))
+            await there.post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [ASK]})
+            told = [there.model.body(number).get("chat_template_kwargs") for number in range(4)]
+            off = {"enable_thinking": False}
+            assert told == [off, {**off, "a": 1}, None, off]
+        async with behind(
+            SAID, model="qwen3:4b", profile="ollama", pages=OLLAMA, policy=policy(thinking="on")
+        ) as there:
+            await there.post("/v1/chat/completions", asked())
+            assert there.model.body(0)["think"] is True
+
+    run(go)
+
+
+def test_earlier_reasoning_is_dropped_and_nothing_else() -> None:
+    thought = {"role": "assistant", "reasoning_content": "Hm.", "content": "<think>Hm.</think>Well.", "odd": 1}
+    messages = [ASK, thought, {"role": "user", "content": "<think>Mine.</think>And?"}]
+
+    async def go() -> None:
+        async with behind(HI, policy=policy(reasoning_in_history="drop")) as there:
+            await there.post("/v1/chat/completions", asked(messages=messages))
+            left = there.model.body(0)["messages"]
+            assert left == [ASK, {"role": "assistant", "content": "Well.", "odd": 1}, messages[2]]
+
+    run(go)
+
+
+@pytest.mark.parametrize("tools", [[LOOK], []])
+def test_reasoning_is_stripped_from_replies_and_streams(tools: list[object]) -> None:
+    reply = completion("hi")
+    reply["choices"][0]["message"]["reasoning_content"] = "Hm."
+    line = streamed(ROLE, chunk({"reasoning_content": "Hm."}), chunk({"content": "hi"}), chunk({}, "stop"))
+
+    async def go() -> None:
+        async with behind(whole(reply), line, line, policy=policy(reasoning_in_replies="strip")) as there:
+            _, got, _ = await there.post("/v1/chat/completions", asked(tools=tools))
+            assert msgspec.json.decode(got)["choices"][0]["message"] == {"role": "assistant", "content": "hi"}
+            told = await all_of(there, asked(tools=tools, stream=True))
+            assert (b"Hm." in told, b'"content":"hi"' in told) == (False, True)
+            body = {"model": "m", "max_tokens": 9, "messages": [ASK], "stream": True}
+            assert b"Hm." not in await all_of(there, body, "/v1/messages")
+
+    run(go)
+
+
+def test_volatile_lines_are_the_same_in_every_request_where_the_policy_wants_it() -> None:
+    """The clock goes from lines that tell it; a list of texts is one text; what the user says stays to the letter."""
+
+    def body(clock: str, content: object) -> dict[str, Any]:
+        user = {"role": "user", "content": f"Current time: {clock}"}
+        return asked(messages=[{"role": "system", "content": content, "odd": 1}, user])
+
+    async def go() -> None:
+        async with behind(HI, HI, HI, policy=policy(volatile="normalise")) as there:
+            await there.post("/v1/chat/completions", body("09:10", "Be brief.\nCurrent time: 2026-11-22T09:10:11Z"))
+            parts = [
+                {"type": "text", "text": "Be brief."},
+                {"type": "text", "text": "Current time: 2026-11-22T12:00:01Z"},
+            ]
+            await there.post("/v1/chat/completions", body("12:00", parts))
+            first, second = (there.model.body(number)["messages"] for number in range(2))
+            assert first[0] == second[0]
+            assert first[0] == {"role": "system", "content": "Be brief.\nCurrent time: 2026-11-22", "odd": 1}
+            assert second[1]["content"] == "Current time: 12:00"
+            system = [
+                {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1; cch=3f2a;"},
+                {"type": "text", "text": "You are Claude Code."},
+            ]
+            await there.post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [ASK], "system": system})
+            assert there.model.body(2)["messages"][0]["content"] == "You are Claude Code."
+
+    run(go)
+
+
+RESPONDED = completion(None, ("respond", '{"message": "It is a tree."}'))
+
+
+def test_the_model_may_answer_by_a_tool_that_its_client_never_sees() -> None:
+    async def go() -> None:
+        async with behind(whole(RESPONDED), policy=policy(respond=True)) as there:
+            _, got, _ = await there.post("/v1/chat/completions", asked(odd=1))
+            choice = msgspec.json.decode(got)["choices"][0]
+            assert choice["message"] == {"role": "assistant", "content": "It is a tree."}
+            assert choice["finish_reason"] == "stop"
+            sent = there.model.body(0)
+            assert [tool["function"]["name"] for tool in sent["tools"]] == ["look", "respond"]
+            assert {**sent, "tools": [LOOK]} == asked(odd=1)
+
+    run(go)
+
+
+def test_in_streams_of_every_protocol_too() -> None:
+    line = streamed(ROLE, chunk(called("respond", '{"message": "It is a tree."}')), CALLED)
+    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
+    body = {"model": "m", "max_tokens": 9, "tools": [tool], "messages": [ASK], "stream": True}
+    item = {"type": "function", **LOOK["function"]}
+
+    async def go() -> None:
+        async with behind(*[line] * 3, policy=policy(respond=True, early_arguments=True)) as there:
+            told = await all_of(there, asked(stream=True))
+            assert b'"content":"It is a tree."' in told
+            assert b'"finish_reason":"stop"' in told
+            others = await all_of(there, body, "/v1/messages")
+            assert b'"stop_reason":"end_turn"' in others
+            others += await all_of(
+                there, {"model": "m", "input": "Look.", "tools": [item], "stream": True}, "/v1/responses"
+            )
+            assert others.count(b'"delta":"It is a tree."') == 1
+            assert b"respond" not in told.replace(b"response", b"")
+
+    run(go)
+
+
+def test_beside_another_call_the_answer_is_dropped_and_a_wrong_one_is_corrected() -> None:
+    both = completion(None, ("look", '{"at": 4}'), ("respond", '{"message": "Looking."}'))
+    wrong = completion(None, ("respond", '{"text": 3}'))
+
+    async def go() -> None:
+        async with behind(whole(both), whole(wrong), whole(RESPONDED), policy=policy(respond=True)) as there:
+            _, got, _ = await there.post("/v1/chat/completions", asked())
+            calls = msgspec.json.decode(got)["choices"][0]["message"]["tool_calls"]
+            assert [call["function"]["name"] for call in calls] == ["look"]
+            _, got, headers = await there.post("/v1/chat/completions", asked())
+            assert (b"It is a tree." in got, headers["x-forge-attempts"]) == (True, "2")
+
+    run(go)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"tools": []}, {"tool_choice": "required"}, {"tool_choice": "none"}, {"response_format": {"type": "json_object"}}],
+)
+def test_no_such_tool_where_there_is_nothing_to_choose(more: dict[str, object]) -> None:
+    async def go() -> None:
+        line = whole(completion(None, ("look", '{"at": 4}')))
+        async with behind(line, policy=policy(respond=True)) as there:
+            await there.post("/v1/chat/completions", asked(**more))
+            assert there.model.body(0) == asked(**more)
+
+    run(go)

@@ -47,6 +47,12 @@ class _Table(Struct):
     model: list[_Row]
 
 
+def known_sampling(model: str) -> Sampling | None:
+    """What is recommended for the model of that name; None for one that is not in the table."""
+    row = _known().get(_plain(model))
+    return row.sampling() if row else None
+
+
 def recommended(model: str) -> Sampling:
     """What is recommended for the model of that name: an Ollama tag, or the name or path of a GGUF file.
 

@@ -4,59 +4,37 @@ import re
 import time
 import uuid
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.connection import Setup
 from forge.proxy.admission import Admission
+from forge.proxy.bodies import with_fields
 from forge.proxy.errors import naming_a_model
-from forge.proxy.fitting import Fitted, fitted
-from forge.proxy.policy import ModelPolicy, Policy
-from forge.proxy.room import Room
-from forge.proxy.tools import Guard, Guards
-from forge.proxy.turn import Turn, ask, opening, plain_request, verbatim_turn, written_turn
+from forge.proxy.model import Model
+from forge.proxy.offers import in_plain_words
+from forge.proxy.policy import ModelPolicy
+from forge.proxy.shaper import Shaped, shaped_request
+from forge.proxy.tools import Guard
+from forge.proxy.turn import (
+    Again,
+    Exhausted,
+    Step,
+    Turn,
+    ask,
+    judged,
+    opening,
+    plain_request,
+    verbatim_turn,
+    written_turn,
+)
 from forge.proxy.upstream import Caller, Post, Refusal, Upstream
-from stages.effect import Request
+from stages.effect import Reply, Request
 from stages.policy.rules import pending
 from stages.state import State
 from stages.wire.answers import Envelope
 from stages.wire.overflow import overflow_of
-from stages.wire.served import Protocol, RequestError, ServerRequest, fields, refusal
+from stages.wire.served import RequestError, ServerRequest, refusal
 from stages.wire.server_wires import ServerWire
-from stages.wire.wires import WireName
-
-VERBATIM: dict[WireName, Protocol] = {"openai": "chat", "anthropic": "messages"}
-"""The protocol of a client whose bodies such a backend takes as they are."""
-
-
-class Model(Struct, frozen=True, kw_only=True):
-    """The backend as the proxy has it. `verbatim` is the protocol of which it takes bodies as they come."""
-
-    setup: Setup
-    upstream: Upstream
-    guards: Guards
-    max_retries: int
-    verbatim: Protocol | None = None
-    name: str = ""
-    """The model by which it was asked for; empty: the client's own choice goes through."""
-    policy: Policy = Policy()
-    room: Room | None = None
-    """For a server that makes as much room as it is asked for."""
-
-    @property
-    def window(self) -> int:
-        """Tokens of context that a conversation may have."""
-        return self.room.limit if self.room else self.setup.context_tokens
-
-    def setup_for(self, request: ServerRequest) -> Setup:
-        """The setup, with room for the request."""
-        return self.room.setup_for(self.setup, request) if self.room else self.setup
-
-    def policy_for(self, request: ServerRequest) -> ModelPolicy:
-        """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""
-        return self.policy.of(self.name) if self.name else self.policy.of(request.model, self.setup.model)
-
 
 _KIND = re.compile(r"[A-Za-z0-9_.-]+")
 """Kinds that may stand in a header: the client's own word."""
@@ -82,23 +60,27 @@ class Guarded(Struct, frozen=True):
 class Exchange(Struct, frozen=True, kw_only=True):
     """A request on its way. `same`: the backend's bytes are the client's; `guarded` is None where it goes through.
 
-    `given` is what the client asks for, `request` what is made of it for the backend; `cut` of its messages were left
-    out or shortened. `overflow` is the refusal after which that was done.
+    `given` is what the client asks for, `shaped` what is made of it for the backend. `overflow` is the refusal after
+    which it was compacted.
     """
 
     wire: ServerWire
     given: ServerRequest
-    request: ServerRequest
+    shaped: Shaped
     model: Model
     first: Post
     same: bool
     guarded: Guarded | None
-    cut: int = 0
     overflow: Refusal | None = None
 
     def envelope(self) -> Envelope:
         """What an answer of forge's own says beside the reply."""
         return Envelope(id=self.wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=self.given)
+
+    @property
+    def request(self) -> ServerRequest:
+        """What the backend is asked."""
+        return self.shaped.request
 
     @property
     def upstream(self) -> Upstream:
@@ -111,9 +93,10 @@ class Exchange(Struct, frozen=True, kw_only=True):
         return self.model.policy_for(self.given)
 
     @property
-    def compacted(self) -> str:
-        """What was cut, in words."""
-        return f"{self.cut} message{'s' if self.cut > 1 else ''}"
+    def strips(self) -> bool:
+        """Whether the client is shown no reasoning; of several choices, or with probabilities, nothing is taken."""
+        several = self.request.n > 1 or self.request.logprobs
+        return self.policy.reasoning_in_replies == "strip" and not several
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -127,6 +110,16 @@ class Exchange(Struct, frozen=True, kw_only=True):
             return self.overflow
         return refusal if self.model.name or self.model.setup.model else naming_a_model(refusal)
 
+    def judged(self, guarded: Guarded, state: State, reply: Reply) -> Step:
+        """What is made of the reply; an answer by the tool that the client does not know of is a text."""
+        step = judged(guarded.turn, state, reply)
+        if isinstance(step, Again) or not self.shaped.responds:
+            return step
+        plain = in_plain_words(step.reply)
+        if plain is step.reply:
+            return step
+        return Exhausted(plain) if isinstance(step, Exhausted) else replace(step, reply=plain, clean=False)
+
     def post(self, request: Request) -> Post:
         """A further request of the same client."""
         return Post(request=request, body=request.body if self.same else b"", caller=self.first.caller)
@@ -139,17 +132,18 @@ def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, caller: 
         request = pinned(request, model.name)
     elif error := refusal(request):
         return error
-    policy = model.policy_for(request)
-    fit = Fitted(request, 0)
-    if policy.context_tokens is not None:
-        fit = fitted(request, model.setup, policy.context_tokens, same=same)
-    return exchange_for(wire, request, fit, model, caller, same=same)
+    names = tuple(filter(None, (model.name, request.model, model.setup.model)))
+    shaped = shaped_request(request, model.policy_for(request), model.setup, names, same=same)
+    if isinstance(shaped, RequestError):
+        return shaped
+    return exchange_for(wire, request, shaped, model, caller, same=same)
 
 
 def exchange_for(
-    wire: ServerWire, given: ServerRequest, fit: Fitted, model: Model, caller: Caller, *, same: bool
+    wire: ServerWire, given: ServerRequest, shaped: Shaped, model: Model, caller: Caller, *, same: bool
 ) -> Exchange:
-    request = fit.request
+    """The exchange in which the backend is asked what was made of what the client has given."""
+    request = shaped.request
     whole = request.n > 1 or request.logprobs
     guarded = None
     if request.tools and request.choice.mode != "none" and not whole:
@@ -159,12 +153,11 @@ def exchange_for(
     return Exchange(
         wire=wire,
         given=given,
-        request=request,
+        shaped=shaped,
         model=model,
         first=Post(request=first, body=request.body if same else b"", caller=caller),
         same=same,
         guarded=guarded,
-        cut=fit.cut,
     )
 
 
@@ -189,5 +182,4 @@ def pinned(request: ServerRequest, name: str) -> ServerRequest:
     """The request for that model, if one was asked for by name; all other fields stay as the client wrote them."""
     if not name or name == request.model:
         return request
-    given = fields(request) | {"model": Raw(msgspec.json.encode(name))}
-    return replace(request, body=msgspec.json.encode(given))
+    return with_fields(request, {"model": name})

@@ -24,6 +24,9 @@ from stages.wire.wires import wire
 _STEP = 1.25
 """How the rate of an estimate rises: in steps, as a rate that follows each prompt would compact each one anew."""
 
+_THRESHOLD = 0.95
+"""The part of the budget from which on it is compacted: late, as nothing comes between the estimate and the request."""
+
 _fields = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -59,7 +62,7 @@ def refitted(
 ) -> Fitted | None:
     """What the client has given, for a context over which what was sent of it went; None where it is no shorter.
 
-    `limit` is a maximum of its own, 0: none. The server's count says whether forge's estimate was too low.
+    `limit` is a maximum of its own, 0: none. By the server's count forge's estimate is mended.
     """
     known = tuple(filter(None, (overflow.maximum or setup.context_tokens, limit)))
     if not known:
@@ -69,6 +72,8 @@ def refitted(
     characters = budget.meter.overhead + budget.count(sent.history)
     while rate < 1 and characters * rate < overflow.tokens:
         rate *= _STEP
+    while 0 < overflow.tokens < characters * rate / _STEP:
+        rate /= _STEP
     made = fitted(given, setup, min(known), same=same, rate=rate)
     return made if made.cut and made.request.history != sent.history else None
 
@@ -85,7 +90,8 @@ def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | Non
     reply = min(DEFAULT_MAX_TOKENS if wanted is UNSET else wanted, tokens // 4)
     beside = overhead(Rules(tools=request.specs), setup.mode, wire(setup.dialect), FORMS[setup.form])
     rate = rate or setup.tokens_per_character or STARTING_RATE
-    return ContextBudget(tokens=max(1, tokens - reply), meter=Meter(overhead=beside, tokens_per_character=rate))
+    meter = Meter(overhead=beside, tokens_per_character=rate)
+    return ContextBudget(tokens=max(1, tokens - reply), threshold=_THRESHOLD, meter=meter)
 
 
 def _body(request: ServerRequest, kept: tuple[Kept, ...], setup: Setup) -> bytes:

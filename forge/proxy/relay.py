@@ -5,14 +5,16 @@ it is, or forge has to say something itself, such as the reply to a retry, all t
 id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
 
 from forge.proxy.asgi import Outlet
 from forge.proxy.exchange import Exchange
 from forge.proxy.upstream import Heard
 from stages.effect import Fault
 from stages.wire.answers import Events, Passed
-from stages.wire.deltas import Ended, Piece
+from stages.wire.deltas import Ended, Piece, ReasoningDelta
 from stages.wire.served import RequestError
 
 PING = b": keep-alive\n\n"
@@ -25,7 +27,9 @@ class Relay:
         self._out, envelope = out, exchange.envelope()
         # Several choices, and what forge has no noun for: the backend's own events to the end.
         self._as_it_is = exchange.same and (exchange.request.n > 1 or exchange.request.logprobs)
-        self._passed = exchange.wire.passed(envelope) if exchange.same and exchange.wire.passed else None
+        self._strips = exchange.strips
+        same = exchange.same and not self._strips
+        self._passed = exchange.wire.passed(envelope) if same and exchange.wire.passed else None
         """What was passed on; None where forge writes."""
         self._own = exchange.wire.events(envelope)
 
@@ -45,7 +49,8 @@ class Relay:
     async def say(self, pieces: tuple[Piece, ...]) -> None:
         """Show pieces in forge's words."""
         events, written = self._events(), list[bytes]()
-        for piece in pieces:
+        told: Iterable[Piece] = filter(None, map(_without_reasoning, pieces)) if self._strips else pieces
+        for piece in told:
             events, data = events.advance(piece)
             written.append(data)
         self._take_over(events)
@@ -88,3 +93,9 @@ def _passed_on(passed: Passed, shown: Sequence[Heard]) -> Passed | None:
         if lacks or not fits:
             return None
     return passed
+
+
+def _without_reasoning(piece: Piece) -> Piece | None:
+    if isinstance(piece, ReasoningDelta):
+        return None
+    return replace(piece, sealed="") if isinstance(piece, Ended) else piece

@@ -1,9 +1,9 @@
 """Second try: what is asked instead of a request that the backend has refused. Pure."""
 
-import msgspec
+from msgspec.structs import replace
 
 from forge.proxy.exchange import Exchange, exchange_for
-from forge.proxy.fitting import Fitted, refitted
+from forge.proxy.fitting import refitted
 from forge.proxy.upstream import Refusal
 from stages.wire.overflow import Overflow, overflow_of
 from stages.wire.served import as_sent
@@ -24,16 +24,16 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
 
 def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
     """The exchange with a conversation that fits, once; None where the client is to be told that it does not."""
-    model, given = exchange.model, exchange.given
-    policy = exchange.policy
+    model, given, policy = exchange.model, exchange.given, exchange.policy
     if exchange.overflow is not None or not policy.compacts_overflow(given):
         return None
-    limit = policy.context_tokens or 0
-    fit = refitted(given, exchange.request, model.setup_for(given), overflow, limit, same=exchange.same)
+    setup, limit = model.setup_for(given), policy.context_tokens or 0
+    fit = refitted(exchange.shaped.whole, exchange.request, setup, overflow, limit, same=exchange.same)
     if fit is None:
         return None
-    again = exchange_for(exchange.wire, given, fit, model, exchange.first.caller, same=exchange.same)
-    return msgspec.structs.replace(again, overflow=refusal)
+    less = replace(exchange.shaped, request=fit.request, cut=fit.cut)
+    again = exchange_for(exchange.wire, given, less, model, exchange.first.caller, same=exchange.same)
+    return replace(again, overflow=refusal)
 
 
 def _with_valid_history(exchange: Exchange) -> Exchange | None:
@@ -48,7 +48,6 @@ def _with_valid_history(exchange: Exchange) -> Exchange | None:
     if history == request.history:
         return None
     messages = wire_of(exchange.model.setup.dialect).messages(history)
-    body = msgspec.structs.replace(as_sent(request), messages=messages).body
-    repaired = msgspec.structs.replace(request, body=body, history=history)
-    fit = Fitted(repaired, exchange.cut)
-    return exchange_for(exchange.wire, exchange.given, fit, exchange.model, exchange.first.caller, same=True)
+    body = replace(as_sent(request), messages=messages).body
+    valid = replace(exchange.shaped, request=replace(request, body=body, history=history))
+    return exchange_for(exchange.wire, exchange.given, valid, exchange.model, exchange.first.caller, same=True)

@@ -14,10 +14,10 @@ from forge.connection import AnyBackend, Connection, Setup
 from forge.proxy.access import refuse_open_house
 from forge.proxy.app import App
 from forge.proxy.endpoint_client import endpoint_client
-from forge.proxy.exchange import VERBATIM, Model
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
 from forge.proxy.listening import listening_socket, running, url_of
+from forge.proxy.model import VERBATIM, Model
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, line
 from forge.proxy.policy import Policy

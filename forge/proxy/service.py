@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from forge.proxy.app import STOPPING
 from forge.proxy.asgi import Asked, Outlet
-from forge.proxy.exchange import Exchange, Model, exchange_of
+from forge.proxy.exchange import Exchange, exchange_of
 from forge.proxy.http_upstream import caller_of, credential_of
+from forge.proxy.model import Model
 from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.streams import Stream

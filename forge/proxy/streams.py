@@ -11,7 +11,7 @@ from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Outcome
 from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
-from forge.proxy.turn import Accepted, Again, Exhausted, judged
+from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal
 from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
@@ -26,13 +26,12 @@ class Stream:
         self.relay = Relay(exchange, out)
         self._text = ""
         self._thought = self._called = False
-        self._early = exchange.policy.early_arguments
+        self._early = exchange.policy.early_arguments and not exchange.shaped.responds
 
     async def run(self) -> None:
         """Ask until there is a reply, show it, end the stream."""
         post, attempts = self._exchange.first, 0
-        if self._exchange.cut:
-            self._out.notes.compacted = self._exchange.compacted
+        self._out.notes.compacted = self._exchange.shaped.compacted
         guarded = self._exchange.guarded
         state = guarded.state if guarded else None
         while True:
@@ -50,7 +49,7 @@ class Stream:
             self._out.notes.usage = reply.usage or self._out.notes.usage
             if guarded is None or state is None:
                 return await self._end("passed")
-            match judged(guarded.turn, state, reply):
+            match self._exchange.judged(guarded, state, reply):
                 case step if self._called and not (isinstance(step, Accepted) and step.clean):
                     return await self._give_up(passed_on_too_early(), "refused")
                 case Accepted(reply=reply, clean=clean, rescued=rescued):

@@ -1,10 +1,12 @@
 """A whole reply: asked for, judged, asked for again; then the client's answer."""
 
+from msgspec.structs import replace
+
 from forge.proxy.errors import nothing_usable, refusal_answer
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Notes, Outcome
 from forge.proxy.second_try import after_refusal
-from forge.proxy.turn import Accepted, Again, Exhausted, judged
+from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply
 from stages.wire.answers import WireAnswer
@@ -13,8 +15,7 @@ from stages.wire.answers import WireAnswer
 async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
     """The answer; `notes` are told how it came about."""
     post, attempts = exchange.first, 0
-    if exchange.cut:
-        notes.compacted = exchange.compacted
+    notes.compacted = exchange.shaped.compacted
     state = exchange.guarded.state if exchange.guarded else None
     while True:
         attempts += 1
@@ -28,7 +29,7 @@ async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
         notes.usage = got.reply.usage or notes.usage
         if exchange.guarded is None or state is None:
             return _told(_passed(exchange, got), notes, attempts, "passed")
-        match judged(exchange.guarded.turn, state, got.reply):
+        match exchange.judged(exchange.guarded, state, got.reply):
             case Accepted(reply=reply, clean=clean, rescued=rescued):
                 notes.rescued = rescued
                 outcome: Outcome = "retried" if attempts > 1 else "clean" if clean else "repaired"
@@ -47,13 +48,15 @@ def _passed(exchange: Exchange, got: Whole) -> WireAnswer:
     """The backend's own bytes, where they are of the client's protocol and lack nothing."""
     request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
     several = request.n > 1 or request.logprobs
-    if passed is not None and (several or passed(exchange.envelope()).takes(got.raw)):
+    bare = exchange.strips and bool(got.reply.reasoning)
+    if passed is not None and not bare and (several or passed(exchange.envelope()).takes(got.raw)):
         return WireAnswer(body=got.raw)
     return _encoded(exchange, got.reply)
 
 
 def _encoded(exchange: Exchange, reply: Reply) -> WireAnswer:
-    return WireAnswer(body=exchange.wire.encode_reply(reply, exchange.envelope()))
+    shown = replace(reply, reasoning="", sealed="") if exchange.strips else reply
+    return WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope()))
 
 
 def _told(answer: WireAnswer, notes: Notes, attempts: int, outcome: Outcome) -> WireAnswer:

@@ -1,0 +1,42 @@
+"""Model: the backend as the proxy has it, and what holds for its requests."""
+
+from msgspec import Struct
+
+from forge.connection import Setup
+from forge.proxy.policy import ModelPolicy, Policy
+from forge.proxy.room import Room
+from forge.proxy.tools import Guards
+from forge.proxy.upstream import Upstream
+from stages.wire.served import Protocol, ServerRequest
+from stages.wire.wires import WireName
+
+VERBATIM: dict[WireName, Protocol] = {"openai": "chat", "anthropic": "messages"}
+"""The protocol of a client whose bodies such a backend takes as they are."""
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """The backend as the proxy has it. `verbatim` is the protocol of which it takes bodies as they come."""
+
+    setup: Setup
+    upstream: Upstream
+    guards: Guards
+    max_retries: int
+    verbatim: Protocol | None = None
+    name: str = ""
+    """The model by which it was asked for; empty: the client's own choice goes through."""
+    policy: Policy = Policy()
+    room: Room | None = None
+    """For a server that makes as much room as it is asked for."""
+
+    @property
+    def window(self) -> int:
+        """Tokens of context that a conversation may have."""
+        return self.room.limit if self.room else self.setup.context_tokens
+
+    def setup_for(self, request: ServerRequest) -> Setup:
+        """The setup, with room for the request."""
+        return self.room.setup_for(self.setup, request) if self.room else self.setup
+
+    def policy_for(self, request: ServerRequest) -> ModelPolicy:
+        """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""
+        return self.policy.of(self.name) if self.name else self.policy.of(request.model, self.setup.model)

@@ -1,0 +1,87 @@
+"""Volatile lines: what agents write into the system prompt anew with each request, so that no cache of it holds. Pure.
+
+Only system messages are looked at, and in them lines that begin as below; all others stay to the letter.
+"""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge.proxy.bodies import with_fields
+from stages.message import System
+from stages.repair.decoding import decode
+from stages.wire.served import ServerRequest, fields
+
+_BILLING = re.compile(r"^x-anthropic-billing-header:[^\n]{0,500}\n{0,3}", re.MULTILINE)
+"""Claude Code's line for the accounts of Anthropic's own API."""
+
+_NOW = re.compile(
+    r"^[ \t*#<>-]{0,8}(?:(?:the )?(?:current |today's |local |system )?(?:date and time|date & time|datetime|date|time|"
+    r"timestamp)|now|today)(?: ?\([^)\n]{0,40}\))?\*{0,2}(?: is\b| ?[:=>])[^\n]{0,200}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CLOCK = re.compile(
+    r"(?:(?<=\d)T|,? at |, | )?(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
+    r"(?: ?[AaPp]\.?[Mm]\b\.?)?(?: ?(?:Z\b|(?:UTC|GMT)?[+-]\d{2}:?\d{2}\b|UTC\b|GMT\b))?"
+)
+"""A time of day, with what joins it to the date before it and the zone after it."""
+
+
+_LINES = 64
+"""Lines of one message that are changed."""
+
+
+def steady(text: str) -> str:
+    """The text with the date alone in lines that tell the time, and without Claude Code's line for accounts."""
+    return _NOW.sub(lambda line: _CLOCK.sub("", line[0]), _BILLING.sub("", text, _LINES), _LINES)
+
+
+def steadied(request: ServerRequest, *, same: bool) -> ServerRequest:
+    """The request with steady system messages; a list of texts is one text, as agents write now this, now that."""
+    history = tuple(replace(m, text=steady(m.text)) if isinstance(m, System) else m for m in request.history)
+    steadily = replace(request, history=request.history if history == request.history else history)
+    return _in_body(steadily) if same else steadily
+
+
+_object = msgspec.json.Decoder(dict[str, Raw])
+_objects = msgspec.json.Decoder(list[Raw])
+_text = msgspec.json.Decoder(str)
+_SYSTEM = frozenset({b'"system"', b'"developer"'})
+
+
+def _in_body(request: ServerRequest) -> ServerRequest:
+    """The same in the client's own body, which stays as it is where that changes nothing."""
+    given = fields(request)
+    gap = "\n" if request.protocol == "chat" else "\n\n"
+    messages = decode(_objects, bytes(given["messages"]))
+    now = [_message(raw, lambda content: _content(content, gap)) for raw in messages]
+    changes: dict[str, object] = {} if now == messages else {"messages": now}
+    if "system" in given and (system := _content(given["system"], gap)) != given["system"]:
+        changes["system"] = system
+    return with_fields(request, changes) if changes else request
+
+
+def _message(raw: Raw, steadied_content: Callable[[Raw], Raw]) -> Raw:
+    message = decode(_object, bytes(raw))
+    if bytes(message.get("role", b"")) not in _SYSTEM or "content" not in message:
+        return raw
+    content = steadied_content(message["content"])
+    return raw if content == message["content"] else Raw(msgspec.json.encode(message | {"content": content}))
+
+
+def _content(content: Raw, gap: str) -> Raw:
+    """A text, or the texts of a list as one; a list with marks for a cache, or with more than texts, as it came."""
+    given = bytes(content)
+    if given.startswith(b'"'):
+        text = decode(_text, given)
+        return content if (now := steady(text)) == text else Raw(msgspec.json.encode(now))
+    if not given.startswith(b"["):
+        return content
+    parts = [decode(_object, bytes(part)) for part in decode(_objects, given)]
+    if not all(part.keys() == {"type", "text"} for part in parts):
+        return content
+    texts = (steady(decode(_text, bytes(part["text"]))) for part in parts)
+    return Raw(msgspec.json.encode(gap.join(filter(None, texts))))
