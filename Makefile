@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test search bench bench-functions docs clean
+.PHONY: demo test pages search bench bench-functions docs clean
 .DEFAULT_GOAL := test
 
 demo: .venv/demo.ready
@@ -18,6 +18,13 @@ test: .venv/dev.ready
 # The laws on examples that nobody has tried yet, ten times as many.
 search: .venv/dev.ready
 	@.venv/bin/pytest tests/property --hypothesis-profile=search
+
+# The pages in a real browser: Debian's chromium, found by its path.
+pages: .venv/dev.ready
+	@command -v chromium > /dev/null || \
+	  { echo "the tests of pages need Chromium, which this machine does not have: apt-get install chromium"; exit 1; }
+	@$(PIP) install 'playwright>=1.50'
+	@.venv/bin/pytest tests/evals/page_in_chromium.py
 
 bench: .venv/dev.ready
 	@.venv/bin/python -m benchmarks.results

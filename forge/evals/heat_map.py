@@ -10,11 +10,11 @@ from forge.evals.report import Column, Report
 from forge.evals.report_texts import by_model
 
 _FILTERS = """<form class=filters aria-controls=heat>
-<label>Model <select id=by-model>{models}</select></label>
-<label>Ablation <select id=by-ablation>{ablations}</select></label>
-<label>Tag <select id=by-tag>{tags}</select></label>
-<label>Order <select id=order><option value=tag>by tag</option><option value=hard>hardest first</option></select>
-</label>
+<p><label for=by-model>Model</label><select id=by-model>{models}</select></p>
+<p><label for=by-ablation>Ablation</label><select id=by-ablation>{ablations}</select></p>
+<p><label for=by-tag>Tag</label><select id=by-tag>{tags}</select></p>
+<p><label for=order>Order</label><select id=order>
+<option value=tag>by tag</option><option value=hard>hardest first</option></select></p>
 <output id=shown aria-live=polite></output>
 </form>
 <p class=legend aria-hidden=true>right in none {scale} in all; the line: 95 % interval</p>

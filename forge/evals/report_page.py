@@ -29,7 +29,8 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <a class="skip" href="#map">To the heat map</a>
-<header><h1>{title}</h1><p>{facts}</p></header>
+<header><h1>{title}</h1><p>{facts}</p>
+<p id="plain">Without JavaScript the tables are complete; filters, runs and pairs need it.</p></header>
 <main>
 {sections}
 </main>
@@ -37,12 +38,14 @@ _PAGE = """<!doctype html>
 <form method="dialog"><h2 id="runs-title"></h2><button aria-label="Close" autofocus>&#215;</button></form>
 <div id="runs-list"></div>
 </dialog>
-<noscript><p class="note">Without JavaScript the tables are complete; filters, runs and pairs are not.</p></noscript>
 <script type="application/json" id="data">{data}</script>
 <script>{script}</script>
 </body>
 </html>
 """
+
+_COLON = "<span class=hidden>:</span>"
+"""Between a headline and what follows it on the next line, for those who hear it."""
 
 _SIGNS = {"better": "\N{BLACK UP-POINTING TRIANGLE}", "worse": "\N{BLACK DOWN-POINTING TRIANGLE}"}
 
@@ -85,7 +88,7 @@ def _claims(report: Report) -> Iterator[str]:
         for claim in told:
             kind = claim.finding.partition(" ")[0]
             sign = f"<span class=sign aria-hidden=true>{_SIGNS.get(kind, '=')}</span>"
-            text = f"<p><b>{escape(claim.headline)}</b> {escape(claim.grounds)}</p>"
+            text = f"<p><b>{escape(claim.headline)}{_COLON}</b> {escape(claim.grounds)}</p>"
             yield f"<li class={kind}>{sign}{text}{_split(claim) if claim.grounds else ''}</li>"
         yield "</ul>"
 
@@ -106,8 +109,9 @@ def _pair(report: Report) -> str:
         f'<option value="{number}">{escape(column.label)}</option>' for number, column in enumerate(report.columns)
     )
     return (
-        "<form class=filters id=pair-form aria-controls=pair-out><label>First <select id=first>"
-        f"{options}</select></label><label>Second <select id=second>{options}</select></label></form>"
+        "<form class=filters id=pair-form aria-controls=pair-out>"
+        f"<p><label for=first>First</label><select id=first>{options}</select></p>"
+        f"<p><label for=second>Second</label><select id=second>{options}</select></p></form>"
         "<div id=pair-out aria-live=polite></div>"
     )
 

@@ -95,7 +95,7 @@
   // Two configurations side by side.
   const signs = { better: "▲", worse: "▼" };
   const said = ({ headline, grounds, finding }) =>
-    make("li", finding.split(" ")[0], make("span", "sign", signs[finding] || "="), make("p", "", make("b", "", headline), " ", grounds));
+    make("li", finding.split(" ")[0], make("span", "sign", signs[finding] || "="), make("p", "", make("b", "", headline, make("span", "hidden", ":")), " ", grounds));
   const compared = (first, second, pair) => {
     const heading = ["scenario", data.columns[first][0], data.columns[second][0], "only first right", "only second right", "shown"];
     const head = make("tr", "names", ...heading.map((text) => make("th", "", text)));
@@ -137,6 +137,7 @@
   } else by("pair").hidden = true;
   for (const form of all("form.filters")) form.addEventListener("submit", (event) => event.preventDefault());
 
+  by("plain").remove();
   filter();
   if (location.hash.startsWith("#runs=")) open(decodeURIComponent(location.hash.slice(6)));
 })();
