@@ -36,12 +36,22 @@ def call(tool: str, /, **arguments: Any) -> Call:
     return Call(tool, arguments)
 
 
+class Say(Struct, frozen=True):
+    """What the user is told: a text, or the argument of `respond` where the workflow has that tool."""
+
+    text: str
+
+
+def say(text: str) -> Say:
+    return Say(text)
+
+
 class Look(Struct, frozen=True):
     """Read again what is shown, without a reply."""
 
 
 LOOK = Look()
-Move = Call | Sequence[Call] | str | Look
+Move = Call | Sequence[Call] | str | Say | Look
 Moves = Generator[Move, Any, None]
 Player = Callable[[str], Moves]
 """Given the user's message. After a call that ends the run, or a text, it is sent the user's next message."""
@@ -50,13 +60,15 @@ Player = Callable[[str], Moves]
 class Table:
     """What a player sits at instead of a model: it is shown what came of its calls, its moves are written as replies.
 
-    `calculates`: the tools take numbers that are to be worked out as calculations.
+    `calculates`: the tools take numbers that are to be worked out as calculations. `responds`: there may be a tool
+    to answer in words with.
     """
 
-    def __init__(self, world: World, player: Player, mode: Mode, *, calculates: bool) -> None:
+    def __init__(self, world: World, player: Player, mode: Mode, *, calculates: bool, responds: bool) -> None:
         self._specs = {spec.name: spec for spec in world.workflow.rules.tools}
         self._messages, self._player = [*world.messages], player
         self._mode, self._calculates = mode, calculates
+        self._responds = responds and "respond" in self._specs
         self._moves: Moves | None = None
         self._queue: list[Call] = []
         self._results: list[Any] = []
@@ -74,6 +86,8 @@ class Table:
             move = self._resumed(self._results if self._batch else self._results[-1])
         while isinstance(move, Look):
             move = self._resumed(_words(effect))
+        if isinstance(move, Say):
+            move = call("respond", message=move.text) if self._responds else move.text
         self._results, self._batch = [], not isinstance(move, Call | str)
         made = [move] if isinstance(move, Call) else [] if isinstance(move, str) else list(move)
         if self._mode != "native":
@@ -158,7 +172,8 @@ def talker(_: str) -> Moves:
 
 def guesser(world: World) -> Player:
     """Ends at once, with values of the types that are asked for."""
-    spec = next(spec for spec in world.workflow.rules.tools if spec.name in world.workflow.rules.terminal)
+    tools = world.workflow.rules.tools
+    spec = next((spec for spec in tools if spec.name in world.workflow.rules.terminal), tools[0])
 
     def guess(_: str) -> Moves:
         while True:

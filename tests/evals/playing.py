@@ -25,7 +25,7 @@ def played(
     """The row of the run, in which the player's moves are written and read as the mode has them."""
     configuration = Configuration(model="player", backend="none", player=loop.name, mode=mode, ablation=ablation)
     calculates = loop is FORGE and ablation not in {"no_calculation", "bare"}
-    table = Table(scenario.world(seed), player, mode, calculates=calculates)
+    table = Table(scenario.world(seed), player, mode, calculates=calculates, responds=loop is FORGE)
     setup = Setup(mode=mode, model="player")
     cell = Cell(configuration=configuration, scenario=scenario, seed=seed)
     return asyncio.run(row_of(cell, loop, Connection(setup, table), RunOptions()))

@@ -6,12 +6,12 @@ from forge.evals.plain_player import PLAIN
 from forge.evals.scenario import Scenario
 from forge.evals.suite import SUITES
 from stages.serialize import Mode
-from tests.evals import players_lookups, players_orders, players_recovery, players_seeds
+from tests.evals import players_deciding, players_lookups, players_orders, players_recovery, players_seeds
 from tests.evals.players import Player, guesser, talker
 from tests.evals.playing import played
 
 ALL = SUITES["all"]
-FAMILIES = (players_orders, players_lookups, players_seeds, players_recovery)
+FAMILIES = (players_deciding, players_orders, players_lookups, players_seeds, players_recovery)
 PERFECT: dict[str, Player] = {name: player for family in FAMILIES for name, player in family.PERFECT.items()}
 HARMFUL: dict[str, Player] = {name: player for family in FAMILIES for name, player in family.HARMFUL.items()}
 MODES: tuple[Mode, ...] = ("native", "prompted", "constrained")
@@ -25,11 +25,13 @@ def kind(scenario: Scenario) -> str:
 @named
 @pytest.mark.parametrize("mode", MODES)
 def test_who_plays_it_right_passes_in_every_mode(scenario: Scenario, mode: Mode) -> None:
-    for seed in range(2):
-        row = played(scenario, seed, PERFECT[kind(scenario)], mode=mode)
+    rows = [
+        played(scenario, seed, PERFECT[kind(scenario)], mode=mode) for seed in (range(3) if mode == "native" else [4])
+    ]
+    for row in rows:
         assert (row.verdict, row.why, row.retries, row.step_nudges) == ("right", "", 0, 0)
-        if mode == "native" and "compaction" not in scenario.tags:
-            assert row.calls == scenario.ideal_calls
+    if mode == "native" and "compaction" not in scenario.tags:
+        assert max(row.calls for row in rows) == scenario.ideal_calls
 
 
 @named

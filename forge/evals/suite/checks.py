@@ -7,7 +7,6 @@ from math import isclose
 import msgspec
 
 from forge.evals.scenario import Attempt, PerformedCall
-from stages.effect import HandOff, NeedsInput
 from stages.phase import Completed, Said
 
 Fact = str | float
@@ -74,13 +73,13 @@ def written(attempt: Attempt, tool: str, argument: str) -> str:
 
 
 def answer(attempt: Attempt) -> str:
-    """What the user was told in words: a text, the message of `respond`, or a question."""
+    """What the user was told in words at the end: a text, or the message of `respond`."""
     match attempt.outcome:
-        case Said(text=text) | NeedsInput(question=text):
+        case Said(text=text):
             return text
         case Completed(tool="respond", value=value):
             return msgspec.json.decode(value, type=str)
-        case Completed() | HandOff() | None:
+        case _:
             return ""
 
 

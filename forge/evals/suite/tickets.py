@@ -5,10 +5,11 @@ from functools import partial
 from typing import Literal
 
 from forge import Workflow, tool
-from forge.evals.scenario import PerformedCall, Scenario, World
+from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
+from stages.tool import Prerequisite
 
 Queue = Literal["billing", "shipping", "technical", "account", "sales"]
 
@@ -73,6 +74,14 @@ class _HelpDesk:
         found(self.tickets, ticket_id, "ticket")
         return f"{ticket_id} is in the queue {queue}."
 
+    def list_new_tickets(self) -> list[str]:
+        """List the numbers of the tickets that are in no queue yet."""
+        return list(self.tickets)
+
+    def finish(self) -> str:
+        """End the work, once every new ticket is in a queue."""
+        return "finished"
+
 
 def _text(draw: Draw, queue: Queue) -> str:
     product, amount, number = draw.choice(_PRODUCTS), draw.randrange(40, 900), draw.randrange(100, 999)
@@ -102,6 +111,36 @@ def _triage(seed: int) -> World:
     )
 
 
+def _triage_batch(seed: int) -> World:
+    desk = _HelpDesk.drawn(Draw(seed), 3)
+    read_first = Prerequisite(tool="get_ticket", match_arg="ticket_id")
+    workflow = Workflow(
+        "triage_batch",
+        tools=[
+            read(desk.list_new_tickets),
+            read(desk.get_ticket),
+            tool(prerequisites=[read_first])(desk.assign_ticket),
+            desk.finish,
+        ],
+        terminal_tool="finish",
+        required_steps=["list_new_tickets", "get_ticket", "assign_ticket"],
+        grounded={"assign_ticket": ("ticket_id",)},
+        system_prompt=SYSTEM,
+        max_iterations=15,
+    )
+
+    def right(attempt: Attempt) -> str:
+        queues = {str(call.arguments["ticket_id"]): call.arguments["queue"] for call in attempt.of("assign_ticket")}
+        unread = set(queues) - {str(call.arguments["ticket_id"]) for call in attempt.of("get_ticket")}
+        wrong = {one: queues.get(one) for one, (_, queue) in desk.tickets.items() if queues.get(one) != queue}
+        return first_of(
+            f"assigned unread: {sorted(unread)}" if unread else "", f"in the wrong queue: {wrong}" if wrong else ""
+        )
+
+    message = "Put each of the new tickets into the right queue, and finish."
+    return World(workflow=workflow, messages=(message,), right=right, harm=partial(_moved, set(desk.tickets)))
+
+
 def _moved(asked: set[str], calls: tuple[PerformedCall, ...]) -> str:
     """Which tickets were moved that nobody asked about."""
     moved = (str(call.arguments.get("ticket_id")).strip().upper() for call in calls if call.tool == "assign_ticket")
@@ -114,6 +153,14 @@ TICKETS = (
         about="a text's content decides which of five queues it belongs to",
         world=_triage,
         ideal_calls=2,
+        tags=frozenset({"deciding", "model_quality"}),
+        context_tokens=4096,
+    ),
+    Scenario(
+        name="triage_batch",
+        about="the same for three tickets, one after the other",
+        world=_triage_batch,
+        ideal_calls=8,
         tags=frozenset({"deciding", "model_quality"}),
         context_tokens=4096,
     ),
