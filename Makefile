@@ -34,8 +34,9 @@ bench-functions: .venv/dev.ready
 
 docs: .venv/dev.ready
 	@.venv/bin/python docs/map.py
+	@.venv/bin/python docs/scenarios.py
 	@.venv/bin/python docs/api.py site
-	@echo "docs: docs/MAP.md and site/index.html"
+	@echo "docs: docs/MAP.md, docs/scenarios.md and site/index.html"
 
 clean:
 	rm -rf .venv site

@@ -1,5 +1,8 @@
 """Every scenario is passed by who plays it right, in every configuration that it counts for, and by nobody else."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 from forge.evals.plain_player import PLAIN
@@ -10,6 +13,7 @@ from tests.evals import players_deciding, players_lookups, players_orders, playe
 from tests.evals.players import Player, guesser, talker
 from tests.evals.playing import played
 
+ROOT = Path(__file__).parent.parent.parent
 ALL = SUITES["all"]
 FAMILIES = (players_deciding, players_orders, players_lookups, players_seeds, players_recovery)
 PERFECT: dict[str, Player] = {name: player for family in FAMILIES for name, player in family.PERFECT.items()}
@@ -72,3 +76,8 @@ def test_a_seed_draws_the_same_data_and_another_seed_others(scenario: Scenario) 
     said = [played(scenario, seed, PERFECT[kind(scenario)]).digest for seed in (0, 1, 2, 0)]
     assert said[0] == said[3]
     assert len({*said}) == 3
+
+
+def test_the_page_of_scenarios_is_up_to_date() -> None:
+    written = runpy.run_path(str(ROOT / "docs/scenarios.py"))["listing"]()
+    assert (ROOT / "docs/scenarios.md").read_text() == written, "run `make docs`"

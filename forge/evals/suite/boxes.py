@@ -1,6 +1,6 @@
 """Ten boxes, each with the code of the next and a long text, in a context that holds about half of them."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 from forge import Workflow
@@ -19,26 +19,19 @@ _PROSE = (
 )
 
 
-def _boxes(codes: list[str], word: str) -> Mapping[str, dict[str, str]]:
-    linked = {code: {"letter": _PROSE, "next_box": following} for code, following in pairwise(codes)}
-    return {**linked, codes[-1]: {"letter": _PROSE, "secret_word": word}}
+@dataclass(frozen=True)
+class _Boxes:
+    contents: dict[str, dict[str, str]]
 
-
-def _chain(seed: int) -> World:
-    draw = Draw(seed)
-    codes, word = [draw.id(letter, 3) for letter in "ABCDEFGHJK"], draw.choice(_WORDS)
-    boxes = _boxes(codes, word)
-
-    @read
-    def open_box(code: str) -> dict[str, str]:
+    def open_box(self, code: str) -> dict[str, str]:
         """Open a box and see what is in it.
 
         Args:
             code: The box's code.
         """
-        return found(boxes, code, "box")
+        return found(self.contents, code, "box")
 
-    def report_word(word: str) -> str:
+    def report_word(self, word: str) -> str:
         """Report the secret word, once it is found.
 
         Args:
@@ -46,9 +39,15 @@ def _chain(seed: int) -> World:
         """
         return f"Reported: {word}."
 
+
+def _chain(seed: int) -> World:
+    draw = Draw(seed)
+    codes, word = [draw.id(letter, 3) for letter in "ABCDEFGHJK"], draw.choice(_WORDS)
+    linked = {code: {"letter": _PROSE, "next_box": following} for code, following in pairwise(codes)}
+    boxes = _Boxes({**linked, codes[-1]: {"letter": _PROSE, "secret_word": word}})
     workflow = Workflow(
         "chain",
-        tools=[open_box, report_word],
+        tools=[read(boxes.open_box), boxes.report_word],
         terminal_tool="report_word",
         required_steps=["open_box"],
         order=[Use(tool="open_box", at_least=10)],
@@ -56,17 +55,17 @@ def _chain(seed: int) -> World:
         system_prompt=SYSTEM,
         max_iterations=25,
     )
-    asked = (
-        f"There are ten boxes. Open box {codes[0]}: it holds the code of the next box, and so on; the last one holds a "
-        "secret word. Open one after the other until you find it, then report it."
-    )
 
     def right(attempt: Attempt) -> str:
         opened = [call.arguments.get("code") for call in attempt.of("open_box")]
         problem = "" if codes[-1] in opened else "the last box was not opened"
         return first_of(problem, sent(attempt, "report_word", word=word))
 
-    return World(workflow=workflow, messages=(asked,), right=right)
+    message = (
+        f"There are ten boxes. Open box {codes[0]}: it holds the code of the next box, and so on; the last one holds a "
+        "secret word. Open one after the other until you find it, then report it."
+    )
+    return World(workflow=workflow, messages=(message,), right=right)
 
 
 BOXES = (

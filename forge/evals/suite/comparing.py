@@ -119,13 +119,10 @@ def _comparing_offers(seed: int) -> World:
     suppliers = draw.sample(("Arno", "Brill", "Cadmo", "Dorset", "Elbe", "Fenwick"), 4)
     offers = dict(zip(suppliers, _offers(draw, quantity), strict=True))
     purchasing = _Purchasing({name: offers[name] for name in draw.sample(suppliers, 4)})
+    order = tool(prerequisites=["get_offer"])(purchasing.place_order)
     workflow = Workflow(
         "comparing_offers",
-        tools=[
-            read(purchasing.list_suppliers),
-            read(purchasing.get_offer),
-            tool(prerequisites=["get_offer"])(purchasing.place_order),
-        ],
+        tools=[read(purchasing.list_suppliers), read(purchasing.get_offer), order],
         terminal_tool="place_order",
         required_steps=["list_suppliers", "get_offer"],
         grounded={"place_order": ("supplier",)},
@@ -134,11 +131,8 @@ def _comparing_offers(seed: int) -> World:
         max_iterations=15,
     )
     best = offers[suppliers[0]]
-    wanted = {
-        "supplier": suppliers[0],
-        "quantity": quantity,
-        "total": best.price_each * quantity + best.delivery,
-    }
+    total = best.price_each * quantity + best.delivery
+    wanted = {"supplier": suppliers[0], "quantity": quantity, "total": total}
     message = (
         f"Order {quantity} pieces of the {product} from the supplier with whom the whole order, delivery included, "
         "costs least. An offer whose smallest order is larger than ours is out."

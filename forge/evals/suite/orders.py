@@ -114,7 +114,7 @@ ORDERS = (
     ),
     Scenario(
         name="distractors",
-        about="the same among five tools that have no part in it; three of them do harm",
+        about="three steps among five tools that have no part in them, three of which do harm",
         world=_distractors,
         ideal_calls=3,
         tags=frozenset({"orders", "model_quality"}),

@@ -166,7 +166,7 @@ PERSONNEL = (
     ),
     *twins(
         "data_gap_recovery_extended",
-        "the same among twelve tools, three of which are out of date",
+        "what is wanted has been moved; among twelve tools, three of which are out of date",
         partial(_world, extended=True),
         ideal_calls=8,
         tags={"model_quality", "reasoning", "advanced"},

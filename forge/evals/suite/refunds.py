@@ -59,17 +59,14 @@ class _Returns:
         return f"{case_id} is closed."
 
 
-def _refund(seed: int) -> World:
-    draw = Draw(seed)
-    prices = dict(zip(draw.sample(PRODUCTS, 2), draw.sample(range(40, 400, 20), 2), strict=True))
-    ids = (draw.id("CS-"), draw.id("O-"), draw.id("PY-"))
-    returns = _Returns(*ids, draw.choice(_REASONS), draw.choice((5, 10, 15, 25)), prices)
-    reads = (read(returns.get_order), read(returns.get_fee), read(returns.get_payment))
-    workflow = Workflow(
+def _workflow(returns: _Returns) -> Workflow[object]:
+    return Workflow(
         "refund",
         tools=[
             read(returns.get_case),
-            *reads,
+            read(returns.get_order),
+            read(returns.get_fee),
+            read(returns.get_payment),
             tool(prerequisites=["get_order", "get_fee", "get_payment"])(returns.refund_payment),
             tool(prerequisites=["refund_payment"])(returns.close_case),
         ],
@@ -81,6 +78,13 @@ def _refund(seed: int) -> World:
         system_prompt=SYSTEM,
         max_iterations=15,
     )
+
+
+def _refund(seed: int) -> World:
+    draw = Draw(seed)
+    prices = dict(zip(draw.sample(PRODUCTS, 2), draw.sample(range(40, 400, 20), 2), strict=True))
+    ids = (draw.id("CS-"), draw.id("O-"), draw.id("PY-"))
+    returns = _Returns(*ids, draw.choice(_REASONS), draw.choice((5, 10, 15, 25)), prices)
     price = next(iter(prices.values()))
     wanted = {"payment_id": returns.payment_id, "amount": price * (100 - returns.fee) / 100}
 
@@ -93,7 +97,7 @@ def _refund(seed: int) -> World:
         "reason, and close the case."
     )
     return World(
-        workflow=workflow,
+        workflow=_workflow(returns),
         messages=(message,),
         right=right,
         harm=lambda calls: miswritten(calls, "refund_payment", **wanted),

@@ -158,7 +158,7 @@ TICKETS = (
     ),
     Scenario(
         name="triage_batch",
-        about="the same for three tickets, one after the other",
+        about="three tickets, each into the right one of five queues",
         world=_triage_batch,
         ideal_calls=8,
         tags=frozenset({"deciding", "model_quality"}),

@@ -36,7 +36,7 @@ def twins(
     stateful = replace(
         static,
         name=f"{name}_stateful",
-        about=f"{about}; wrong arguments find something else",
+        about=f"{about}; what was looked up is checked too",
         world=partial(world, stateful=True),
         tags=frozenset({"stateful", *static.tags}),
     )

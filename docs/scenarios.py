@@ -1,0 +1,51 @@
+"""Write docs/scenarios.md: what each scenario of the suite tests, from the suite itself."""
+
+from pathlib import Path
+
+from forge.evals.scenario import Scenario
+from forge.evals.suite import ALL
+
+ROOT = Path(__file__).parent.parent
+INTRODUCTION = """\
+# Scenarios
+
+The suite of `forge eval`: {count} tasks, each with fresh tools and other data for each seed, so nothing can be learnt
+by heart. `forge eval run --suite seeds` runs those that forge-guardrails has under the same names (with texts, data
+and checks of our own), `--suite all` all of them. Written by `make docs`.
+
+A run is *right* if the answer has the right values and no wrong ones, and what the task needs was really looked up;
+it is *harm* if something was changed that nobody asked for, or to wrong values, whatever the answer says. The
+workflows are what a user would write from these docs: required steps, prerequisites, grounded ids, calculated
+amounts. A scenario `NAME_stateful` has the task of `NAME`, but its tools look up what they are asked for, and so a
+wrong argument finds something else.
+
+tests/evals/test_suite.py plays each scenario with a scripted model that reads what it is shown: it passes in every
+mode and under every ablation that the scenario counts for, and in a plain loop too. One that guesses passes none, and
+one that does harm is caught.
+
+*Calls* are the model calls of a run without a mistake (one call a reply, except in `two_at_once`), *context* the size
+of the model's context in tokens. What is *not counted* cannot be passed even by a flawless model.
+"""
+
+
+def listing() -> str:
+    """The page as Markdown."""
+    seeds = [scenario for scenario in ALL if "seeds" in scenario.tags]
+    others = [scenario for scenario in ALL if "seeds" not in scenario.tags]
+    parts = [INTRODUCTION.format(count=len(ALL)), "## Of the seeds\n", _table(seeds), "\n## More\n", _table(others)]
+    return "\n".join(parts) + "\n"
+
+
+def _table(scenarios: list[Scenario]) -> str:
+    head = "| scenario | tests | tags | calls | context | not counted |\n|---|---|---|---|---|---|\n"
+    return head + "\n".join(map(_row, scenarios))
+
+
+def _row(scenario: Scenario) -> str:
+    tags = ", ".join(sorted(scenario.tags - {"seeds"}))
+    facts = f"{scenario.ideal_calls} | {scenario.context_tokens:,} | {', '.join(sorted(scenario.not_counted))}"
+    return f"| `{scenario.name}` | {scenario.about} | {tags} | {facts} |"
+
+
+if __name__ == "__main__":
+    (ROOT / "docs/scenarios.md").write_text(listing())
