@@ -14,7 +14,7 @@ from forge.evals.scenario import Scenario
 
 def run_list(options: argparse.Namespace) -> int:
     """List the scenarios with their tags, and what each is about."""
-    scenarios = chosen(options).scenarios
+    scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
     if options.json:
         print(msgspec.json.encode([_facts(scenario) for scenario in scenarios]).decode())
         return 0

@@ -40,7 +40,12 @@ class EvalProgress:
         """The progress, with a bar for as long as it lasts where somebody watches."""
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            yield cls(console, bar, total)
+            made = cls(console, bar, total)
+            try:
+                yield made
+            finally:
+                for line in made._summary():
+                    console.print(line, soft_wrap=True)
 
     def told(self, row: Row) -> None:
         """Show the row."""
@@ -63,7 +68,7 @@ class EvalProgress:
         seconds = (time.monotonic() - self._began) / self._done * (self._total - self._done)
         return f"about {_duration(seconds)} left" if self._done < self._total else ""
 
-    def summary(self) -> Iterator[Text]:
+    def _summary(self) -> Iterator[Text]:
         """A line for each configuration: how many of its runs ended how."""
         for configuration, counts in self._verdicts.items():
             parts = [f"{counts['right']} of {counts.total()} right"]

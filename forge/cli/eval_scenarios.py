@@ -1,7 +1,6 @@
-"""The scenarios and players that a command line of `forge eval` chooses."""
+"""The scenarios and players that a command of `forge eval` is told to choose."""
 
-import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -25,20 +24,20 @@ class Chosen(Struct, frozen=True, kw_only=True):
     players: Mapping[str, Player]
 
 
-def chosen(options: argparse.Namespace) -> Chosen:
-    """What the command line names: of its files, else of forge's own suite. ForgeError for what is not there."""
+def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]) -> Chosen:
+    """The scenarios of the files, else of forge's own suite, by name and tag. ForgeError for what is not there."""
     scenarios: list[Scenario] = []
     players = {player.name: player for player in (FORGE, PLAIN)}
-    for file in options.files:
+    for file in files:
         defined = vars(imported(file, "scenarios into a file FILE.py"))
         own, others = _of(defined, Scenario), _of(defined, Player)
         if not own and not others:
             raise ForgeError(f"{file} has no scenario; it needs a line like: orders = Scenario(name=…) (docs/evals.md)")
         scenarios += own
         players |= {player.name: player for player in others}
-    if options.suite or not scenarios:
-        scenarios += SUITES[options.suite or "all"]
-    return Chosen(scenarios=chosen_scenarios(scenarios, options.scenario, options.tags), players=players)
+    if suite or not scenarios:
+        scenarios += SUITES[suite or "all"]
+    return Chosen(scenarios=chosen_scenarios(scenarios, names, tags), players=players)
 
 
 def _of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:

@@ -32,23 +32,19 @@ def fill_eval(parser: Parser) -> None:
 
 
 def _fill_run(parser: Parser) -> None:
+    # What is not given is not in the namespace: a file may say it, and `EvalOptions` has the defaults.
+    parser.argument_default = argparse.SUPPRESS
     _scenarios(parser)
     _model(parser)
     _compared(parser)
     add = parser.add_argument
-    add("--runs", type=count, default=5, metavar="N", help="seeds for each scenario (default: %(default)s)")
-    add("--seed", type=whole_number, default=1, metavar="FIRST", help="the first of them (default: %(default)s)")
-    add(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("results.jsonl"),
-        metavar="FILE",
-        help="where rows go (%(default)s)",
-    )
-    add("--timeout", type=seconds, default=300.0, help="maximum seconds of a run (default: %(default)g)")
+    add("--runs", type=count, metavar="N", help="seeds for each scenario (default: 5)")
+    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
+    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
+    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
     add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
-    add("--probe", action="store_true", help="run nothing: print the server's context and what it can do")
+    add("--config", type=Path, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
+    add("--probe", action="store_true", default=False, help="run nothing: print what the server has and can do")
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
 
 
@@ -96,36 +92,35 @@ def _level(text: str) -> float:
 
 def _scenarios(parser: Parser) -> None:
     add = parser.add_argument
-    add("files", nargs="*", metavar="FILE.py", help="scenarios and players of your own, instead of a suite")
+    add("files", nargs="*", default=(), metavar="FILE.py", help="scenarios and players of your own, instead of a suite")
     add("--suite", choices=("all", "seeds"), help="forge's own scenarios (default without FILE.py: all)")
-    add("--scenario", type=_names, default=(), metavar="NAME,…", help="only these")
-    add("--tags", type=_names, default=(), metavar="TAG,…", help="only those with one of these tags")
+    add("--scenario", type=_names, metavar="NAME,…", help="only these")
+    add("--tags", type=_names, metavar="TAG,…", help="only those with one of these tags")
 
 
 def _model(parser: Parser) -> None:
     add = parser.add_argument
     add(
         "--backend",
-        required=True,
         help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
         "llama-server:FILE starts a server",
     )
-    add("--model", default="", help="local: a name in forge models or a GGUF file; otherwise the server's name for it")
-    add("--profile", default="", help="profile of the server at the address: a name or a TOML file")
+    add("--model", help="local: a name in forge models or a GGUF file; otherwise the server's name for it")
+    add("--profile", help="profile of the server at the address: a name or a TOML file")
     add("--temperature", type=decimal, help="sampling temperature (default: as recommended for the model, else 0.1)")
-    add("--max-tokens", type=count, default=512, help="maximum tokens per reply (default: %(default)s)")
+    add("--max-tokens", type=count, help="maximum tokens per reply (default: 512)")
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
     add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
-    add("--chat-template", default="", metavar="FILE", help="llama-server:FILE: the model's chat template")
+    add("--chat-template", metavar="FILE", help="llama-server:FILE: the model's chat template")
 
 
 def _compared(parser: Parser) -> None:
     add = parser.add_argument
-    add("--mode", type=_names, default=("auto",), metavar="MODE,…", help="auto, native, prompted, constrained")
-    add("--ablation", type=_names, default=("",), metavar="NAME,…", help="reforged, no_rescue, no_nudge, …, bare")
-    add("--compact", type=_names, default=("",), metavar="NAME,…", help="tiered, sliding, none")
-    add("--think", type=_names, default=("",), metavar="HOW,…", help="on, off, low, medium, high")
-    add("--against", type=_names, default=(), metavar="PLAYER,…", help="plain, and players of FILE.py")
+    add("--mode", type=_names, metavar="MODE,…", help="auto (default), native, prompted, constrained")
+    add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
+    add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
+    add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
+    add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
 
 
 def _names(text: str) -> tuple[str, ...]:

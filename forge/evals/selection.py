@@ -1,32 +1,42 @@
 """Selection: from the names that a user writes to scenarios, players and configurations."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.ablations import REFORGED
+from forge.evals.ablations import ABLATIONS, REFORGED
 from forge.evals.player import Player
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
 from forge.evals.serving import ModeName
+from forge.evals.variants import COMPACTORS, THINKING
 from forge.workflow.suggestions import did_you_mean
+from stages.serialize import Mode
 
 _T = TypeVar("_T")
 
 
-MODES: Mapping[str, ModeName] = MappingProxyType(
-    {"auto": "auto", "native": "native", "prompted": "prompted", "constrained": "constrained"}
-)
+MODES: Mapping[str, ModeName] = MappingProxyType({name: name for name in ("auto", *get_args(Mode))})
 """The modes of forge, by name."""
+
+_AXES: Mapping[str, Collection[str]] = {
+    "modes": MODES,
+    "ablations": ABLATIONS,
+    "compacts": COMPACTORS,
+    "thinks": THINKING,
+}
 
 
 class Axes(Struct, frozen=True, kw_only=True):
-    """What is compared: forge with each combination of these options, and the players that it is compared with."""
+    """What is compared: forge with each combination of these options, and the players that it is compared with.
+
+    ForgeError, when it is made, for an option that there is not.
+    """
 
     modes: tuple[str, ...] = ("auto",)
     ablations: tuple[str, ...] = ("",)
@@ -34,10 +44,16 @@ class Axes(Struct, frozen=True, kw_only=True):
     thinks: tuple[str, ...] = ("",)
     against: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse unknown names."""
+        for axis, known in _AXES.items():
+            for name in filter(None, getattr(self, axis)):
+                picked({one: one for one in known}, name, axis.removesuffix("s"))
+
     @property
     def asked_modes(self) -> tuple[ModeName, ...]:
-        """The modes, as a server is connected to in them. ForgeError for an unknown one."""
-        return tuple(picked(MODES, mode, "mode") for mode in self.modes)
+        """The modes, as servers are connected to in them."""
+        return tuple(MODES[mode] for mode in self.modes)
 
 
 def chosen_scenarios(

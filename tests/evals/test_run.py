@@ -208,3 +208,39 @@ def test_what_makes_no_sense_is_a_sentence_and_exit_2(
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
     assert said in ended.stderr
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def configured(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "mine.py").write_text(SCENARIOS)
+    (folder / "evals.toml").write_text(text)
+    asked = [sys.executable, "-m", "forge", "eval", "run", "--config", "evals.toml", *words]
+    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+
+
+def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tmp_path: Path, server: str) -> None:
+    models = "".join(f'[[model]]\nbackend = "{server}"\nmodel = "{name}"\n' for name in ("first", "second"))
+    text = (
+        f'files = ["mine.py"]\nscenario = ["refund_rightly"]\nruns = 7\noutput = "r.jsonl"\n{models}temperature = 0.5'
+    )
+    ended = configured(tmp_path, text, "--runs", "1")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    found = [row.configuration for row in read_results(tmp_path / "r.jsonl").rows]
+    assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("rnus = 3", (), "evals.toml has an option 'rnus', which there is not. Did you mean runs?"),
+        ("runs = 0", (), "evals.toml: Expected `int` >= 1 - at `$.runs`"),
+        ("runs = ", (), "evals.toml is not TOML"),
+        ("[[model]]\nmodel = 'x'", (), "missing required field `backend`"),
+        ("runs = 3", (), "there is no model to run"),
+        ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or the file's [[model]]"),
+        ("mode = ['natve']\n[[model]]\nbackend = 'local'", (), "Did you mean native?"),
+    ],
+)
+def test_a_wrong_file_is_told_in_a_sentence(tmp_path: Path, text: str, words: tuple[str, ...], said: str) -> None:
+    ended = configured(tmp_path, text, *words)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert said in ended.stderr

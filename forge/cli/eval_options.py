@@ -1,0 +1,113 @@
+"""The options of `forge eval run`: from the command line, and from a TOML file with one or several models."""
+
+import argparse
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import fields
+
+from forge.cli.options import key_of, sampling_of
+from forge.errors import ForgeError
+from forge.evals.serving import ModelServer
+from forge.workflow.suggestions import did_you_mean
+
+_Count = Annotated[int, Meta(ge=1)]
+_Names = tuple[str, ...]
+
+
+class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model and its server: `[[model]]` of the file, or the options of the same names."""
+
+    backend: str
+    model: str = ""
+    profile: str = ""
+    temperature: float | None = None
+    max_tokens: _Count = 512
+    api_key_env: str | None = None
+    slots: _Count | None = None
+    chat_template: str = ""
+
+    def server(self) -> ModelServer:
+        """The server. ForgeError for a key that is not set, and for sampling that no server takes."""
+        return ModelServer(
+            backend=self.backend,
+            model=self.model,
+            profile=self.profile,
+            sampling=sampling_of(self.temperature, self.max_tokens),
+            api_key=key_of(self.api_key_env),
+            slots=self.slots,
+            chat_template_file=self.chat_template,
+        )
+
+
+class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that `forge eval run` is told; the file has the names of the command line."""
+
+    model: tuple[ModelOptions, ...] = ()
+    files: _Names = ()
+    suite: Literal["all", "seeds"] | None = None
+    scenario: _Names = ()
+    tags: _Names = ()
+    runs: _Count = 5
+    seed: int = 1
+    mode: _Names = ("auto",)
+    ablation: _Names = ("",)
+    compact: _Names = ("",)
+    think: _Names = ("",)
+    against: _Names = ()
+    output: str = "results.jsonl"
+    timeout: Annotated[float, Meta(gt=0, lt=86400)] = 300.0
+    parallel: _Count | None = None
+
+
+_OF_MODEL = frozenset(field.name for field in fields(ModelOptions))
+
+
+def eval_options(given: argparse.Namespace) -> EvalOptions:
+    """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
+    said = {name: value for name, value in vars(given).items() if name in _known() and value != ()}
+    file: Path | None = getattr(given, "config", None)
+    known = _read(file) if file else {}
+    if own := {name: value for name, value in vars(given).items() if name in _OF_MODEL}:
+        if "model" in known:
+            flag = f"--{min(own).replace('_', '-')}"
+            raise ForgeError(f"{file} has the models to run; leave out {flag}, or the file's [[model]]")
+        if "backend" not in own:
+            raise ForgeError("--backend is missing: say where the model is; or give a file with --config")
+        known["model"] = [own]
+    options = _converted({**known, **{name: value for name, value in said.items() if name != "model"}}, file)
+    if not options.model:
+        raise ForgeError("there is no model to run: give --backend, or a file with [[model]] by --config")
+    return options
+
+
+def _known() -> frozenset[str]:
+    return frozenset(field.name for field in fields(EvalOptions))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The file's content; paths in it are beside it."""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ForgeError(f"{file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ForgeError(f"{file} is not TOML: {error}") from None
+    for name in content.keys() - _known():
+        raise ForgeError(f"{file} has an option {name!r}, which there is not.{did_you_mean(name, _known())}")
+    beside = file.parent
+    if isinstance(files := content.get("files"), list):
+        content["files"] = [str(beside / one) for one in files]
+    if isinstance(output := content.get("output"), str):
+        content["output"] = str(beside / output)
+    return content
+
+
+def _converted(options: dict[str, Any], file: Path | None) -> EvalOptions:
+    try:
+        return msgspec.convert(options, EvalOptions)
+    except msgspec.ValidationError as error:
+        raise ForgeError(f"{file or 'the command line'}: {error}") from None

@@ -1,0 +1,76 @@
+"""An evaluation: scenarios, players and what is compared, run on one model server after another."""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from msgspec import UNSET, Struct
+
+from forge.errors import ForgeError
+from forge.evals.cells import Cell, cells
+from forge.evals.player import Player
+from forge.evals.row import Configuration, Row
+from forge.evals.scenario import Scenario
+from forge.evals.selection import Axes, configurations
+from forge.evals.series import Series
+from forge.evals.serving import ModelServer, Serving, serving
+from forge.evals.single_run import RunOptions
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """The runs there are to make on a server: all of them, and those that are not done yet."""
+
+    serving: Serving
+    wanted: tuple[Cell, ...]
+    left: tuple[Cell, ...]
+
+
+class Watch(Protocol):
+    """Told of a series of runs on one server."""
+
+    def begun(self, plan: Plan) -> None:
+        """The server is ready."""
+
+    def told(self, row: Row) -> None:
+        """A run has ended."""
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
+    """What is to be run. ForgeError, when it is made, for a name that there is not.
+
+    `parallel` None: as many runs at a time as a server has slots.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    players: Mapping[str, Player]
+    axes: Axes
+    seeds: tuple[int, ...]
+    parallel: int | None = None
+    options: RunOptions = RunOptions()
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names before a server is asked or started."""
+        configurations(Configuration(model="", backend=""), self.axes, self.players)
+
+    @property
+    def context_tokens(self) -> int:
+        """What the largest of the scenarios needs."""
+        return max(scenario.context_tokens for scenario in self.scenarios)
+
+    async def run(self, server: ModelServer, done: Collection[tuple[Configuration, str, int]], watch: Watch) -> None:
+        """Make the runs that are not `done`. ServerLost if the server is; ForgeError if it cannot be used at all."""
+        async with serving(server, self.axes.asked_modes, self.context_tokens) as ready:
+            plan = self._plan(ready, server, done)
+            watch.begun(plan)
+            series = Series(serving=ready, players=self.players, options=self.options, told=watch.told)
+            await series.run(plan.left, self.parallel or ready.slots)
+
+    def _plan(self, ready: Serving, server: ModelServer, done: Collection[tuple[Configuration, str, int]]) -> Plan:
+        warmth = server.sampling.temperature
+        base = Configuration(model=ready.model, backend=ready.backend, temperature=None if warmth is UNSET else warmth)
+        compared = configurations(base, self.axes, self.players)
+        for configuration in compared:
+            speaks, wire = self.players[configuration.player].wire, ready.connection(configuration).setup.dialect.wire
+            if speaks not in (None, wire):
+                raise ForgeError(f"the player {configuration.player} speaks {speaks} alone, and this server {wire}")
+        wanted = tuple(cells(compared, self.scenarios, self.seeds))
+        return Plan(serving=ready, wanted=wanted, left=tuple(cell for cell in wanted if cell.key not in done))
