@@ -1,10 +1,12 @@
 """A session's ledger is what its history says: recounted, it is that of the run that made the history."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from returns.result import Success
 
 from forge import Workflow, run_sync, tool
@@ -12,6 +14,7 @@ from forge.errors import ToolFailed, ToolResolutionError
 from forge.interpreters.scripted import Scripted, call
 from stages.compaction import NoCompact
 from stages.effect import Reply, Request
+from stages.guards import guards_of
 from stages.ledger import Attempt, Ledger
 from stages.message import Assistant, History, Kind, Tool, ToolCall
 from stages.objection import Custom, Objection
@@ -20,11 +23,12 @@ from stages.policy.rules import legal_tools, pending
 from stages.policy.session_ledger import recount
 from stages.schema.canonical_json import canonical
 from stages.state import Done, Ready, State
-from stages.verdict import Guard
+from stages.verdict import Guard, Stop
 from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest
-from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
+from tests.property.responses_client import body_of
 
 
 @tool(effect="read")
@@ -128,13 +132,26 @@ def test_recounted_from_its_history_a_run_has_the_ledger_that_it_has(made: tuple
     assert legal_tools(workflow.rules, again) == legal_tools(workflow.rules, ledger)
 
 
-WIRES = {"chat": (OPENAI, CHAT), "messages": (ANTHROPIC, MESSAGES)}
+SAMPLING = Sampling(max_tokens=9)
 
 
-def as_sent(history: History, spoken: Wire, server: ServerWire) -> History:
+def body(history: History, spoken: Wire) -> bytes:
+    """A request with the history."""
+    head = spoken.head("m", SAMPLING, history)
+    return Request(head=head, messages=spoken.messages(history)).body
+
+
+CLIENTS: dict[str, tuple[ServerWire, Callable[[History], bytes]]] = {
+    "chat": (CHAT, lambda history: body(history, OPENAI)),
+    "messages": (MESSAGES, lambda history: body(history, ANTHROPIC)),
+    "responses": (RESPONSES, lambda history: body_of(history, SAMPLING, ())),
+}
+
+
+def as_sent(history: History, protocol: str) -> History:
     """The history as a server reads it that a client sent it to."""
-    head, messages = spoken.head("m", Sampling(max_tokens=9), history), spoken.messages(history)
-    request = server.decode_request(Request(head=head, messages=messages).body)
+    server, write = CLIENTS[protocol]
+    request = server.decode_request(write(history))
     assert isinstance(request, ServerRequest)
     return request.history
 
@@ -146,7 +163,7 @@ def seen(ledger: Ledger) -> tuple[object, ...]:
     return done, vain, ledger.seen, ledger.budget
 
 
-@pytest.mark.parametrize("protocol", WIRES)
+@pytest.mark.parametrize("protocol", CLIENTS)
 @given(made=runs())
 def test_a_client_that_sends_such_a_history_is_held_to_the_same(
     protocol: str, made: tuple[Workflow[Any], State]
@@ -154,6 +171,33 @@ def test_a_client_that_sends_such_a_history_is_held_to_the_same(
     """Kinds and outcomes are not sent; forge's marks in the texts stand for them."""
     workflow, state = made
     here = recount(workflow.rules, state.history, budget=workflow.budget)
-    there = recount(workflow.rules, as_sent(state.history, *WIRES[protocol]), budget=workflow.budget)
+    there = recount(workflow.rules, as_sent(state.history, protocol), budget=workflow.budget)
     assert seen(there) == seen(here)
     assert legal_tools(workflow.rules, there) == legal_tools(workflow.rules, here)
+
+
+BATCHES = st.lists(CALLS, min_size=1, max_size=2).map(
+    lambda replies: tuple(
+        ToolCall(id=f"new{n}", name=made.name, arguments=made.arguments)
+        for n, made in enumerate(one for reply in replies for one in reply.calls)
+        if made.name != "fly"
+    )
+)
+
+
+def judged(guard: Guard, state: State, batch: tuple[ToolCall, ...]) -> object:
+    """Which calls the guard refuses, and for what."""
+    verdict = guard(state, batch)
+    return verdict if isinstance(verdict, Stop) else [(one.call, type(one.wrong)) for one in verdict]
+
+
+@given(runs(), BATCHES)
+def test_the_guards_refuse_the_same_calls_by_either_ledger(
+    made: tuple[Workflow[Any], State], batch: tuple[ToolCall, ...]
+) -> None:
+    """But for mistakes in a row, which a client's history does not show: here there were none."""
+    workflow, state = made
+    here = state.note(premature=0, prerequisite_violations=0)
+    again = recount(workflow.rules, state.history, budget=workflow.budget)
+    for guard in guards_of(workflow.rules):
+        assert judged(guard, here, batch) == judged(guard, here.note(**structs.asdict(again)), batch)
