@@ -14,7 +14,7 @@ from stages.message import Assistant, History, System, size
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.escalation import demanded_tools, escalation_level, offered_tools
-from stages.policy.rules import Rules
+from stages.policy.rules import Rules, welcomes_words
 from stages.schema import Target
 from stages.state import Folded, Prepared, Sent, State
 from stages.tokens import length
@@ -46,7 +46,7 @@ def serialize(
     turns, so neighbours are joined; as text they always are. `schemas` are the tools', where they are compiled already.
     """
     options = sampling or Sampling()
-    tail, tail_of_summary = _tail(rules, mode, wire, schemas), _tail_of_summary(rules, mode, wire, schemas)
+    tail, tail_of_summary = _tail(rules, mode, wire, form, schemas), _tail_of_summary(rules, mode, wire, schemas)
     show = _shown(rules, mode, form, alternating=alternating)
     fixed = overhead(rules, mode, wire, form, schemas)
     spoken = f"{wire.name} {form.name}"
@@ -162,9 +162,9 @@ _Tail = Callable[[State, bool], Raw]
 """The end of the request for a state as the model sees it, and whether compaction has cut results."""
 
 
-def _tail(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> _Tail:
+def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: ToolSchemas | None) -> _Tail:
     if mode == "constrained":
-        return _constraint(rules, wire, schemas or compiled_schemas(rules.tools))
+        return _constraint(rules, wire, form, schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, mode, wire, schemas)
     if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
         return lambda *_: fixed
@@ -178,8 +178,8 @@ def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas 
     return wire.tail(_tools(rules, wire, schemas) if mode == "native" else None, None)
 
 
-def _constraint(rules: Rules, wire: Wire, schemas: ToolSchemas) -> _Tail:
-    """The request's end with the schema of the calls that are offered then, and no other."""
+def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSchemas) -> _Tail:
+    """The request's end with the schema of the calls that are offered then, and no other; of words, where welcome."""
     wire = loosened(wire) if schemas.refused else wire
     target: Target = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
@@ -192,6 +192,9 @@ def _constraint(rules: Rules, wire: Wire, schemas: ToolSchemas) -> _Tail:
         calls = [
             call_schema(t, target, numbers) if t.calculated or t not in rules.tools else known[t.name] for t in tools
         ]
+        if form is prompted.LIST:
+            words = welcomes_words(rules, seen.ledger)
+            return wire.tail(None, constrained.list_of(calls, words=words, wrapped=wire.strict))
         return wire.tail(None, constrained.one_of(calls, wrapped=wire.strict))
 
     return end

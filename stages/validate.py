@@ -20,7 +20,7 @@ from stages.objection import BadArguments, BareText, CutOff, Empty, NoCall, Obje
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.mistakes import mistake_of, with_mistakes
-from stages.policy.rules import Rules, legal_tools, pending
+from stages.policy.rules import Rules, legal_tools, welcomes_words
 from stages.reading.corrections import corrected_calls
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
@@ -97,7 +97,7 @@ def _notice(sifted: Sifted) -> str:
 
 def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
     state, reading = sifted.state, sifted.reading
-    if reading.damage is None and reading.said.text.strip() and _is_welcome(state, rules):
+    if reading.damage is None and reading.said.text.strip() and welcomes_words(rules, state.ledger):
         return _said(state, reading, reading.said.text)
     return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
 
@@ -105,7 +105,7 @@ def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Ha
 def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
     """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
     state, reading = sifted.state, sifted.reading
-    if not reading.alone and _is_welcome(state, rules):
+    if not reading.alone and welcomes_words(rules, state.ledger):
         return _said(state, reading, reading.whole)
     wrong = OnlyRepeats(repeats=sifted.repeated, allowed=_allowed(state, rules))
     return _nudged(sifted, reply, wrong, rules, say)
@@ -113,11 +113,6 @@ def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State
 
 def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
     return tuple(tool.name for tool in legal_tools(rules, state.ledger))
-
-
-def _is_welcome(state: State, rules: Rules) -> bool:
-    """Whether a text is an answer now."""
-    return rules.on_text == "accept" and not pending(rules, state.ledger)
 
 
 def _said(state: State, reading: Reading, text: str) -> State:

@@ -24,19 +24,18 @@ from stages.serialize import Mode, overhead
 from stages.state import Ready, State
 from stages.view.summary import ask_for_summary
 from stages.view.warnings import note_progress, warn_of_calls, warn_of_context
-from stages.wire.prompted.forms import FORMS, JSON, Form
+from stages.wire.prompted.forms import FORMS, JSON, LIST, Form
 from stages.wire.wires import Wire, wire
 
 
 class _OnBackend(Struct, frozen=True, kw_only=True):
-    """A workflow on a backend, with those levels of its escalation that the backend supports, in its mode there.
+    """A workflow on a backend, with those levels of its escalation that the backend supports.
 
     `in_text`: calls may be asked for as text, now or later in the run.
     """
 
     workflow: CompiledWorkflow
     setup: Setup
-    mode: Mode
     wire: Wire
     form: Form
     in_text: bool
@@ -44,17 +43,15 @@ class _OnBackend(Struct, frozen=True, kw_only=True):
 
 def _on(workflow: CompiledWorkflow, setup: Setup) -> _OnBackend:
     rules, spoken = workflow.rules, wire(setup.dialect)
-    # A constraint allows nothing but calls: where words are welcome, the prompt has to do.
-    loose = setup.mode == "constrained" and rules.on_text == "accept"
-    mode: Mode = "prompted" if loose else setup.mode
-    possible = possible_escalation(rules, mode, spoken, setup.sampling)
+    possible = possible_escalation(rules, setup.mode, spoken, setup.sampling)
+    constrains = "constrained" in (setup.mode, *possible.modes)
     return _OnBackend(
         workflow=workflow if possible == rules.escalation else workflow.under(replace(rules, escalation=possible)),
         setup=setup,
-        mode=mode,
         wire=spoken,
-        form=FORMS[setup.form],
-        in_text=setup.falls_back or bool(possible.modes) or mode != "native",
+        # Only this form leaves a constraint room for words, and for several calls.
+        form=LIST if constrains and rules.on_text == "accept" else FORMS[setup.form],
+        in_text=setup.falls_back or bool(possible.modes) or setup.mode != "native",
     )
 
 
@@ -123,7 +120,7 @@ def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Resul
 def _context(here: _OnBackend) -> ContextBudget:
     """What the history may take of the model's context, beside a reply."""
     workflow, setup = here.workflow, here.setup
-    beside = overhead(workflow.rules, here.mode, here.wire, here.form, workflow.schemas)
+    beside = overhead(workflow.rules, here.setup.mode, here.wire, here.form, workflow.schemas)
     room = max(0, setup.context_tokens - setup.sampling.limit)
     return replace(workflow.limits, tokens=room, meter=Meter(overhead=beside))
 
@@ -141,7 +138,7 @@ def _warnings(here: _OnBackend, budget: ContextBudget) -> dict[str, Stage]:
     """
     workflow, rules = here.workflow, here.workflow.rules
     thresholds, left = workflow.thresholds, workflow.iteration_warning
-    notes = workflow.progress_notes and here.mode != "native"
+    notes = workflow.progress_notes and here.setup.mode != "native"
     return {
         **({"warn_of_context": warn_of_context(thresholds, budget, workflow.context_warning)} if thresholds else {}),
         **({"warn_of_calls": warn_of_calls(rules, left)} if left else {}),
@@ -164,7 +161,7 @@ def _serialize(here: _OnBackend) -> Stage:
             schemas=here.workflow.schemas,
         )
 
-    first = write(here.mode)
+    first = write(here.setup.mode)
     if modes := rules.escalation.modes:
         first = with_mode_changes(rules, first, {mode: write(mode) for mode in modes})
     return falling_back(first, write("prompted")) if setup.falls_back else first
@@ -177,8 +174,6 @@ def _grammars(here: _OnBackend) -> Openers:
 
 
 def _tell_what_is_loose(here: _OnBackend) -> None:
-    if here.mode != here.setup.mode:
-        logging.getLogger("forge").info("on_text='accept' leaves no room for a constraint; the mode is prompted")
     if here.wire.strict and here.setup.mode != "prompted":
         for sentence in here.workflow.schemas.refused:
             logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)

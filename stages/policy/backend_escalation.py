@@ -47,8 +47,7 @@ def _can(level: EscalationLevel, rules: Rules, mode: str, *, demands: bool, cons
         case "simple":
             return mode == "constrained" and any(simpler_tool(tool) is not tool for tool in rules.tools)
         case "constrained":
-            # A constraint allows nothing but calls, so words must not be welcome.
-            return mode != level and constrains and rules.on_text != "accept"
+            return mode != level and constrains
         case "prompted":
             return mode != level
         case _:

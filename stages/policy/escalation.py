@@ -8,7 +8,7 @@ from typing import assert_never
 
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.progress import replies_without_progress, stuck_replies, stuck_tools
-from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names
+from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.untried_values import limited_to, only_text_argument, values_to_try
 from stages.state import Ledger, State
@@ -73,7 +73,7 @@ def _needed(rules: Rules) -> frozenset[str]:
 def demanded_tools(rules: Rules, state: State) -> tuple[str, ...]:
     """The tools of which the request demands one; empty while text is as welcome as a call."""
     ledger = state.ledger
-    if escalation_level(rules, ledger) != "call" or (rules.on_text == "accept" and not pending(rules, ledger)):
+    if escalation_level(rules, ledger) != "call" or welcomes_words(rules, ledger):
         return ()
     return tuple(tool.name for tool in offered_tools(rules, state))
 

@@ -114,6 +114,11 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     return tuple(dict.fromkeys(steps + underused_tools(rules.order, succeeded_names(ledger)))) if rules.order else steps
 
 
+def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
+    """Whether a text is an answer now."""
+    return rules.on_text == "accept" and not pending(rules, ledger)
+
+
 def required_tools(rules: Rules) -> tuple[str, ...]:
     """The tools that have to succeed before the run may end, in declared order."""
     return tuple(dict.fromkeys((*rules.required, *(use.tool for use in rules.order if use.at_least))))

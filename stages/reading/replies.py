@@ -93,6 +93,8 @@ def reader(
         if in_text and (asked := form.decode_calls(text)):
             calls = [judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked]
             return Reading(said=replace(said, text=""), whole=text, calls=tuple(calls))
+        if in_text and (answer := form.decode_answer(text)) is not None:
+            return Reading(said=replace(said, text=answer))
         if found_in is None:
             return Reading(said=said)
         found = found_in(text, judge.tools.parameters)

@@ -1,4 +1,4 @@
-"""Constrained replies: the JSON Schema of the calls that are legal now, for servers that can constrain decoding."""
+"""Constrained replies: the JSON Schema of what a reply may be now, for servers that can constrain decoding."""
 
 from collections.abc import Mapping
 from typing import Literal, assert_never
@@ -57,12 +57,37 @@ def _reference(key: str, value: object, prefix: str) -> object:
 
 def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:
     """The schema of a reply that is one of these calls; `wrapped`: as the only member of an object, `call`."""
+    return _reply([call for call, _ in branches], branches, wrapped=wrapped)
+
+
+MAX_LISTED = 8
+"""Maximum number of calls in a list: a small model that has begun to repeat itself would not end it."""
+
+
+def list_of(branches: list[Branch], *, words: bool, wrapped: bool = False) -> Raw:
+    """The schema of a reply that is a list of these calls, or, with `words`, an object whose `answer` is a text."""
+    # Strict mode has not had bounds of arrays everywhere.
+    bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % MAX_LISTED
+    calls = b'{"type":"array","items":%b%b}' % (_any_of([call for call, _ in branches]), bounds)
+    return _reply([calls, _ANSWER] if words else [calls], branches, wrapped=wrapped)
+
+
+_ANSWER = (
+    b'{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}'
+)
+
+
+def _reply(alternatives: list[bytes], branches: list[Branch], *, wrapped: bool) -> Raw:
     definitions = {name: value for _, defined in branches for name, value in defined.items()}
-    calls = b'"anyOf":[' + b",".join(call for call, _ in branches) + b"]"
+    reply = _any_of(alternatives)[1:-1]
     if wrapped:
         rest = b'},"required":["call"],"additionalProperties":false'
-        calls = b'"type":"object","properties":{"call":{' + calls + b"}" + rest
-    return Raw(b"{" + calls + (b',"$defs":' + msgspec.json.encode(definitions) if definitions else b"") + b"}")
+        reply = b'"type":"object","properties":{"call":{' + reply + b"}" + rest
+    return Raw(b"{" + reply + (b',"$defs":' + msgspec.json.encode(definitions) if definitions else b"") + b"}")
+
+
+def _any_of(schemas: list[bytes]) -> bytes:
+    return b'{"anyOf":[' + b",".join(schemas) + b"]}"
 
 
 def field(schema: Raw, constrain: Constrain) -> bytes:

@@ -182,7 +182,7 @@ any_calls = st.lists(
 ).map(tuple)
 
 
-@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML, prompted.LIST], ids=lambda form: form.name)
 @given(made=any_calls)
 def test_calls_in_text_come_back_as_they_were(form: prompted.Form, made: tuple[ToolCall, ...]) -> None:
     said = tuple(RawCall(name=call.name, arguments=call.arguments) for call in made)
@@ -192,7 +192,7 @@ def test_calls_in_text_come_back_as_they_were(form: prompted.Form, made: tuple[T
     assert form.decode_calls(f"\n {form.encode_calls(made)} \n") == said
 
 
-@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML, prompted.LIST], ids=lambda form: form.name)
 @given(text=st.text() | MARKUP)
 def test_text_around_calls_is_for_rescue(form: prompted.Form, text: str) -> None:
     call = ToolCall(id="", name="look", arguments='{"what":"a"}')

@@ -20,7 +20,7 @@ from forge.connection import Connection
 from forge.testing import assert_answered
 from stages.message import History
 from stages.serialize import Mode
-from stages.state import Completed
+from stages.state import Completed, Said
 from stages.wire.openai.chat import encode_history
 from stages.wire.sampling import Sampling
 
@@ -77,6 +77,15 @@ def test_constrained_a_model_of_half_a_billion_finishes(qwen: str, seed: int) ->
     run = result.unwrap()
     assert isinstance(run.outcome, Completed)
     assert {success.name for success in run.state.ledger.successes} >= {"get_order", "get_customer", "send_report"}
+
+
+@pytest.mark.parametrize("request_", ["Which orders are A-17 and B-42?", "Thank you, goodbye."])
+def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str, request_: str) -> None:
+    """The server takes the schema of a list of calls or an answer, and what it makes of it is read."""
+    chat = dataclasses.replace(demo.workflow, required_steps=(), on_text="accept", max_iterations=3)
+    run = state_of(run_sync(chat, request_, backend=on(qwen, "constrained", seed=1)))
+    assert run.state.sent.mode == "constrained"
+    assert run.state.ledger.successes or (isinstance(run, Finished) and isinstance(run.outcome, Said))
 
 
 def test_forge_run_on_a_real_model_from_the_command_line(qwen: str, tmp_path: Path) -> None:

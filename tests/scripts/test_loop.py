@@ -405,12 +405,17 @@ def test_text_is_the_answer_where_text_is_welcome_and_costs_one_call() -> None:
     assert run.value == "It is 7."
 
 
-def test_a_constraint_leaves_room_for_words_where_words_are_welcome() -> None:
-    model = Scripted([LOOK, "It is 7."], mode="constrained")
-    run = run_sync(Desk(on_text="accept").workflow, "Go.", backend=model).unwrap()
-    assert run.value == "It is 7."
-    assert b"response_format" not in model.requests[0]
-    assert b'{\\"tool\\": ' in model.requests[0]
+def test_a_constraint_leaves_room_for_words_once_they_are_welcome() -> None:
+    """Not while a step is required; several calls may be made at once all along."""
+    desk = Desk(on_text="accept")
+    both = '[{"tool":"look","args":{"what":"a"}},{"tool":"look","args":{"what":"b"}}]'
+    model = Scripted([both, '{"answer":"Both are \\"7\\"."}'], mode="constrained")
+    run = run_sync(desk.workflow, "Go.", backend=model).unwrap()
+    assert (run.outcome, run.value) == (Said(text='Both are "7".'), 'Both are "7".')
+    assert desk.log == ["look a", "look b"]
+    schemas = [json.loads(request)["response_format"]["json_schema"]["schema"] for request in model.requests]
+    assert ["answer" in json.dumps(schema) for schema in schemas] == [False, True]
+    assert {schema["anyOf"][0]["type"] for schema in schemas} == {"array"}
 
 
 def test_an_answer_in_words_does_not_skip_the_steps() -> None:

@@ -1,7 +1,8 @@
 """Tools and calls as text, for models and servers without tool calls of their own.
 
-A form says how: `JSON`, the default, or `XML`. In both, `decode_calls(encode_calls(x)) == x`. The tools' text
-stands at the end of the system prompt and never changes from turn to turn.
+A form says how: `JSON`, the default, `XML`, or `LIST`, under a constraint that leaves room for words. In all,
+`decode_calls(encode_calls(x)) == x`. The tools' text stands at the end of the system prompt and never changes from
+turn to turn.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from stages.message import Assistant, History, Message, System, Tool, ToolCall, 
 from stages.tool import ToolSpec
 from stages.wire.openai import chat as openai
 from stages.wire.openai.chat import WireMessage
+from stages.wire.prompted import json_lists
 from stages.wire.prompted import xml_calls as prompted_xml
 from stages.wire.prompted.json_calls import decode_calls, encode_calls, instructions
 from stages.wire.valid import call_as_text, with_object_arguments
@@ -22,6 +24,7 @@ from stages.wire.valid import call_as_text, with_object_arguments
 __all__ = [
     "FORMS",
     "JSON",
+    "LIST",
     "XML",
     "Form",
     "FormName",
@@ -34,15 +37,29 @@ __all__ = [
 
 
 FormName = Literal["json", "xml"]
+"""The forms that a backend's profile may ask for."""
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _never(_: str) -> None:
+    return None
 
 
 class Form(Struct, frozen=True, kw_only=True):
-    """How calls are written as text: what a model is told, calls to text, and a reply's text to calls."""
+    """How calls are written as text: what a model is told, calls to text, and a reply's text to calls.
 
-    name: FormName
+    An answer in words is the text itself, but in a form that writes both as JSON.
+    """
+
+    name: FormName | Literal["list"]
     instructions: Callable[[tuple[ToolSpec, ...]], str]
     encode_calls: Callable[[tuple[ToolCall, ...]], str]
     decode_calls: Callable[[str], tuple[RawCall, ...]]
+    encode_answer: Callable[[str], str] = _as_it_is
+    decode_answer: Callable[[str], str | None] = _never
 
 
 JSON = Form(name="json", instructions=instructions, encode_calls=encode_calls, decode_calls=decode_calls)
@@ -51,6 +68,14 @@ XML = Form(
     instructions=prompted_xml.instructions,
     encode_calls=prompted_xml.encode_calls,
     decode_calls=prompted_xml.decode_calls,
+)
+LIST = Form(
+    name="list",
+    instructions=json_lists.instructions,
+    encode_calls=json_lists.encode_calls,
+    decode_calls=json_lists.decode_calls,
+    encode_answer=json_lists.encode_answer,
+    decode_answer=json_lists.decode_answer,
 )
 FORMS: Mapping[FormName, Form] = MappingProxyType({"json": JSON, "xml": XML})
 
@@ -89,14 +114,22 @@ def _as_text(message: Message, form: Form) -> tuple[str, str]:
         case User(text=text):
             return "user", text
         case Assistant(text=text, calls=calls):
-            return "assistant", "\n".join(filter(None, (text, *(_call_as_text(call, form) for call in calls))))
+            return "assistant", _said(text, calls, form)
         case Tool(name=name, text=text):
             return "user", f"Result of {name}:\n{text}"
         case _:
             assert_never(message)
 
 
-def _call_as_text(call: ToolCall, form: Form) -> str:
-    """The call in the form; one with damaged arguments is no example to follow: repaired, or told as it was."""
-    sound = with_object_arguments(call)
-    return call_as_text(call) if sound is None else form.encode_calls((sound,))
+def _said(text: str, calls: tuple[ToolCall, ...], form: Form) -> str:
+    """A reply in the form; a call with damaged arguments is no example to follow: repaired, or told as it was."""
+    if not calls:
+        return form.encode_answer(text)
+    sound = [with_object_arguments(call) for call in calls]
+    if None in sound:
+        told = (
+            call_as_text(call) if good is None else form.encode_calls((good,))
+            for call, good in zip(calls, sound, strict=True)
+        )
+        return "\n".join(filter(None, (text, *told)))
+    return "\n".join(filter(None, (text, form.encode_calls(tuple(call for call in sound if call)))))

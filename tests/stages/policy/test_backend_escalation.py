@@ -72,7 +72,7 @@ CLAUDE = Dialect(wire="anthropic", tool_choice="named")
     [
         ("native", FULL, "nudge", {}, "open narrow pin call constrained prompted"),
         ("native", Dialect(), "nudge", {}, "open narrow pin prompted"),
-        ("native", FULL, "accept", {}, "open narrow pin call prompted"),
+        ("native", FULL, "accept", {}, "open narrow pin call constrained prompted"),
         ("constrained", FULL, "nudge", {}, "open narrow pin simple prompted"),
         ("prompted", FULL, "nudge", {}, "open narrow pin constrained prompted"),
         ("prompted", Dialect(), "nudge", {}, "open narrow pin"),

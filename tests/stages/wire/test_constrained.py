@@ -3,12 +3,13 @@
 import json
 from typing import get_args
 
+import jsonschema_rs
 import msgspec
 import pytest
 from msgspec import Raw
 
 from stages.tool import ToolSpec
-from stages.wire.constrained import SUMMARY, Constrain, branch, decode_summary, field, one_of
+from stages.wire.constrained import SUMMARY, Constrain, branch, decode_summary, field, list_of, one_of
 
 TREE = Raw(
     b'{"type":"object","properties":{"node":{"$ref":"#/$defs/Node"}},'
@@ -33,6 +34,22 @@ def test_a_wrapped_call_is_the_only_member() -> None:
     schema = msgspec.json.decode(one_of([branch(tool("look"), Raw(b"{}"))], wrapped=True))
     assert (schema["required"], schema["additionalProperties"]) == (["call"], False)
     assert "$defs" not in schema
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("words", [False, True])
+def test_a_reply_may_be_a_list_of_calls_and_an_answer_where_words_are_welcome(words: bool, wrapped: bool) -> None:
+    branches = [branch(tool("look"), TREE), branch(tool("write"), TREE)]
+    whole = msgspec.json.decode(list_of(branches, words=words, wrapped=wrapped))
+    schema = whole["properties"]["call"] if wrapped else whole
+    valid = jsonschema_rs.validator_for(schema | {"$defs": whole["$defs"]}).is_valid
+    look: dict[str, object] = {"tool": "look", "args": {}}
+    write: dict[str, object] = {"tool": "write", "args": {}}
+    assert valid([look])
+    assert valid([look, write, look])
+    assert not valid(look)
+    assert not valid([{"tool": "cancel", "args": {}}])
+    assert valid({"answer": "7"}) is words
 
 
 @pytest.mark.parametrize("constrain", [each for each in get_args(Constrain) if each != "none"])

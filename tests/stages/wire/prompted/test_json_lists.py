@@ -1,0 +1,48 @@
+"""Calls as a JSON list, or an answer in words."""
+
+import json
+
+import pytest
+
+from stages.message import Assistant, History, Tool, ToolCall, User
+from stages.wire.prompted import forms as prompted
+
+
+def call(**arguments: object) -> ToolCall:
+    return ToolCall(id="1", name="look", arguments=json.dumps(arguments, separators=(",", ":")))
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "answer"),
+    [
+        ('[{"tool": "look", "args": {}}]', 1, None),
+        ('[{"tool": "look", "args": {}}, {"tool": "look", "args": {"at": 1}}]', 2, None),
+        ('{"call": [{"tool": "look", "args": {}}]}', 1, None),
+        ('{"answer": "It is \\"7\\"."}', 0, 'It is "7".'),
+        ('{"call": {"answer": "7"}}', 0, "7"),
+        ('{"answer": 7}', 0, None),
+        ('{"answer": "7", "more": 1}', 0, None),
+        ('{"answer": "7', 0, None),
+        ('[{"tool": "look", "args": {}}', 0, None),
+        ("It is 7.", 0, None),
+        ("[]", 0, None),
+    ],
+)
+def test_a_reply_is_a_list_of_calls_or_an_answer(text: str, calls: int, answer: str | None) -> None:
+    assert len(prompted.LIST.decode_calls(text)) == calls
+    assert prompted.LIST.decode_answer(text) == answer
+
+
+def test_a_conversation_in_lists_shows_earlier_answers_as_they_were_given() -> None:
+    history: History = (
+        User(text="Look."),
+        Assistant(text="", calls=(call(), call(at=1))),
+        Tool(name="look", text="7", call_id="1"),
+        Tool(name="look", text="8", call_id="2"),
+        Assistant(text='"7" and 8.'),
+        User(text="Sure?"),
+    )
+    made, results, answered, asked = prompted.as_text(history, "", prompted.LIST)[1:]
+    assert made.text == '[{"tool":"look","args":{}},{"tool":"look","args":{"at":1}}]'
+    assert results.text == "Result of look:\n7\n\nResult of look:\n8"
+    assert (answered.text, asked.text) == ('{"answer":"\\"7\\" and 8."}', "Sure?")
