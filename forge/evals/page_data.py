@@ -24,7 +24,7 @@ def page_data(report: Report, timelines: Timelines) -> str:
         for name, cell in column.runs.items()
     }
     made = {
-        "columns": [(column.label, column.name) for column in report.columns],
+        "columns": [(column.label, column.name, column.configuration.model) for column in report.columns],
         "scenarios": names,
         "runs": runs,
         "pairs": {f"{one.first},{one.second}": _matchup(one, names) for one in report.matchups},

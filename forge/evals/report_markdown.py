@@ -28,7 +28,7 @@ def markdown(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield _text(facts(report)) + "."
+    yield from ("# Evals", "", _text(facts(report)) + ".")
     yield ""
     yield _text(method(report))
     said, told = dict(claims(report)), told_metrics(report)

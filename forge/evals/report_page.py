@@ -47,6 +47,12 @@ _PAGE = """<!doctype html>
 _COLON = "<span class=hidden>:</span>"
 """Between a headline and what follows it on the next line, for those who hear it."""
 
+_FIRST_HEADS = (
+    "<th scope=col>configuration</th>"
+    "<th scope=col class=plot><span>0</span><span class=hidden>right, as a line</span><span>100 %</span></th>"
+)
+"""The headings of the first columns of metrics; those of the others are their names."""
+
 _SIGNS = {"better": "\N{BLACK UP-POINTING TRIANGLE}", "worse": "\N{BLACK DOWN-POINTING TRIANGLE}"}
 
 
@@ -121,8 +127,7 @@ def _metrics(report: Report) -> Iterator[str]:
     heads = "".join(f'<th scope=col title="{escape(HEADINGS[one][1])}">{HEADINGS[one][0]}</th>' for one in told)
     for model, columns in by_model(report):
         yield f'<div class=wide tabindex=0 role=region aria-label="Metrics of {escape(model)}"><table class=metrics>'
-        yield f"<caption>{escape(model)}</caption><thead><tr><th scope=col>configuration</th>"
-        yield f"<th scope=col class=plot><span>0</span> right <span>100 %</span></th>{heads}</tr></thead>"
+        yield f"<caption>{escape(model)}</caption><thead><tr>{_FIRST_HEADS}{heads}</tr></thead>"
         yield "<tbody>"
         for _, column in columns:
             texts = metric_texts(column.metrics)

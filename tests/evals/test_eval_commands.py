@@ -54,7 +54,7 @@ def test_what_files_say_cannot_control_the_terminal(tmp_path: Path, capsys: pyte
 def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["eval", "report", str(results), "--markdown"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("120 runs")
+    assert said.startswith("# Evals\n\n120 runs")
     assert "| forge auto |" in said
 
 

@@ -97,7 +97,9 @@
   const said = ({ headline, grounds, finding }) =>
     make("li", finding.split(" ")[0], make("span", "sign", signs[finding] || "="), make("p", "", make("b", "", headline, make("span", "hidden", ":")), " ", grounds));
   const compared = (first, second, pair) => {
-    const heading = ["scenario", data.columns[first][0], data.columns[second][0], "only first right", "only second right", "shown"];
+    const sides = [data.columns[first], data.columns[second]];
+    const short = sides[0][2] === sides[1][2] ? 1 : 0; // within a model its name says nothing
+    const heading = ["scenario", ...sides.map((side) => side[short]), "only first right", "only second right", "shown"];
     const head = make("tr", "names", ...heading.map((text) => make("th", "", text)));
     for (const cell of head.children) cell.scope = "col";
     const body = make("tbody", "");
