@@ -6,8 +6,8 @@ from functools import partial
 from msgspec import Struct
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, PerformedCall, World
-from forge.evals.suite.checks import first_of, last_call, same, sent
+from forge.evals.scenario import Attempt, World
+from forge.evals.suite.checks import first_of, last_call, looked_up, same, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -132,16 +132,11 @@ def _audited(books: _Books, attempt: Attempt) -> str:
     wanted = sorted(payment.id for payment in books.flagged)
     total = sum(round(payment.amount * (_RATE if payment.currency == "EUR" else 1), 2) for payment in books.flagged)
     problem = "" if same(ids, wanted) else f"the flagged payments are {ids}, not {wanted}"
-    looked_up = [call for call in attempt.of("get_vendor_details") if _of(call) == books.alias]
     return first_of(
         problem,
         sent(attempt, "submit_audit_report", total_flagged_usd=total, top_vendor=books.flagged[0].vendor),
-        "" if looked_up or books.lenient else f"nobody looked up who {books.alias} is",
+        "" if books.lenient else looked_up(attempt, "get_vendor_details", vendor=books.alias),
     )
-
-
-def _of(call: PerformedCall) -> object:
-    return call.arguments.get("vendor")
 
 
 AUDIT = twins(

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from forge import Workflow
 from forge.evals.scenario import Attempt, World
-from forge.evals.suite.checks import first_of, last_call, told, written
+from forge.evals.suite.checks import first_of, looked_up, told, written
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -59,11 +59,9 @@ def _argument_fidelity(seed: int, *, stateful: bool) -> World:
     )
 
     def right(attempt: Attempt) -> str:
-        fetched = last_call(attempt, "fetch_details")
-        faithful = fetched is not None and fetched.arguments.get("entity_id") == entity_id
         never = [fact for other in list(items.values())[1:] for fact in (other.price, other.made_in)]
         summary = written(attempt, "present", "summary")
-        problem = "" if faithful or not stateful else f"the details fetched last are not those of {entity_id}"
+        problem = looked_up(attempt, "fetch_details", entity_id=entity_id) if stateful else ""
         return first_of(problem, told(summary, (item.product, item.price, item.made_in), never))
 
     asked = f"Find the {item.product} in our catalogue, fetch its details, and present its name, price and origin."

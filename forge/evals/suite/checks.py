@@ -50,6 +50,13 @@ def sent(attempt: Attempt, tool: str, **wanted: object) -> str:
     return differing(made, wanted) if made else f"{tool} was not called"
 
 
+def looked_up(attempt: Attempt, tool: str, **wanted: object) -> str:
+    """That none of the calls of the tool had these values; empty: one had."""
+    if any(not differing(call, wanted) for call in attempt.of(tool)):
+        return ""
+    return f"{tool} was not asked for {', '.join(map(str, wanted.values()))}"
+
+
 def differing(call: PerformedCall, wanted: dict[str, object]) -> str:
     """Which arguments of the call are not what is wanted; empty: none."""
     given = call.arguments

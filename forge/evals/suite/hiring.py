@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from forge import Workflow
 from forge.evals.scenario import Attempt, World
-from forge.evals.suite.checks import first_of, mentions, sent, written
+from forge.evals.suite.checks import first_of, looked_up, mentions, sent, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -101,12 +101,11 @@ def _decided(vacancy: _Vacancy, attempt: Attempt, *, thorough: bool) -> str:
     name, *_ = vacancy.candidates
     rationale = written(attempt, "submit_hiring_decision", "rationale")
     named = [other for other, known in vacancy.candidates.items() if known.words and _rejected(rationale, other, known)]
-    checked = {str(call.arguments.get("candidate")) for call in attempt.of("get_compatibility_check")}
-    unchecked = [other for other, known in vacancy.candidates.items() if len(known.words) and other not in checked]
+    blocked = [other for other, known in vacancy.candidates.items() if known.words and thorough]
     return first_of(
         sent(attempt, "submit_hiring_decision", candidate=name),
         "" if named else "the rationale names nobody with what speaks against them",
-        f"{' and '.join(unchecked)} were not checked" if thorough and unchecked else "",
+        *(looked_up(attempt, "get_compatibility_check", candidate=other) for other in blocked),
     )
 
 

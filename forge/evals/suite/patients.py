@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from forge import Workflow, tool
 from forge.evals.scenario import Attempt, PerformedCall, World
-from forge.evals.suite.checks import first_of, last_call, sent, told, written
+from forge.evals.suite.checks import first_of, looked_up, sent, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -90,12 +90,10 @@ def _sequential_reasoning(seed: int, *, stateful: bool) -> World:
 
 def _recommended(practice: _Practice, attempt: Attempt) -> str:
     (medicine, wanted), *others = practice.interactions.items()
-    checked = last_call(attempt, "check_interactions")
-    faithful = practice.lenient or (checked is not None and checked.arguments.get("medication") == medicine)
     never = [fact for _, other in others for fact in (other.avoid, other.risk)]
     findings = written(attempt, "recommend", "findings")
     return first_of(
-        "" if faithful else f"the interactions checked last are not those of {medicine}",
+        "" if practice.lenient else looked_up(attempt, "check_interactions", medication=medicine),
         sent(attempt, "recommend", patient_id=next(iter(practice.medicines))),
         told(findings, (medicine, wanted.avoid, wanted.risk), never),
     )

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from forge import Workflow
 from forge.evals.scenario import Attempt, World
-from forge.evals.suite.checks import Fact, first_of, sent, told, written
+from forge.evals.suite.checks import Fact, first_of, looked_up, sent, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -148,9 +148,8 @@ def _reported(archive: _Archive, attempt: Attempt, *, extended: bool) -> str:
     facts: list[Fact] = [one.department, one.clearance, one.contact, one.phone]
     facts += [one.band, *one.groups] if extended else []
     sources = ("security_audit", "onboarding_records") if not archive.lenient else ()
-    unread = [tool for tool in sources if employee_id not in (c.arguments.get("employee_id") for c in attempt.of(tool))]
     return first_of(
-        f"{' and '.join(unread)} of {employee_id} were not read" if unread else "",
+        *(looked_up(attempt, source, employee_id=employee_id) for source in sources),
         sent(attempt, "submit_report", employee_name=one.name),
         told(written(attempt, "submit_report", "report"), facts, (one.old_band, *one.old_groups) if extended else ()),
     )

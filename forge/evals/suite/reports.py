@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from forge import ToolResolutionError, Workflow, tool
 from forge.evals.scenario import Attempt, World
-from forge.evals.suite.checks import first_of, last_call, told, written
+from forge.evals.suite.checks import first_of, looked_up, told, written
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -118,9 +118,8 @@ def _sequential_3step(seed: int, *, stateful: bool) -> World:
 
 def _reported(sales: _Sales, attempt: Attempt) -> str:
     (period, wanted), *others = sales.analyses.items()
-    fetched = last_call(attempt, "fetch_sales_data")
-    given = fetched and (fetched.arguments.get("quarter"), fetched.arguments.get("year"))
-    problem = "" if sales.lenient or given == period else f"the sales fetched last are those of {given}"
+    quarter, year = period
+    problem = "" if sales.lenient else looked_up(attempt, "fetch_sales_data", quarter=quarter, year=year)
     facts = (wanted.growth_percent, wanted.best_product, wanted.strongest_region)
     never = [fact for _, other in others for fact in (other.best_product, other.strongest_region)]
     return first_of(problem, told(written(attempt, "report", "findings"), facts, never))

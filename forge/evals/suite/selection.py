@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from forge import Workflow
 from forge.evals.scenario import Attempt, World
-from forge.evals.suite.checks import first_of, last_call, told, used, written
+from forge.evals.suite.checks import first_of, looked_up, told, used, written
 from forge.evals.suite.drawing import FIRST_NAMES, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twins import twins
@@ -84,10 +84,8 @@ def _tool_selection(seed: int, *, stateful: bool) -> World:
     )
 
     def right(attempt: Attempt) -> str:
-        asked = last_call(attempt, "get_permissions")
-        strayed = stateful and (asked is None or asked.arguments.get("user_id") != users[name])
         never = [permission for permission in _PERMISSIONS if permission not in held]
-        problem = "the permissions looked up last are somebody else's" if strayed else ""
+        problem = looked_up(attempt, "get_permissions", user_id=users[name]) if stateful else ""
         return first_of(problem, told(written(attempt, "respond", "answer"), held, never))
 
     return World(

@@ -1,0 +1,82 @@
+"""What scenarios check answers with."""
+
+import pytest
+from msgspec import Raw
+
+from forge.evals.scenario import Attempt, PerformedCall
+from forge.evals.suite.checks import answer, looked_up, mentions, miswritten, same, sent, told
+from stages.effect import NeedsInput
+from stages.phase import Completed, Said
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Sales grew 23%.", 23),
+        ("In all $1,299.50, paid.", 1299.5),
+        ("It is 1299.50", 1299.5),
+        ("The capital is port MERROW.", "Port Merrow"),
+        ("(payments-prod-v3)", "payments-prod-v3"),
+        ("4,000", 4000),
+    ],
+)
+def test_a_fact_is_found_as_whole_words_or_by_its_value(text: str, fact: str | float) -> None:
+    assert mentions(text, fact)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Sales grew 230%.", 23),
+        ("Sales grew 2.3%.", 23),
+        ("order A-17", 17),
+        ("Q4 of that year", 4),
+        ("optional", "option"),
+        ("payments-prod-v31", "payments-prod-v3"),
+        ("", "anything"),
+    ],
+)
+def test_a_part_of_something_else_is_no_fact(text: str, fact: str | float) -> None:
+    assert not mentions(text, fact)
+
+
+def test_an_answer_says_all_facts_and_none_that_is_not_so() -> None:
+    assert told("Lisbon, 12.50", ("lisbon", 12.5), ["Oslo"]) == ""
+    assert told("Lisbon", (("Porto", "Lisbon"),)) == ""
+    assert told("Lisbon", ("Lisbon", 12.5)) == "the answer does not say 12.5"
+    assert told("Lisbon or Oslo", ("Lisbon",), ["Oslo"]) == "the answer says Oslo, which is not so"
+
+
+def test_values_are_equal_whatever_their_case_and_type_of_number() -> None:
+    assert same(" lisbon", "Lisbon")
+    assert same(0.1 + 0.2, 0.3)
+    assert same([1, "a"], (1.0, "A"))
+    assert not same(0.1034, 0.1033)
+    assert not same("1", 1)
+    assert not same(["a"], ["a", "b"])
+
+
+PAID = PerformedCall(tool="pay", arguments={"to": "Ann", "amount": 5})
+FAILED = PerformedCall(tool="pay", arguments={"to": "Bob", "amount": 9}, error="refused")
+
+
+def test_of_several_calls_the_last_that_did_not_fail_is_what_was_sent() -> None:
+    attempt = Attempt(outcome=None, calls=(PAID, FAILED))
+    assert sent(attempt, "pay", to="ann") == ""
+    assert sent(attempt, "pay", amount=6) == "pay: amount is 5, not 6"
+    assert sent(attempt, "close", id=1) == "close was not called"
+    assert looked_up(attempt, "pay", to="Bob") == "pay was not asked for Bob"
+
+
+def test_a_write_is_made_once_at_most_and_with_the_right_values() -> None:
+    assert miswritten((), "pay", amount=5) == ""
+    assert miswritten((PAID, FAILED), "pay", to="Ann", amount=5) == ""
+    assert miswritten((PAID, PAID), "pay", to="Ann", amount=5) == "pay ran 2 times"
+    assert miswritten((PAID,), "pay", to="Bob") == "pay: to is 'Ann', not 'Bob'"
+
+
+def test_an_answer_in_words_is_a_text_or_what_respond_was_told() -> None:
+    assert answer(Attempt(outcome=Said(text="Hi"))) == "Hi"
+    assert answer(Attempt(outcome=Completed(tool="respond", value=Raw(b'"Hi"')))) == "Hi"
+    assert answer(Attempt(outcome=Completed(tool="pay", value=Raw(b'"paid"')))) == ""
+    assert answer(Attempt(outcome=NeedsInput(question="Who?"))) == ""
