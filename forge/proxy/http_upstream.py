@@ -123,20 +123,24 @@ def _fault_of(error: BaseException, where: str) -> Fault:
             return Fault(kind="interrupted", detail=f"the connection to {where} broke: {error}"[:500])
 
 
+_CREDENTIALS = tuple(name.encode() for name in sorted(HEADERS))
+
 CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization", "openai-project", "openai-beta"})
 """The headers without which the backend would read a client's own body otherwise than it was meant."""
+
+_CARRIED = {name.encode(): name for name in CARRIED}
 
 
 def caller_of(headers: Mapping[bytes, bytes], key: str) -> Caller:
     """Who asks, with that credential."""
-    found = ((name, headers.get(name.encode(), b"").decode("latin-1")) for name in sorted(CARRIED))
-    return Caller(key=key, headers=tuple((name, value) for name, value in found if value))
+    found = _CARRIED.keys() & headers.keys()
+    carried = sorted((_CARRIED[name], headers[name].decode("latin-1")) for name in found)
+    return Caller(key=key, headers=tuple(pair for pair in carried if pair[1]))
 
 
 def credential_of(headers: Mapping[bytes, bytes]) -> str:
     """The client's credential: the word after Bearer, or that of another header that carries one."""
-    for name in sorted(HEADERS):
-        value = headers.get(name.encode(), b"").decode("latin-1").strip()
-        if value:
+    for name in _CREDENTIALS:
+        if value := headers.get(name, b"").decode("latin-1").strip():
             return value.rpartition(" ")[2]
     return ""

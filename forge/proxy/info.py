@@ -114,8 +114,9 @@ class Info:
             return
         window = self._service.model.window
         share = {"usage_percent": round(100 * last.tokens / window, 1)} if window else {}
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(last.at))
         told = {"current_usage_tokens": last.tokens, "context_window_tokens": window, **share}
-        await _tell(out, {**told, "model": last.model, "observed_at": last.at})
+        await _tell(out, {**told, "model": last.model, "observed_at": at})
 
     async def _got(self, path: str, asked: Asked) -> tuple[int, bytes]:
         """The backend's answer to a GET; status 0 where there is none."""

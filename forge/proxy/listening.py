@@ -10,6 +10,7 @@ import uvicorn
 
 from forge.errors import ForgeError
 from forge.proxy.app import App
+from forge.proxy.gathering import GatheringProtocol
 from forge.proxy.options import ProxyOptions
 
 BACKLOG = 512
@@ -67,6 +68,7 @@ async def running(app: App, listening: socket.socket, options: ProxyOptions) -> 
         log_level="warning",
         access_log=False,
         lifespan="off",
+        http=GatheringProtocol,
         ws="none",
         loop="none",
         server_header=False,

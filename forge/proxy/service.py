@@ -20,11 +20,11 @@ from stages.wire.server_wires import ServerWire
 
 
 class Last(Struct, frozen=True):
-    """The tokens of the last reply and its prompt, and when it was, as RFC 3339 has it."""
+    """The tokens of the last reply and its prompt, and when it was, in seconds since 1970."""
 
     tokens: int
     model: str
-    at: str
+    at: float
 
 
 class Service:
@@ -36,13 +36,9 @@ class Service:
 
     async def serve(self, wire: ServerWire, asked: Asked, out: Outlet) -> None:
         """WireAnswer a request of that protocol."""
-        key = self.key_of(asked)
+        caller = self.caller_of(asked)
         request = wire.decode_request(asked.body)
-        exchange = (
-            request
-            if isinstance(request, RequestError)
-            else exchange_of(wire, request, self.model, self.caller_of(asked))
-        )
+        exchange = request if isinstance(request, RequestError) else exchange_of(wire, request, self.model, caller)
         if isinstance(exchange, RequestError):
             await out.answer(wire.encode_error(exchange))
             return
@@ -50,11 +46,10 @@ class Service:
         stream = Stream(exchange, out) if exchange.request.stream else None
         try:
             with Pulse(out, stream) if stream else _NOTHING:
-                async with self.slots.slot(key):
+                async with self.slots.slot(caller.key):
                     await (self._whole(exchange, out) if stream is None else stream.run())
             if usage := out.notes.usage:
-                at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                self.last = Last(usage.prompt + usage.completion, exchange.request.model, at)
+                self.last = Last(usage.prompt + usage.completion, exchange.request.model, time.time())
         except FullError as full:
             await self._refuse(wire, full.error, out, stream)
         except asyncio.CancelledError:

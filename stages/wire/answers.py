@@ -121,7 +121,7 @@ class CallIds(Struct, frozen=True, kw_only=True):
 
 
 def _ids_of(history: History) -> frozenset[str]:
-    return frozenset(call.id for message in history if isinstance(message, Assistant) for call in message.calls)
+    return frozenset({call.id for message in history if isinstance(message, Assistant) for call in message.calls})
 
 
 def custom_names(request: ServerRequest) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Messages of chat completions as a history: what a client sends back, read as a server."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -82,7 +82,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
         case "user":
             return User(text=text, turn=turn)
         case "assistant":
-            calls = (*_calls(message, number),) if message.tool_calls or message.function_call else ()
+            calls = _calls(message, number) if message.tool_calls or message.function_call else ()
             for call in calls:
                 names[call.id] = call.name
             thought = message.reasoning_content or message.reasoning or ""
@@ -95,17 +95,19 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
 
 
-def _calls(message: SentMessage, place: int) -> Iterator[ToolCall]:
+def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
+    calls: list[ToolCall] = []
     for number, call in enumerate(message.tool_calls or ()):
         if call.function is not None:
-            yield ToolCall(id=call.id or "", name=call.function.name, arguments=_arguments(call.function))
+            calls.append(ToolCall(id=call.id or "", name=call.function.name, arguments=_arguments(call.function)))
         elif call.custom is not None:
-            yield ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input))
+            calls.append(ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input)))
         else:
             raise Refused("it must have a function", f"messages[{place}].tool_calls[{number}]")
     if message.function_call is not None and not message.tool_calls:
         said = message.function_call
-        yield ToolCall(id="", name=said.name, arguments=_arguments(said))
+        calls.append(ToolCall(id="", name=said.name, arguments=_arguments(said)))
+    return tuple(calls)
 
 
 def _arguments(said: _Function) -> str:
