@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test pages search bench bench-functions evals-report docs clean
+.PHONY: demo test pages search bench bench-functions bench-proxy evals-report docs clean
 .DEFAULT_GOAL := test
 
 demo: .venv/demo.ready
@@ -31,6 +31,9 @@ bench: .venv/dev.ready
 
 bench-functions: .venv/dev.ready
 	@.venv/bin/pytest benchmarks -o testpaths=benchmarks --benchmark-only --benchmark-group-by=func --benchmark-sort=name --benchmark-columns=min,median,rounds
+
+bench-proxy: .venv/dev.ready
+	@.venv/bin/python -m benchmarks.proxy
 
 # The published report, from whatever runs there are; their journals need not be there, but give it its timelines.
 evals-report: .venv/dev.ready
