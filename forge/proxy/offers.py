@@ -21,8 +21,8 @@ class _Named(Struct, frozen=True):
 
 
 class _Tool(_Named, frozen=True):
-    function: _Named = _Named()
-    custom: _Named = _Named()
+    function: _Named | None = None
+    custom: _Named | None = None
 
 
 class _Message(Struct):
@@ -55,7 +55,8 @@ def without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: b
 
 def _name(raw: Raw) -> str:
     tool = decode(_tool, bytes(raw))
-    return tool.name or tool.function.name or tool.custom.name
+    named = tool.function or tool.custom or tool
+    return named.name
 
 
 def takes_respond(request: ServerRequest) -> bool:

@@ -38,7 +38,6 @@ def shaped_request(
 
     `same`: its body goes to a backend of its protocol. `names` are those that its model may have.
     """
-    spoken = wire(setup.dialect)
     left = without_hidden(request, _several(shaping.hide_tools), same=same) if shaping.hide_tools else request
     if isinstance(left, RequestError):
         return left
@@ -47,14 +46,14 @@ def shaped_request(
     if shaping.reasoning_in_history == "drop":
         left = without_earlier_reasoning(left, same=same)
     if shaping.thinking is not None:
-        left = with_thinking(left, shaping.thinking, spoken, same=same)
+        left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
         if (options := _recommended(names)) is None:
             said = f"no sampling is recommended for {' or '.join(names)}: sampling in the policy of this server"
             return RequestError(message=said, retriable=False)
-        left = with_sampling(left, options, spoken, same=same)
+        left = with_sampling(left, options, wire(setup.dialect), same=same)
     responds = shaping.respond and takes_respond(left)
-    whole = with_respond(left, spoken, same=same) if responds else left
+    whole = with_respond(left, wire(setup.dialect), same=same) if responds else left
     if shaping.context_tokens is None:
         return Shaped(request=whole, whole=whole, responds=responds)
     fit = fitted(whole, setup, shaping.context_tokens, same=same)

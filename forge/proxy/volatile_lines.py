@@ -55,25 +55,33 @@ _SYSTEM = frozenset({b'"system"', b'"developer"'})
 def _in_body(request: ServerRequest) -> ServerRequest:
     """The same in the client's own body, which stays as it is where that changes nothing."""
     given = fields(request)
-    gap = "\n" if request.protocol == "chat" else "\n\n"
+    join = "\n".join if request.protocol == "chat" else _paragraphs
     messages = decode(_objects, bytes(given["messages"]))
-    now = [_message(raw, lambda content: _content(content, gap)) for raw in messages]
+    now = [_message(raw, join) for raw in messages]
     changes: dict[str, object] = {} if now == messages else {"messages": now}
-    if "system" in given and (system := _content(given["system"], gap)) != given["system"]:
+    if "system" in given and (system := _content(given["system"], join)) != given["system"]:
         changes["system"] = system
     return with_fields(request, changes) if changes else request
 
 
-def _message(raw: Raw, steadied_content: Callable[[Raw], Raw]) -> Raw:
+_Join = Callable[[list[str]], str]
+"""How a protocol's texts are one text, as forge reads them."""
+
+
+def _paragraphs(texts: list[str]) -> str:
+    return "\n\n".join(filter(None, texts))
+
+
+def _message(raw: Raw, join: _Join) -> Raw:
     message = decode(_object, bytes(raw))
     if bytes(message.get("role", b"")) not in _SYSTEM or "content" not in message:
         return raw
-    content = steadied_content(message["content"])
+    content = _content(message["content"], join)
     return raw if content == message["content"] else Raw(msgspec.json.encode(message | {"content": content}))
 
 
-def _content(content: Raw, gap: str) -> Raw:
-    """A text, or the texts of a list as one; a list with marks for a cache, or with more than texts, as it came."""
+def _content(content: Raw, join: _Join) -> Raw:
+    """A text, or the texts of a list as one; parts with marks for a cache stay parts, each with a steady text."""
     given = bytes(content)
     if given.startswith(b'"'):
         text = decode(_text, given)
@@ -81,7 +89,12 @@ def _content(content: Raw, gap: str) -> Raw:
     if not given.startswith(b"["):
         return content
     parts = [decode(_object, bytes(part)) for part in decode(_objects, given)]
-    if not all(part.keys() == {"type", "text"} for part in parts):
+    if not all(bytes(part.get("type", b"")) == b'"text"' for part in parts):
         return content
-    texts = (steady(decode(_text, bytes(part["text"]))) for part in parts)
-    return Raw(msgspec.json.encode(gap.join(filter(None, texts))))
+    texts = [decode(_text, bytes(part["text"])) for part in parts]
+    if all(part.keys() == {"type", "text"} for part in parts):
+        return Raw(msgspec.json.encode(steady(join(texts))))
+    if all(steady(text) == text for text in texts):
+        return content
+    steadily = ((part, steady(text)) for part, text in zip(parts, texts, strict=True))
+    return Raw(msgspec.json.encode([part | {"text": text} for part, text in steadily if text] or ""))
