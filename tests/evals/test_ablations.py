@@ -1,0 +1,107 @@
+"""Each ablation takes away what it says, and the whole of the workflow is left as it was."""
+
+import pytest
+
+from forge import Workflow, tool
+from forge.evals import Played, Scenario, World, play
+from forge.evals.ablations import ABLATIONS
+from forge.evals.plain_player import PLAIN
+from forge.interpreters.scripted import Line, call
+from stages.policy.order import Use
+
+
+@tool(effect="read")
+def look(at: str) -> dict[str, object]:
+    """Look something up."""
+    return {"id": "K-77", "left": 3, "right": 4}
+
+
+@tool(effect="read")
+def fail() -> str:
+    """Fail."""
+    raise ValueError("no")
+
+
+@tool(prerequisites=["look"])
+def change(at: str) -> str:
+    """Change something."""
+    return "changed"
+
+
+@tool
+def send(id: str, total: float) -> str:  # noqa: A002
+    """Send it."""
+    return f"{id} {total}"
+
+
+def world(seed: int) -> World:
+    workflow = Workflow(
+        "w",
+        tools=[look, fail, change, send],
+        required_steps=["look"],
+        order=[Use(tool="send", after=("look",))],
+        terminal_tool="send",
+        grounded={"send": ["id"]},
+        completion_checks={"send": lambda arguments: "too much" if arguments.get("total") == 1000 else None},
+    )
+    return World(workflow=workflow, messages=("Send K-77.",), right=lambda _: "")
+
+
+SCENARIO = Scenario(name="s", about="", world=world, ideal_calls=2)
+LOOK, SEND = call("look", at="a"), call("send", id="K-77", total=7)
+IN_TEXT = '<tool_call>{"name": "look", "arguments": {"at": "a"}}</tool_call>'
+
+
+def did(ablation: str, *replies: Line) -> Played:
+    return play(SCENARIO, replies, ablation=ablation)
+
+
+def ran(played: Played) -> list[str]:
+    return [made.tool for made in played.attempt.calls if not made.error]
+
+
+@pytest.mark.parametrize(
+    ("ablation", "replies", "without", "with_it"),
+    [
+        ("no_rescue", (IN_TEXT, LOOK, SEND), ["look", "send"], ["look", "look", "send"]),
+        ("no_nudge", ("I will look.",), [], ["look", "send"]),
+        ("no_steps", (SEND,), ["send"], ["look", "send"]),
+        ("no_recovery", (call("fail"),), [], ["look", "send"]),
+        ("no_grounding", (LOOK, call("send", id="K-1", total=7)), ["look", "send"], ["look", "look", "send"]),
+        ("no_prerequisites", (call("change", at="b"), LOOK, SEND), ["change", "look", "send"], ["look", "send"]),
+        ("no_checks", (LOOK, call("send", id="K-77", total=1000)), ["look", "send"], ["look", "look", "send"]),
+    ],
+)
+def test_the_run_goes_otherwise_without_it(
+    ablation: str, replies: tuple[Line, ...], without: list[str], with_it: list[str]
+) -> None:
+    assert ran(did(ablation, *replies)) == without
+    assert ran(did("reforged", *replies, LOOK, SEND)) == with_it
+
+
+def test_with_everything_on_each_is_corrected() -> None:
+    replies = ("I will look.", SEND, call("fail"), call("change", at="b"), IN_TEXT, call("send", id="K-1", total=7))
+    ended = did("reforged", *replies, call("send", id="K-77", total=1000), SEND)
+    assert [made.tool for made in ended.attempt.calls] == ["fail", "look", "send"]
+    assert ended.judged.verdict == "right"
+
+
+def test_bare_ends_at_the_first_mistake_and_lets_through_what_is_written() -> None:
+    assert did("bare", "I will look.").ended.end == "BadReplies"
+    assert did("bare", call("fail")).ended.end == "ToolsFailing"
+    assert did("bare", call("send", id="K-1", total=1000)).judged.verdict == "right"
+
+
+def test_a_plain_loop_goes_on_after_errors_and_ends_with_text() -> None:
+    replies = [call("fail"), call("nothing", x=1), call("look", wrong=2), LOOK, SEND]
+    ended = play(SCENARIO, replies, player=PLAIN)
+    assert (ended.ended.end, ended.judged.verdict) == ("Completed", "right")
+    text = play(SCENARIO, [LOOK, "That is it."], player=PLAIN)
+    assert (text.ended.end, text.attempt.outcome) == ("text", None)
+
+
+def test_every_ablation_can_be_applied_to_any_workflow() -> None:
+    plain = Workflow("p", tools=[look], on_text="accept")
+    for ablation in ABLATIONS.values():
+        assert ablation.apply(plain).rules.tools[0].name == "look"
+        assert plain.rescue_enabled

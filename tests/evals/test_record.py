@@ -1,0 +1,140 @@
+"""The record of a run: every call that reaches a tool, in order, whatever kind of function the tool is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from forge import Conversation, ToolDef, Workflow, tool
+from forge.evals.record import Record
+from forge.interpreters.scripted import Scripted, call, calls
+from forge.tools import IdempotencyKey
+from stages.effect import NeedsInput, Usage
+from stages.state import Price
+
+
+def played(*tools: object, replies: list[object], **options: object) -> Record:
+    """The record of a workflow of these tools, run on these replies."""
+
+    @tool(effect="terminal")
+    def end() -> str:
+        """End."""
+        return "ended"
+
+    record = Record()
+    workflow = record.recorded(Workflow("w", tools=[*tools, end], max_tool_errors=9, **options))  # type: ignore[list-item, arg-type]
+    talk = Conversation(workflow, backend=Scripted([*replies, call("end")]))  # type: ignore[list-item]
+    record.outcomes.append(asyncio.run(talk.say("Go.", observer=record.observe)).unwrap().outcome)
+    return record
+
+
+@tool(effect="read")
+async def wait(n: int) -> int:
+    """Wait."""
+    await asyncio.sleep(0)
+    return n + 1
+
+
+@tool
+def count(n: int) -> Iterator[str]:
+    """Count."""
+    yield from map(str, range(n))
+
+
+@tool
+async def stream(n: int) -> AsyncIterator[int]:
+    """Count, too."""
+    for number in range(n):
+        yield number
+
+
+def bare(n: int) -> int:
+    """Double it."""
+    return 2 * n
+
+
+schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+explicit = ToolDef(name="explicit", description="d", parameters=schema, function=lambda n: n)
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "result"),
+    [(wait, "wait", 4), (count, "count", "2"), (stream, "stream", 2), (bare, "bare", 6), (explicit, "explicit", 3)],
+)
+def test_a_tool_of_any_kind_works_as_before_and_is_recorded(made: object, name: str, result: object) -> None:
+    record = played(made, replies=[call(name, n=3)])
+    (first, last) = record.calls
+    assert (first.tool, dict(first.arguments), first.result, first.error) == (name, {"n": 3}, result, "")
+    assert (last.tool, last.result) == ("end", "ended")
+
+
+def test_what_a_tool_raises_is_its_error_and_goes_on_to_the_model() -> None:
+    @tool
+    def fail(n: int) -> int:
+        """Fail."""
+        raise LookupError(f"no {n}")
+
+    record = played(fail, replies=[call("fail", n=3)])
+    assert (record.calls[0].error, record.calls[0].result) == ("no 3", None)
+    assert record.tool_errors == 1
+    assert record.attempt(1).of("fail") == ()
+
+
+def test_a_call_that_does_not_return_is_there_with_an_error() -> None:
+    @tool
+    async def hang() -> None:
+        """Hang."""
+        await asyncio.Event().wait()
+
+    async def go() -> None:
+        record = Record()
+        workflow = record.recorded(Workflow("w", tools=[hang, bare], terminal_tool="bare"))
+        talk = Conversation(workflow, backend=Scripted([call("hang")]))
+        async with asyncio.timeout(0.2):
+            try:
+                await talk.say("Go.")
+            finally:
+                assert [(made.tool, made.error) for made in record.calls] == [
+                    ("hang", "it had not returned when the run ended")
+                ]
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(go())
+
+
+def test_calls_are_in_the_order_in_which_they_begin_and_without_keys_of_forges_own() -> None:
+    @tool(idempotent=True)
+    def pay(n: int, key: IdempotencyKey) -> int:
+        """Pay."""
+        return n
+
+    record = played(wait, pay, replies=[calls(("wait", {"n": 1}), ("wait", {"n": 2}), ("pay", {"n": 3}))])
+    assert [(made.tool, dict(made.arguments)) for made in record.calls[:3]] == [
+        ("wait", {"n": 1}),
+        ("wait", {"n": 2}),
+        ("pay", {"n": 3}),
+    ]
+
+
+def test_corrections_and_rescued_calls_are_counted_by_kind() -> None:
+    rescued = '<tool_call>{"name": "wait", "arguments": {"n": 1}}</tool_call>'
+    replies: list[object] = ["I will.", call("end"), rescued]
+    record = played(wait, replies=replies, required_steps=["wait"])
+    assert (record.retries, record.step_nudges, record.rescued) == (1, 1, 1)
+
+
+def test_spending_is_added_up_and_priced() -> None:
+    record, price = Record(), Price(prompt=1.0, completion=10.0, cached=0.1)
+    record.spend(Usage(prompt=1000, completion=100, cached=500), price)
+    record.spend(None, price)
+    record.spend(Usage(prompt=10), price)
+    assert (record.input_tokens, record.output_tokens, record.cached_tokens) == (1010, 100, 500)
+    assert record.cost == pytest.approx((500 + 50 + 1000 + 10) / 1e6)
+
+
+def test_the_outcome_of_a_conversation_is_that_of_its_last_message() -> None:
+    record, asked = Record(), NeedsInput(question="Which?")
+    record.outcomes.append(asked)
+    assert record.attempt(2).outcome is None
+    assert record.attempt(2).outcomes == (asked,)
+    assert record.attempt(1).outcome == asked
