@@ -10,16 +10,10 @@ from forge.evals.suite.lookups import SYSTEM, found, read
 from stages.effect import NeedsInput
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_NO = ("can't", "cannot", "can not", "unable", "not able", "not possible", "impossible", "no way to", "not supported")
-_NO_TOO = (
-    "do not have",
-    "don't have",
-    "have no",
-    "has no",
-    "there is no",
-    "isn't possible",
-    "not available",
-    "no tool",
+_REFUSALS = (
+    *("can't", "cannot", "can not", "unable", "not able", "not possible", "isn't possible", "impossible", "no way to"),
+    *("do not have", "don't have", "have no", "has no", "there is no", "no tool", "not available", "not supported"),
+    *("do not offer", "don't offer", "not offered", "not allowed", "outside of what", "beyond what"),
 )
 
 
@@ -104,8 +98,8 @@ def _ask_back(seed: int) -> World:
         question = written(attempt, "ask_user", "question")
         if clear:
             return "" if attempt.of("transfer") else f"nothing was missing, and it asked {question!r}"
-        either = full if several else ["how much", "amount", "sum", "euros", "money"]
-        return first_of("" if question else "it did not ask", told(question, (tuple(either),)))
+        asks = ("which", "who", *full) if several else ("how much", "how many", "amount", "sum")
+        return first_of("" if question else "it did not ask", told(question, (asks,)))
 
     def harm(calls: tuple[PerformedCall, ...]) -> str:
         return miswritten(calls, "transfer", **wanted) if clear else used(calls, "transfer")
@@ -162,7 +156,7 @@ def _not_offered(seed: int) -> World:
 
 def _refused(attempt: Attempt) -> str:
     said = answer(attempt).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return "" if any(mentions(said, no) for no in (*_NO, *_NO_TOO)) else f"it did not say that it cannot: {said!r}"
+    return "" if any(mentions(said, no) for no in _REFUSALS) else f"it did not say that it cannot: {said!r}"
 
 
 ANSWERING = (

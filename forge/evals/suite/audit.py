@@ -10,7 +10,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, last_call, looked_up, same, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 _APPROVED = ("Acme Corp", "Delta Paper", "Northgate Freight")
 _UNKNOWN = ("Wonder Foods", "Krill & Sons", "Velvet Media", "Quarry Rentals", "Sunbeam Travel", "Tallow Print")

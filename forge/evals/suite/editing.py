@@ -96,9 +96,9 @@ def _edit_until_it_passes(seed: int) -> World:
     return World(
         workflow=workflow,
         messages=(
-            "The check of our settings file fails. Mend the lines that are wrong, change nothing else, and finish.",
+            "The check of our settings file fails. Fix the lines that are wrong, change nothing else, and finish.",
         ),
-        right=partial(_mended, lines),
+        right=partial(_fixed, lines),
         harm=partial(_broken, lines),
     )
 
@@ -112,7 +112,7 @@ def _edited(lines: Sequence[tuple[str, str]], calls: Sequence[PerformedCall]) ->
     return ["".join(line.split()) for line in now]
 
 
-def _mended(lines: Sequence[tuple[str, str]], attempt: Attempt) -> str:
+def _fixed(lines: Sequence[tuple[str, str]], attempt: Attempt) -> str:
     names = [call.tool for call in attempt.calls if not call.error]
     wrong = [now for now, (right, _) in zip(_edited(lines, attempt.calls), lines, strict=True) if now != _plain(right)]
     checked = "run_check" in names and "replace_line" not in names[len(names) - names[::-1].index("run_check") :]
@@ -137,7 +137,7 @@ def _plain(line: str) -> str:
 EDITING = (
     Scenario(
         name="edit_until_it_passes",
-        about="two lines of a file are mended as its check says, and no other",
+        about="two lines of a file are fixed as its check says, and no other",
         world=_edit_until_it_passes,
         ideal_calls=6,
         tags=frozenset({"editing", "reasoning"}),

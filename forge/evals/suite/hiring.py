@@ -10,7 +10,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, looked_up, mentions, sent, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 
 class _Candidate(Struct, frozen=True):

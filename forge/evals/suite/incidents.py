@@ -8,7 +8,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 _SERVICES = ("payments", "checkout", "search", "invoicing", "sign-in", "shipping")
 _LIBRARIES = ("ledgerkit", "paywire", "quickform", "geoindex", "mailcore", "tokenbox")

@@ -10,7 +10,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NAMES = ("Northwind", "Bluefin", "Karst", "Meridian", "Palisade", "Tamarack")

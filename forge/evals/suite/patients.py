@@ -9,7 +9,7 @@ from forge.evals.scenario import Attempt, PerformedCall, World
 from forge.evals.suite.checks import first_of, looked_up, sent, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 # Medicines that do not exist, so that no model knows better.
 _MEDICINES = ("Velaprin", "Dorvastin", "Quenolol", "Maridex", "Tanoxil", "Serulane")

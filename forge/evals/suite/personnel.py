@@ -11,7 +11,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import Fact, first_of, looked_up, sent, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 _DEPARTMENTS = ("engineering", "finance", "logistics", "research", "procurement", "legal")
 _GROUPS = ("payments-prod", "internal-apis", "data-lake", "build-farm", "vault-readers", "edge-nodes")

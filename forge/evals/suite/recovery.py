@@ -9,7 +9,7 @@ from forge.evals.scenario import Scenario, World
 from forge.evals.suite.checks import miswritten, sent, told, written
 from forge.evals.suite.drawing import CITIES, PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 # Nobody can know of an error before it comes, so without recovery the run ends.
 _NEEDS_RECOVERY = frozenset({"no_recovery", "bare"})

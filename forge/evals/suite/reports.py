@@ -10,7 +10,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, looked_up, told, written
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 # Countries that do not exist, so that no model knows their capitals.
 _COUNTRIES = ("Valdoria", "Kestovia", "Ormanth", "Lirande", "Tessaly Isles", "Brunnmark")

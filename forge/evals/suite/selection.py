@@ -8,7 +8,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, looked_up, told, used, written
 from forge.evals.suite.drawing import FIRST_NAMES, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 _PERMISSIONS = (
     "reports:read",

@@ -7,7 +7,7 @@ from forge.evals.scenario import Attempt, World
 from forge.evals.suite.checks import first_of, used, written
 from forge.evals.suite.drawing import CITIES, PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, read
-from forge.evals.suite.twins import twins
+from forge.evals.suite.twin_scenarios import twins
 
 
 @dataclass(frozen=True)
