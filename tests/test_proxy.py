@@ -15,6 +15,7 @@ from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.app import App, Route
 from forge.proxy.asgi import Asked, Message, Outlet, Scope
+from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.tally import Tally
 from forge.testing import Scripted
 from tests.scripted_model import Line, ScriptedModel, completion, hanging, whole
@@ -188,6 +189,21 @@ def test_when_every_attempt_fails_the_clients_tools_say_what_is_wrong_unless_a_c
             assert ("[called" in message["content"]) == (going is None)
             if not stream:
                 assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", "2")
+
+    run(go)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_tool_that_the_policy_hides_is_not_handed_on_either(stream: bool) -> None:
+    """The client has it, and would run it."""
+    bad = whole(completion("Let me see.", ("list", "{}")))
+
+    async def go() -> None:
+        async with behind(bad, bad, max_retries=1, policy=policy_from_toml('hide_tools = ["list"]')) as there:
+            _, got, _ = await there.post("/v1/chat/completions", asked(tools=[LOOK, LIST], stream=stream))
+            message, finish = joined(got) if stream else told(got)
+            assert (message.get("tool_calls") or [], finish) == ([], "stop")
+            assert message["content"] == "Let me see.\n[called list: {}]"
 
     run(go)
 

@@ -134,6 +134,35 @@ def test_structured_output_is_asked_of_the_backend_and_parsed(profile: str) -> N
     run(go)
 
 
+TURNS = """
+{%- for m in messages %}
+{%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{%- endif %}
+{{ m.content }}{%- endfor %}"""
+
+
+@pytest.mark.parametrize("alternating", [False, True])
+def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternating: bool) -> None:
+    """Claude Code puts system messages between the others; many templates take one at the beginning alone."""
+    history: Any = [ASK, {"role": "assistant", "content": "Where?"}, {"role": "system", "content": "Be brief."}, ASK]
+    refusal = whole({"error": {"message": "Conversation roles must alternate", "code": 500}}, 500)
+    props = {
+        "default_generation_settings": {"n_ctx": 8192},
+        "chat_template_caps": {"supports_tools": True, "supports_tool_calls": True},
+        "chat_template": TURNS if alternating else "",
+    }
+
+    async def go() -> None:
+        async with clients(whole(completion("A.")), refusal, whole(completion("B.")), pages={"props": props}) as there:
+            await there.theirs.messages.create(model="m", max_tokens=9, messages=history)
+            await there.own.chat.completions.create(model="m", messages=history)
+            for number in (0, 2):
+                sent = there.model.body(number)["messages"]
+                assert [one["role"] for one in sent] == ["user", "assistant", *["user"] * (1 if alternating else 2)]
+                assert sent[2]["content"].startswith("Be brief.")
+
+    run(go)
+
+
 def test_the_tool_runner_comes_to_its_end() -> None:
     @anthropic.beta_async_tool
     async def look(at: int) -> str:

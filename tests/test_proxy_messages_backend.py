@@ -239,15 +239,17 @@ def test_tokens_are_counted_by_the_api() -> None:
 
     async def go() -> None:
         none = whole({"type": "error", "error": {"type": "not_found_error", "message": "?"}}, 404)
-        async with in_front_of(whole({"input_tokens": 77}), whole(slow, 429), none) as there:
+        script = (whole({"input_tokens": 77}), whole(slow, 429, retry_after="3"), none, streamed(*events(TEXT)))
+        async with in_front_of(*script) as there:
             betas = {"anthropic_beta": "token-counting-2024-11-01"}
             assert (await there.post("/v1/messages/count_tokens", counting, **betas))[1] == b'{"input_tokens":77}'
             assert there.model.body(0) == counting
             assert there.model.headers[0]["anthropic-beta"] == betas["anthropic_beta"]
-            status, body, _ = await there.post("/v1/messages/count_tokens", counting)
-            assert (status, json.loads(body)) == (429, slow)
-            status, body, _ = await there.post("/v1/messages/count_tokens", counting)
-            assert (status, json.loads(body)["input_tokens"] > 5) == (200, True)
+            status, body, headers = await there.post("/v1/messages/count_tokens", counting)
+            assert (status, json.loads(body), headers["retry-after"]) == (429, slow, "3")
+            for _ in (none, "what is no count"):
+                status, body, _ = await there.post("/v1/messages/count_tokens", counting)
+                assert (status, json.loads(body)["input_tokens"] > 5) == (200, True)
 
     run(go)
 

@@ -231,6 +231,17 @@ def test_a_stream_that_fails_ends_with_the_protocols_error(line: Line, words: by
     run(go)
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+@pytest.mark.parametrize("line", [streamed(), streamed(ROLE, said("Half a ")), streamed(b"data: 7\n\n")])
+def test_a_reply_that_is_not_judged_may_not_be_cut_off_unseen_either(path: str, line: Line) -> None:
+    async def go() -> None:
+        async with behind(line) as there, streaming(there, {**body_of(path), "tools": []}, path) as answer:
+            got = await answer.read()
+            assert answer.status == 502 or (answer.status == 200 and b"error" in got.rstrip().split(b"\n\n")[-1])
+
+    run(go)
+
+
 def test_a_refusal_before_the_first_event_keeps_its_status() -> None:
     async def go() -> None:
         async with behind(whole({"error": {"message": "busy"}}, 503, retry_after="3")) as there:

@@ -6,10 +6,11 @@ import msgspec
 
 from forge.connection import Connection
 from forge.proxy.asgi import Asked, Outlet
+from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import pinned
 from forge.proxy.service import Service
 from forge.proxy.turn import counted_request
-from forge.proxy.upstream import Post
+from forge.proxy.upstream import Post, Refusal
 from stages.effect import Request
 from stages.tokens import STARTING_RATE
 from stages.wire.answers import WireAnswer
@@ -27,11 +28,19 @@ async def count_tokens(service: Service, connection: Connection, asked: Asked, o
     if service.model.verbatim == request.protocol:
         body = pinned(request, service.model.name).body
         post = Post(request=Request(), body=body, caller=service.caller_of(asked))
-        if (answer := await service.model.upstream.count(post)) is not None:
-            await out.answer(answer)
+        counted = await service.model.upstream.count(post)
+        if isinstance(counted, Refusal):
+            await out.answer(refusal_answer(MESSAGES, counted, same=True))
+            return
+        if counted is not None:
+            await _tell(out, counted)
             return
     written, size = counted_request(request, connection.setup, service.model.name)
     tokens = await connection.count(written.body) if connection.count else None
     if tokens is None:
         tokens = math.ceil(size * (connection.setup.tokens_per_character or STARTING_RATE))
+    await _tell(out, tokens)
+
+
+async def _tell(out: Outlet, tokens: int) -> None:
     await out.answer(WireAnswer(body=msgspec.json.encode({"input_tokens": tokens})))

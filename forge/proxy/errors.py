@@ -15,6 +15,7 @@ from stages.wire.server_wires import ServerWire
 
 class _Body(Struct):
     error: Raw = Raw(b"null")
+    type: str = ""
 
 
 _WRONG_MODEL = (400, 404, 422)
@@ -26,7 +27,8 @@ _body = msgspec.json.Decoder(_Body)
 def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAnswer:
     """The answer for a fault before anything was sent: the backend's own body, if the client reads its protocol."""
     error = request_error(refusal.fault)
-    if same and refusal.raw and refusal.fault.status and not error.code and _is_error(refusal.raw):
+    own = same and bool(refusal.raw) and refusal.fault.status is not None and not error.code
+    if own and _is_error(refusal.raw, wire):
         return WireAnswer(status=error.status, body=refusal.raw, headers=headers_of(error))
     return wire.encode_error(error)
 
@@ -63,8 +65,10 @@ def naming_a_model(refusal: Refusal) -> Refusal:
     return Refusal(msgspec.structs.replace(fault, detail=f"{words}. {how}", body=""))
 
 
-def _is_error(raw: bytes) -> bool:
+def _is_error(raw: bytes, wire: ServerWire) -> bool:
+    """Whether the body is an error of that protocol; some servers of Anthropic's write OpenAI's."""
     try:
-        return bytes(decode(_body, raw).error).startswith(b"{")
+        found = decode(_body, raw)
     except msgspec.DecodeError:
         return False
+    return bytes(found.error).startswith(b"{") and (wire.name != "messages" or found.type == "error")

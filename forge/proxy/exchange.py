@@ -170,8 +170,8 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
     state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
     if same:
-        return Guarded(guard, verbatim_turn(request, guard, model.setup), state), Request()
-    turn = written_turn(request, guard, model.setup_for(request), model.name)
+        return Guarded(guard, verbatim_turn(given, request, guard, model.setup), state), Request()
+    turn = written_turn(given, request, guard, model.setup_for(request), model.name)
     first = ask(turn, state)
     if first is None:
         raise TypeError("a turn without a first request")

@@ -5,7 +5,10 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 
+import msgspec
+
 from forge.backends.credentials import HEADERS
+from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
 from forge.interpreters.http_faults import retry_after, tls_reason
 from forge.interpreters.http_streams import STREAM_LIMIT
@@ -17,7 +20,7 @@ from forge.proxy.http_way import UnreachableError
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
 from stages.effect import Fault
-from stages.wire.answers import WireAnswer
+from stages.repair.decoding import decode
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
@@ -60,8 +63,8 @@ class Served:
         except RAISED as error:
             yield Refusal(_fault_of(error, self._url))
 
-    async def count(self, post: Post) -> WireAnswer | None:
-        """The backend's own answer; None where it says that there is no such path, or where nothing answers."""
+    async def count(self, post: Post) -> int | Refusal | None:
+        """Tokens as the backend counts them; None where there is no such path, and for an answer that is none."""
         if self._wire.counts_at is None:
             return None
         url = self._endpoint.base + self._wire.counts_at
@@ -71,9 +74,12 @@ class Served:
                 raw = await answer.read(BODY_LIMIT) or b""
         except RAISED:
             return None
-        if answer.status in (404, 405):
+        if answer.status >= 300:
+            return None if answer.status in (404, 405) else self._refused(answer, raw)
+        try:
+            return decode(_count, raw).input_tokens
+        except msgspec.DecodeError:
             return None
-        return WireAnswer(status=answer.status, body=self._endpoint.hidden.without_bytes(raw))
 
     async def _events(self, answer: Answer) -> AsyncGenerator[Heard | Refusal]:
         hearing, size = Hearing(self._wire), 0
@@ -124,6 +130,7 @@ def _fault_of(error: BaseException, where: str) -> Fault:
 
 
 _CREDENTIALS = tuple(name.encode() for name in sorted(HEADERS))
+_count = msgspec.json.Decoder(AnthropicCount)
 
 CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization", "openai-project", "openai-beta"})
 """The headers without which the backend would read a client's own body otherwise than it was meant."""

@@ -7,7 +7,7 @@ from forge.proxy.fitting import refitted
 from forge.proxy.upstream import Refusal
 from stages.wire.overflow import Overflow, overflow_of
 from stages.wire.served import as_sent
-from stages.wire.valid import valid_history
+from stages.wire.valid import alternating_history, system_first, valid_history
 from stages.wire.wires import wire as wire_of
 
 REFUSED = frozenset({400, 422, 500})
@@ -37,17 +37,18 @@ def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exch
 
 
 def _with_valid_history(exchange: Exchange) -> Exchange | None:
-    """The exchange with a history that strict servers take; None where that is the client's own.
+    """The exchange with a history that strict servers and templates take; None where that is the client's own.
 
     A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
     """
     request = exchange.request
     if not exchange.same or any(foreign.fate != "dropped" for foreign in request.foreign):
         return None
-    history = valid_history(request.history)
+    valid = alternating_history if exchange.model.setup.alternating else valid_history
+    history = valid(system_first(request.history))
     if history == request.history:
         return None
     messages = wire_of(exchange.model.setup.dialect).messages(history)
     body = replace(as_sent(request), messages=messages).body
-    valid = replace(exchange.shaped, request=replace(request, body=body, history=history))
-    return exchange_for(exchange.wire, exchange.given, valid, exchange.model, exchange.first.caller, same=True)
+    shaped = replace(exchange.shaped, request=replace(request, body=body, history=history))
+    return exchange_for(exchange.wire, exchange.given, shaped, exchange.model, exchange.first.caller, same=True)

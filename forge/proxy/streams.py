@@ -81,8 +81,9 @@ class Stream:
                 fault = next((piece for piece in heard.pieces if isinstance(piece, Fault)), None)
                 if fault is not None and not _is_ended(pieces):
                     return Refusal(fault)
-                if keeps:
-                    pieces += heard.pieces
+                pieces += heard.pieces
+                if not keeps:
+                    del pieces[:-3]  # of a reply that is not judged it matters how it ends
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
@@ -91,8 +92,6 @@ class Stream:
                     self._text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
                     self._called = self._called or any(map(calls, shown))
-        if not keeps:
-            return Reply(), ()
         reply = gather_reply(pieces)
         return Refusal(reply) if isinstance(reply, Fault) else (reply, admission.held)
 

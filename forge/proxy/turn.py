@@ -26,6 +26,7 @@ from stages.wire.prompted.forms import FORMS
 from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest, as_sent
 from stages.wire.translation import format_field, translated_sampling
+from stages.wire.valid import system_first
 from stages.wire.wires import demandable, demanding, wire
 
 _NEW = Ledger()
@@ -68,8 +69,8 @@ class Turn(Struct, frozen=True):
     last: Callable[[State, Reply], Reply]
 
 
-def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
-    """A turn in which the client's own body is sent, and retries add to it."""
+def verbatim_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
+    """A turn in which the client's own body is sent, and retries add to it; `given` is what the client asks for."""
 
     def asking() -> Stage:
         @on(Folded)
@@ -80,13 +81,13 @@ def verbatim_turn(request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
 
         return pipeline(fold(), write, _UNBOUND)
 
-    return Turn(asking, guard.judging, partial(last_reply, request, guard))
+    return Turn(asking, guard.judging, partial(last_reply, given, guard))
 
 
-def written_turn(request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
-    """A turn in which the request is written for the backend's own protocol."""
+def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
+    """A turn in which the request is written for the backend's own protocol; `given` is what the client asks for."""
     asking = pipeline(*_writing(request, guard.rules, setup, model), _UNBOUND)
-    return Turn(lambda: asking, guard.judging, partial(last_reply, request, guard))
+    return Turn(lambda: asking, guard.judging, partial(last_reply, given, guard))
 
 
 def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
@@ -122,7 +123,13 @@ def _writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> 
         form=FORMS[setup.form],
         alternating=setup.alternating,
     )
-    return fold(), written, _with_demands(request, rules, setup, sampling)
+    return fold(), _system_first, written, _with_demands(request, rules, setup, sampling)
+
+
+@on(Folded)
+def _system_first(state: State, phase: Folded) -> State:
+    """Many templates take system messages at the beginning alone; clients put reminders where they are due."""
+    return state.to(replace(phase, view=system_first(phase.view)))
 
 
 def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: Sampling) -> Stage:

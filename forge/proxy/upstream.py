@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from forge.connection import Connection
 from stages.effect import Fault, Replied, Reply, Request, Send
-from stages.wire.answers import WireAnswer
 from stages.wire.deltas import Piece, reply_pieces
 
 
@@ -54,8 +53,8 @@ class Upstream(Protocol):
         """The whole answer."""
         ...
 
-    async def count(self, post: Post) -> WireAnswer | None:
-        """The backend's own answer to how many tokens the body's prompt has; None where it has none."""
+    async def count(self, post: Post) -> int | Refusal | None:
+        """How many tokens the body's prompt has, as the backend counts them; None where it does not."""
         ...
 
     def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
@@ -74,7 +73,7 @@ class Connected:
         outcome = await self._send(Send(request=post.request, turn=1))
         return Whole(outcome.reply) if isinstance(outcome, Replied) else Refusal(outcome.fault)
 
-    async def count(self, _: Post) -> WireAnswer | None:
+    async def count(self, _: Post) -> int | Refusal | None:
         """None: it takes no requests of a client's own."""
         return None
 

@@ -48,6 +48,8 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
     if len(body) > BODY_LIMIT:
         raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
+    if not body.isascii() and not _is_utf8(body):
+        raise Refused("the request's body is no UTF-8")
     if len(body) > OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > OBJECTS_LIMIT:
         raise Refused(f"the request has more than {OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
@@ -57,6 +59,15 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(said if path else f"the request's body: {said}", path) from None
     except msgspec.DecodeError as error:
         raise Refused(f"the request's body is no JSON: {error}") from None
+
+
+def _is_utf8(body: bytes) -> bool:
+    """Parts of a body are left unread, and go on as they came."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _quickly(decoder: msgspec.json.Decoder[T], body: bytes) -> T:

@@ -56,6 +56,7 @@ def valid_history(history: History, names: re.Pattern[str] = TOOL_NAME) -> Histo
 
 
 def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str]) -> History:
+    reply, answers = _told_apart(reply, answers)
     if _is_sound(reply.calls, answers, names):
         return (reply, *answers)
     calls = tuple(with_object_arguments(call) for call in reply.calls)
@@ -67,6 +68,17 @@ def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str])
         return (kept, *(_answering(given[call.id], call) for call in sound))
     words = "\n".join(filter(None, (reply.text, *map(call_as_text, reply.calls))))
     return (replace(reply, text=words, calls=()), *map(_answer_as_text, answers))
+
+
+def _told_apart(reply: Assistant, answers: Sequence[Tool]) -> tuple[Assistant, Sequence[Tool]]:
+    """The exchange with an id for each call, where they have none, or share one, and are answered in order."""
+    ids = [call.id for call in reply.calls]
+    if (len({*ids}) == len(ids) and "" not in ids) or ids != [answer.call_id for answer in answers]:
+        return reply, answers
+    made = [f"{given or 'call'}_{number}" for number, given in enumerate(ids)]
+    calls = tuple(replace(call, id=one) for call, one in zip(reply.calls, made, strict=True))
+    given = [replace(answer, call_id=one) for answer, one in zip(answers, made, strict=True)]
+    return replace(reply, calls=calls), given
 
 
 def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pattern[str]) -> bool:

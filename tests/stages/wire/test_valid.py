@@ -34,6 +34,18 @@ def test_each_call_is_sound_and_answered_at_once(history: History, valid: Histor
         assert found == valid
 
 
+@pytest.mark.parametrize(("given", "told"), [(("", ""), ("call_0", "call_1")), (("c", "c"), ("c_0", "c_1"))])
+def test_calls_that_share_an_id_are_told_apart_where_they_are_answered_in_order(
+    given: tuple[str, ...], told: tuple[str, ...]
+) -> None:
+    def exchange(ids: tuple[str, ...]) -> History:
+        calls = tuple(ToolCall(id=one, name="look", arguments=CALL.arguments) for one in ids)
+        return (Assistant(calls=calls), *(Tool(call_id=one, name="look", text="7") for one in ids))
+
+    assert valid_history(exchange(given)) == exchange(told)
+    assert all(not message.calls for message in valid_history(exchange(given)[:2]) if isinstance(message, Assistant))
+
+
 def test_damaged_arguments_are_repaired_and_what_cannot_be_is_none() -> None:
     mended = with_object_arguments(ToolCall(id="1", name="look", arguments="{'what':'a'}"))
     assert mended is not None
