@@ -12,14 +12,15 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from forge.connection import Connection
+from forge.connection import Setup
+from forge.interpreters import Interpreter
 from stages.effect import Replied, Reply, Request, Send, Undelivered, Usage
 from stages.wire.sampling import options
 
 
 @asynccontextmanager
-async def gate(connection: Connection) -> AsyncIterator[str]:
-    """The address of the gate before that connection."""
+async def gate(perform: Interpreter, setup: Setup) -> AsyncIterator[str]:
+    """The address of the gate; requests go to what `perform` performs, asked as that setup says."""
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,7 +29,7 @@ async def gate(connection: Connection) -> AsyncIterator[str]:
         serving.add(task)
         try:
             while (asked := await _request(reader)) is not None:
-                status, answer = await _answer(connection, *asked)
+                status, answer = await _answer(perform, setup, *asked)
                 head = (
                     f"HTTP/1.1 {status} Said\r\ncontent-type: application/json\r\ncontent-length: {len(answer)}\r\n\r\n"
                 )
@@ -61,25 +62,23 @@ async def _request(reader: asyncio.StreamReader) -> tuple[str, bytes] | None:
     return first.split(b" ")[1].decode(), await reader.readexactly(length)
 
 
-async def _answer(connection: Connection, path: str, body: bytes) -> tuple[int, bytes]:
+async def _answer(perform: Interpreter, setup: Setup, path: str, body: bytes) -> tuple[int, bytes]:
     if not path.endswith("/chat/completions"):
         return 404, b"{}"
-    setup = connection.setup
     fields = msgspec.json.decode(body, type=dict[str, Raw])
     messages = msgspec.json.decode(fields.pop("messages"), type=list[Raw])
     sampled = options(setup.sampling, setup.dialect.option_names)
     fixed: dict[str, object] = {"model": setup.model, "stream": False, **sampled, **setup.sampling.extra}
     fields.pop("max_completion_tokens", None)
     head = Raw(msgspec.json.encode({**fields, **fixed}))
-    outcome = await connection.send(Send(request=Request(head=head, messages=tuple(messages)), turn=0))
-    match outcome:
+    match await perform(Send(request=Request(head=head, messages=tuple(messages)), turn=0)):
         case Replied(reply=reply):
             return 200, msgspec.json.encode(completion(reply))
         case Undelivered(fault=fault):
-            said = fault.body.encode() or msgspec.json.encode(
-                {"error": {"message": fault.detail, "code": fault.status}}
-            )
-            return fault.status or 502, said
+            said = {"error": {"message": fault.detail, "code": fault.status}}
+            return fault.status or 502, fault.body.encode() or msgspec.json.encode(said)
+        case other:
+            raise TypeError(f"a request was answered with {type(other).__name__}")
 
 
 def completion(reply: Reply) -> dict[str, Any]:

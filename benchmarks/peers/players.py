@@ -6,6 +6,7 @@ Tools run in this process, so that a world is one object for whoever plays; the 
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,9 @@ from benchmarks.peers.gate import gate
 from benchmarks.peers.workers import Worker, worker
 from forge.evals import Ended, Player, Task
 from forge.evals.ablations import ABLATIONS
+from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
-from stages.effect import CallResult, Execute, Failed, Succeeded, Unresolved
+from stages.effect import CallResult, Effect, Execute, Failed, Outcome, Results, Succeeded, Unresolved
 from stages.message import ToolCall
 from stages.state import Completed, Ending, Said
 
@@ -33,24 +35,37 @@ def told(workflow: Workflow[Any]) -> Workflow[Any]:
 
 async def _play(task: Task, *, script: str, python: Callable[[], Path | None]) -> Ended:
     workflow = told(task.workflow)
-    async with gate(task.connection) as url, worker(script, python) as peer:
-        peer.tell(_order(task, workflow, url))
-        return await _Played(task, workflow, peer).ended()
+    async with worker(script, python) as peer:
+        with _Played(task, workflow, peer) as played:
+            async with gate(played.perform, task.connection.setup) as url:
+                peer.tell(_order(task, workflow, url))
+                return await played.ended()
 
 
-class _Played:
+class _Played(ExitStack):
     """A run of a peer: its calls are run here, and what it reaches is written down."""
 
     def __init__(self, task: Task, workflow: Workflow[Any], peer: Worker) -> None:
+        super().__init__()
         self._task, self._workflow, self._peer = task, workflow, peer
         self._reached: Ending | None = None
+        self._perform: Interpreter | None = None
+
+    async def perform(self, effect: Effect) -> Outcome:
+        """Ask the model, or run a tool, for the message that is being answered."""
+        assert self._perform is not None
+        return await self._perform(effect)
+
+    def _begin(self, message: int) -> None:
+        self.close()
+        self._perform, self._reached = self.enter_context(self._task.answering(message, self._workflow)), None
 
     async def ended(self) -> Ended:
         """How it ended; an answer in words is no outcome of a workflow that takes none."""
         while True:
             match await self._peer.heard():
                 case {"message": int(number)}:
-                    self._task.record.message, self._reached = number, None
+                    self._begin(number)
                 case {"call": str(name), "arguments": arguments}:
                     self._peer.tell(await self._run(name, arguments))
                 case {"done": str(text)}:
@@ -65,7 +80,9 @@ class _Played:
 
     async def _run(self, name: str, arguments: object) -> dict[str, object]:
         made = ToolCall(id="call", name=name, arguments=msgspec.json.encode(arguments).decode())
-        (result,) = (await self._workflow.execute(Execute(calls=(made,), run=str(id(self))))).results
+        outcome = await self.perform(Execute(calls=(made,), run="peer"))
+        assert isinstance(outcome, Results)
+        (result,) = outcome.results
         if isinstance(result, Succeeded) and name in self._workflow.rules.terminal:
             self._reached = result.ends or Completed(tool=name, value=result.value)
         self._task.record.tool_errors += isinstance(result, Failed)
@@ -125,4 +142,5 @@ PYDANTIC_AI = Player(
     play=partial(_play, script="pydantic_ai_worker.py", python=pydantic_ai),
     modes=("default", "tool", "native", "prompted"),
     wire="openai",
+    lacks=frozenset({"no_compact"}),
 )

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
+from forge.evals.player import Player
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
 
@@ -29,13 +30,25 @@ class Cell(Struct, frozen=True, kw_only=True):
     def journal(self) -> str:
         """The path of its journal in the folder of journals, without suffix: no two cells share one."""
         known = self.configuration
-        digest = hashlib.blake2b(msgspec.json.encode(known), digest_size=4).hexdigest()
-        folder = _ODD.sub("-", f"{known.model} {known.name} {digest}")
-        return f"{folder}/{_ODD.sub('-', self.scenario.name)}-{self.seed}"
+        folder = _plain(f"{known.model} {known.name} {_digest(msgspec.json.encode(known))}")
+        name = self.scenario.name
+        plain = _plain(name)
+        return f"{folder}/{plain if plain == name else f'{plain}-{_digest(name.encode())}'}-{self.seed}"
+
+
+def _plain(name: str) -> str:
+    return _ODD.sub("-", name)
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
 
 
 def cells(
-    configurations: Sequence[Configuration], scenarios: Sequence[Scenario], seeds: Iterable[int]
+    configurations: Sequence[Configuration],
+    scenarios: Sequence[Scenario],
+    seeds: Iterable[int],
+    players: Mapping[str, Player],
 ) -> Iterator[Cell]:
     """Every run, all configurations of a scenario and seed one after the other, so that pairs are whole early.
 
@@ -44,5 +57,6 @@ def cells(
     for seed in seeds:
         for scenario in scenarios:
             for configuration in configurations:
-                if not scenario.not_counted & {configuration.ablation, configuration.player}:
+                lacks = {configuration.ablation, *players[configuration.player].lacks}
+                if not scenario.not_counted & lacks:
                     yield Cell(configuration=configuration, scenario=scenario, seed=seed)

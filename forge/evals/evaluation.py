@@ -72,5 +72,5 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             speaks, wire = self.players[configuration.player].wire, ready.connection(configuration).setup.dialect.wire
             if speaks not in (None, wire):
                 raise ForgeError(f"the player {configuration.player} speaks {speaks} alone, and this server {wire}")
-        wanted = tuple(cells(compared, self.scenarios, self.seeds))
+        wanted = tuple(cells(compared, self.scenarios, self.seeds, self.players))
         return Plan(serving=ready, wanted=wanted, left=tuple(cell for cell in wanted if cell.key not in done))

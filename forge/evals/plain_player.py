@@ -13,8 +13,9 @@ from msgspec import Raw
 
 from forge.evals.ablations import ABLATIONS
 from forge.evals.player import Ended, Player, Task
+from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
-from stages.effect import Execute, RawCall, Reply, Request, Send, Succeeded, Undelivered
+from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Send, Succeeded, Undelivered
 from stages.message import ToolCall
 from stages.state import Completed, Ending, Said
 from stages.wire.openai.chat import encode_tools
@@ -33,8 +34,8 @@ async def _play(task: Task) -> Ended:
     workflow, last = unguarded(task.workflow), ""
     loop = _Loop(workflow, task)
     for number, message in enumerate(task.messages):
-        task.record.message = number
-        outcome = await loop.say(message)
+        with task.answering(number, workflow) as loop.perform:
+            outcome = await loop.say(message)
         if isinstance(outcome, Ended):
             return outcome
         if isinstance(outcome, Said) and workflow.on_text == "nudge":
@@ -45,7 +46,9 @@ async def _play(task: Task) -> Ended:
 
 
 class _Loop:
-    """The conversation so far."""
+    """The conversation so far. `perform` asks the model and runs tools."""
+
+    perform: Interpreter
 
     def __init__(self, workflow: Workflow[Any], task: Task) -> None:
         setup = task.connection.setup
@@ -77,10 +80,13 @@ class _Loop:
     async def _ask(self, turn: int) -> Reply | Ended:
         messages = tuple(Raw(msgspec.json.encode(message)) for message in self._messages)
         request = Request(head=self._head, messages=messages, tail=self._tail)
-        outcome = await self._task.connection.send(Send(request=request, turn=turn))
-        if isinstance(outcome, Undelivered):
-            return Ended("BackendFailed", outcome.fault.detail)
-        return outcome.reply
+        match await self.perform(Send(request=request, turn=turn)):
+            case Replied(reply=reply):
+                return reply
+            case Undelivered(fault=fault):
+                return Ended("BackendFailed", fault.detail)
+            case other:
+                raise TypeError(f"a request was answered with {type(other).__name__}")
 
     async def _run(self, call: RawCall) -> Ending | None:
         """Run the call and tell the model; the outcome if that ends the loop."""
@@ -95,11 +101,14 @@ class _Loop:
         if call.name not in self._workflow.functions:
             return f"Error: there is no tool {call.name!r}"
         made = ToolCall(id=call.id, name=call.name, arguments=call.arguments or "{}")
-        (result,) = (await self._workflow.execute(Execute(calls=(made,), run=str(id(self))))).results
-        if isinstance(result, Succeeded):
-            return result
-        self._task.record.tool_errors += 1
-        return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
+        match await self.perform(Execute(calls=(made,), run="plain")):
+            case Results(results=(Succeeded() as result,)):
+                return result
+            case Results(results=(result,)):
+                self._task.record.tool_errors += 1
+                return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
+            case other:
+                raise TypeError(f"a call was answered with {type(other).__name__}")
 
 
 def _assistant(reply: Reply) -> _Message:
@@ -115,4 +124,5 @@ PLAIN = Player(
     about="an ordinary loop over chat completions: calls what is asked for, until there is text",
     play=_play,
     wire="openai",
+    lacks=frozenset({"no_compact"}),
 )

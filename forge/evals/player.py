@@ -1,6 +1,7 @@
 """Player: what attempts a scenario: forge, a plain loop, or another framework."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ from msgspec import Struct
 
 from forge.connection import Connection
 from forge.evals.record import Record
+from forge.interpreters import Interpreter, interpreter
+from forge.journal.records import Header
+from forge.journal.writing import recording
 from forge.workflow.workflow import Workflow
 from stages.wire.wires import WireName
 
@@ -34,6 +38,23 @@ class Task(Struct, frozen=True, kw_only=True):
         number = f".{message + 1}" if len(self.messages) > 1 else ""
         return self.journal.with_name(f"{self.journal.name}{number}.jsonl")
 
+    @contextmanager
+    def answering(self, message: int, workflow: Workflow[Any]) -> Iterator[Interpreter]:
+        """What asks the model and runs tools of the workflow for that message, for a loop that is not forge's.
+
+        It is all in the journal of that message, which `forge replay` shows.
+        """
+        self.record.message = message
+        perform, path = interpreter(self.connection.send, workflow.execute), self.journal_of(message)
+        if path is None:
+            yield perform
+            return
+        state = workflow.start(self.messages[message])
+        with recording(
+            perform, path, Header(workflow=workflow.name, state=state, setup=self.connection.setup)
+        ) as noted:
+            yield noted
+
 
 class Ended(Struct, frozen=True):
     """How a run ended by its own word, and, where it reached no outcome, why not."""
@@ -46,7 +67,8 @@ class Player(Struct, frozen=True, kw_only=True):
     """A way to run a workflow. `play` may raise: the run is then one without an outcome.
 
     `modes` are ways that it can be compared in, if there are several. `wire` is the only protocol that it speaks to
-    a server; None: any.
+    a server; None: any. `lacks` names ablations of forge that it is like: a scenario that no flawless model can pass
+    under one of them is not run.
     """
 
     name: str
@@ -54,3 +76,4 @@ class Player(Struct, frozen=True, kw_only=True):
     play: Callable[[Task], Awaitable[Ended]]
     modes: tuple[str, ...] = ()
     wire: WireName | None = None
+    lacks: frozenset[str] = frozenset()

@@ -60,8 +60,12 @@ def test_a_row_says_all_of_a_run_and_names_its_journal(tmp_path: Path, server: s
     assert (row.end, row.calls, row.performed, row.ideal_calls, row.context_tokens) == ("Completed", 2, 2, 2, 8192)
     assert (row.input_tokens, row.output_tokens, row.cached_tokens) == (200, 20, 80)
     assert row.cost == pytest.approx((120 * 1.0 + 80 * 0.5 + 20 * 2.0) / 1e6)
-    (journal,) = row.journals
-    assert len(read_journal(tmp_path / journal).entries) == 4
+    for row in found.values():
+        (journal,) = row.journals
+        assert len(read_journal(tmp_path / journal).entries) == 4
+    shown = [sys.executable, "-m", "forge", "replay", str(tmp_path / found["plain", "refund_rightly", 1].journals[0])]
+    told = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+    assert 'runs  refund {"total": 11.5}' in told
 
 
 def test_players_are_sampled_with_the_same_seeds_and_runs_with_other_ones(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from forge.journal.records import read_journal
 from tests.evals.test_run import rows, run, served
 
 PLAYERS = str(Path(__file__).parents[2] / "benchmarks" / "peers" / "players.py")
@@ -33,5 +34,6 @@ def test_a_peer_plays_as_forge_does(tmp_path: Path, peer: str) -> None:
         "refund_text": "unfinished",
     }, found
     row = found["refund_rightly"]
+    assert len(read_journal(tmp_path / row.journals[0]).entries) == 4
     assert (row.calls, row.performed, row.input_tokens) == (2, 2, 200)
     assert [body["seed"] for body in asked[:4]] == [1001, 1002, 1001, 1002]

@@ -1,0 +1,82 @@
+"""Which runs there are: every configuration on every scenario and seed, each once, and none that nobody could pass."""
+
+import pytest
+from msgspec.structs import replace
+
+from forge.errors import ForgeError
+from forge.evals import Configuration, Ended, Player, Scenario, Task, World
+from forge.evals.cells import cells
+from forge.evals.forge_player import FORGE
+from forge.evals.plain_player import PLAIN
+from forge.evals.selection import Axes, chosen_scenarios, configurations
+
+
+def world(seed: int) -> World:
+    raise NotImplementedError
+
+
+async def never(task: Task) -> Ended:
+    raise NotImplementedError
+
+
+def scenario(name: str, *not_counted: str, tags: str = "") -> Scenario:
+    counted = frozenset(not_counted)
+    return Scenario(name=name, about="", world=world, ideal_calls=1, tags=frozenset(tags.split()), not_counted=counted)
+
+
+OTHER = Player(name="other", about="", play=never, modes=("a", "b"))
+PLAYERS = {player.name: player for player in (FORGE, PLAIN, OTHER)}
+BASE = Configuration(model="m", backend="b", temperature=0.7)
+
+
+def compared(**axes: tuple[str, ...]) -> list[str]:
+    return [known.name for known in configurations(BASE, Axes(**axes), PLAYERS)]
+
+
+def test_forge_is_combined_and_the_others_come_after_it() -> None:
+    assert compared(modes=("auto", "native"), ablations=("reforged", "bare"), against=("plain", "other")) == [
+        "forge auto t=0.7",
+        "forge auto bare t=0.7",
+        "forge native t=0.7",
+        "forge native bare t=0.7",
+        "plain t=0.7",
+        "other a t=0.7",
+        "other b t=0.7",
+    ]
+    assert compared(against=("other:b", "other")) == ["forge auto t=0.7", "other b t=0.7", "other a t=0.7"]
+    assert compared(thinks=("off",), against=("plain",)) == ["forge auto off t=0.7", "plain off t=0.7"]
+
+
+def test_pairs_are_whole_early_and_what_nobody_could_pass_is_left_out() -> None:
+    wanted = configurations(BASE, Axes(ablations=("", "bare"), against=("plain", "other:a")), PLAYERS)
+    scenarios = (scenario("any"), scenario("long", "no_compact", "bare"), scenario("failing", "bare"))
+    made = [(c.seed, c.scenario.name, c.configuration.name) for c in cells(wanted, scenarios, (1, 2), PLAYERS)]
+    assert made[:9] == [
+        (1, "any", "forge auto t=0.7"),
+        (1, "any", "forge auto bare t=0.7"),
+        (1, "any", "plain t=0.7"),
+        (1, "any", "other a t=0.7"),
+        (1, "long", "forge auto t=0.7"),
+        (1, "long", "other a t=0.7"),
+        (1, "failing", "forge auto t=0.7"),
+        (1, "failing", "plain t=0.7"),
+        (1, "failing", "other a t=0.7"),
+    ]
+    assert [entry[1:] for entry in made[9:]] == [entry[1:] for entry in made[:9]]
+
+
+def test_no_two_runs_share_a_journal() -> None:
+    models = [replace(BASE, model=model, temperature=warmth) for model in ("m", "m/x", "m:x") for warmth in (0.7, 0.71)]
+    scenarios = (scenario("one-two"), scenario("one two"), scenario("../one"))
+    paths = [cell.journal for known in models for cell in cells([known], scenarios, (1, 11), PLAYERS)]
+    assert len({*paths}) == len(paths)
+    assert all(path.count("/") == 1 and ".." not in path.split("/") for path in paths)
+
+
+def test_scenarios_are_chosen_by_name_and_tag() -> None:
+    all_of_them = (scenario("a", tags="x y"), scenario("b", tags="y"), scenario("c"))
+    assert [one.name for one in chosen_scenarios(all_of_them)] == ["a", "b", "c"]
+    assert [one.name for one in chosen_scenarios(all_of_them, ("c", "b", "c"))] == ["c", "b"]
+    assert [one.name for one in chosen_scenarios(all_of_them, tags=("x", "y"))] == ["a", "b"]
+    with pytest.raises(ForgeError, match="two scenarios are named a"):
+        chosen_scenarios((*all_of_them, scenario("a")))
