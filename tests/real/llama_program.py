@@ -25,6 +25,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kv-unified", action="store_true")
     parser.add_argument("--jinja", action="store_true")
     parser.add_argument("--no-warmup", action="store_true")
+    parser.add_argument("-n", dest="predict", type=int, default=-1)
     return parser.parse_args()
 
 
@@ -39,6 +40,7 @@ def _params(options: argparse.Namespace) -> object:
     params.cache_type_v = xllamacpp.ggml_type[f"GGML_TYPE_{options.cache_type_v.upper()}"]
     attention = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}[options.flash_attn]
     params.flash_attn_type = xllamacpp.llama_flash_attn_type[f"LLAMA_FLASH_ATTN_TYPE_{attention}"]
+    params.n_predict = options.predict
     params.n_gpu_layers = {"auto": -1, "all": 999}.get(options.n_gpu_layers) or int(options.n_gpu_layers)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.use_jinja, params.warmup = options.jinja, not options.no_warmup

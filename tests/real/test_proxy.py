@@ -5,8 +5,18 @@ import json
 from typing import Any
 
 import openai
+import pytest
 
 from forge.proxy import ProxyOptions, ProxyServer
+from tests.clients.libraries import LAYERS
+
+ONE_CALL = (
+    *("openai: stream", "openai: parse", "openai: parse_tools", "openai: responses", "openai: responses_stream"),
+    *("anthropic: create", "anthropic: stream_helper", "anthropic: parse"),
+    *("langchain: chat", "langchain: structured_by_schema"),
+    *("pydantic-ai: chat_stream", "pydantic-ai: messages_stream"),
+)
+"""Not the loops, in which a model as small as this one calls again and again, whatever the tool answers."""
 
 WEATHER: Any = {
     "type": "function",
@@ -36,6 +46,15 @@ def test_a_small_models_call_reaches_an_unchanged_client(qwen: str) -> None:
             async with client.chat.completions.stream(**asked, tool_choice="required") as stream:
                 streamed = await stream.get_final_completion()
             assert call_of(streamed) == ("get_weather", "oslo")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("name", ONE_CALL)
+def test_libraries_get_their_call_of_a_small_model(qwen: str, name: str) -> None:
+    async def go() -> None:
+        async with ProxyServer(qwen, ProxyOptions(port=0)) as proxy:
+            await LAYERS[name](proxy.url)
 
     asyncio.run(go())
 
