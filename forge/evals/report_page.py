@@ -136,7 +136,7 @@ def _metrics(report: Report) -> Iterator[str]:
             yield f"<tr><th scope=row>{escape(column.name)}</th>{plot}{cells}</tr>"
         yield "</tbody></table></div>"
     meanings = "".join(f"<dt>{HEADINGS[one][0]}</dt><dd>{escape(HEADINGS[one][1])}</dd>" for one in told)
-    yield f"<dl class=meanings>{meanings}</dl>"
+    yield f"<details><summary>What the columns mean</summary><dl class=meanings>{meanings}</dl></details>"
 
 
 def _broken(text: str) -> str:

@@ -167,8 +167,12 @@ def notes(report: Report) -> Iterator[str]:
 def method(report: Report) -> str:
     """How the claims were found, in two sentences."""
     family = report.shown[0].right.family if report.shown else 0
+    over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW
     return (
-        "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method over "
-        f"{quantity(family, 'comparison')} that could show anything, at a level of {report.alpha:g}. Percentages are "
-        "Wilson's 95 % intervals: for these scenarios with other seeds, not for other scenarios."
+        "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
+        f"{over}, at a level of {report.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
+        "other seeds, not for other scenarios."
     )
+
+
+_TOO_FEW = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"

@@ -10,7 +10,7 @@ from forge.errors import ForgeError
 try:
     from scipy.stats import binomtest, norm
 except ModuleNotFoundError as error:
-    if error.name != "scipy":
+    if (error.name or "").partition(".")[0] != "scipy":
         raise
     needed = "statistics of evals need scipy, which is not installed here; run: pip install 'forge-toolcalls[evals]'"
     raise ForgeError(needed) from None

@@ -42,6 +42,20 @@ def test_the_report_in_a_pipe_is_plain_whole_lines(results: Path) -> None:
     assert next(line.split() for line in lines if line.startswith("basic_2step"))[1].endswith("/5")
 
 
+def test_without_scipy_runs_are_made_and_reports_say_what_is_missing(results: Path) -> None:
+    code = """
+import sys
+sys.modules["scipy"] = None
+import forge.cli.eval_run
+from forge.cli.main import run_command
+sys.exit(run_command(["eval", "report", "results.jsonl"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=results.parent)
+    assert done.returncode == 2
+    assert "need scipy, which is not installed here; run: pip install 'forge-toolcalls[evals]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_what_files_say_cannot_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evil = replace(row(scenario="\x1b[2J[red]\nx", verdict="unjudged"), why="\x1b]0;owned\x07[/bold]")
     assert run_command(["eval", "report", str(written(tmp_path / "evil.jsonl", [evil, row(PLAIN)]))]) == 0
