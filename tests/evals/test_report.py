@@ -1,6 +1,7 @@
 """The report: its columns and matchups, what it claims and what it warns of, in a terminal's texts and in Markdown."""
 
 import re
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from forge.errors import ForgeError
 from forge.evals.report import labels, report
 from forge.evals.report_markdown import markdown
-from forge.evals.report_texts import claims, facts, method, notes
+from forge.evals.report_texts import HEADINGS, claims, facts, method, notes
 from forge.evals.row import Configuration
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
@@ -114,6 +115,12 @@ def test_one_configuration_alone_has_a_report_without_comparisons() -> None:
     made = report(rows_of(AUTO, ["right", "wrong"]))
     assert made.matchups == ()
     assert "| forge auto | 1 of 2" in markdown(made)
+
+
+def test_the_documentation_explains_every_column() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evals.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| ([\w^, ]+) \|", page, re.MULTILINE)
+    assert {name for name, _ in HEADINGS} <= {name for names in explained for name in names.split(", ")}
 
 
 def test_hostile_names_are_text_in_markdown() -> None:
