@@ -395,7 +395,8 @@ def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
             await there.say("Go.")
             assert await there.went("fine") == ["test"]
             assert (await there.went("fine"), there.outcome) == ([], "exhausted")
-            assert there.said.startswith('[called edit: {"path":"a.py","text":"x"}]\n[refused: ')
+            refusal = "[refused: the session may run 2 calls, and has]"
+            assert there.said == f'[called edit: {{"path":"a.py","text":"x"}}]\n{refusal}'
             assert len(there.server.asked) == 3
 
     run(go)

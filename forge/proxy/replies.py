@@ -11,7 +11,6 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from forge.errors import explain
 from forge.proxy.tools import Guard
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall, call_id
@@ -91,8 +90,8 @@ def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
     calm = state.note(premature=0, prerequisite_violations=0)
     for rule in guard.applied.guards if known else ():
         match rule(calm, known):
-            case Stop(halt=halt):
-                return explain(halt)
+            case Stop():  # the guard of the session's calls alone stops here
+                return f"the session may run {guard.applied.policy.max_tool_calls} calls, and has"
             case [objection, *_]:
                 return unprefixed(objection)
             case _:

@@ -30,6 +30,9 @@ from stages.wire.served import NO_PARAMETERS, ServerRequest
 
 log = logging.getLogger("forge.proxy")
 
+UNLIMITED = 2**31
+"""Mistakes of one kind: what bounds them is the number of a turn's requests."""
+
 KEPT = 64
 """Sets of tools that are remembered: a client has two or three."""
 
@@ -99,8 +102,8 @@ class Guards:
             repair_limits=RepairLimits(),
             max_retries=self._max_retries,
             max_tool_errors=self._max_retries,
-            max_premature=self._max_retries,
-            max_prerequisite_violations=self._max_retries,
+            max_premature=UNLIMITED,
+            max_prerequisite_violations=UNLIMITED,
             max_repeats=None,
             batch="all" if request.parallel else "first",
         )
