@@ -213,11 +213,11 @@ class Client:
 
 
 @asynccontextmanager
-async def client(policy: str | Path, *script: Line, **more: Any) -> AsyncIterator[Client]:
+async def client(policy: str | Path, *script: Line, profile: str | None = None, **more: Any) -> AsyncIterator[Client]:
     given = policy if isinstance(policy, Path) else policy_from_toml(policy)
     async with (
         ScriptedModel(*script) as server,
-        ProxyServer(named(server.url), ProxyOptions(port=0, policy=given, max_retries=2)) as proxy,
+        ProxyServer(named(server.url, profile=profile), ProxyOptions(port=0, policy=given, max_retries=2)) as proxy,
         aiohttp.ClientSession() as session,
     ):
         yield Client(session, proxy, server, **more)
@@ -253,6 +253,49 @@ def test_a_session_in_which_a_required_step_was_skipped_is_corrected_in_every_re
             assert (await there.went("2 passed"), there.outcome) == (["commit"], "clean")
             assert (await there.went("ok"), there.said, there.outcome) == ([], "Committed.", "clean")
             assert not any("StepEnforcementError" in str(message) for message in there.messages)
+
+    run(go)
+
+
+JSON_READ = '{"tool": "read", "args": {"path": "a.py"}}'
+
+
+def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_legal_call() -> None:
+    """A model of half a billion parameters skips the step again, whatever it is told."""
+    script = (calls(COMMIT), whole(completion(JSON_READ)), calls(TEST), calls(COMMIT))
+
+    async def go() -> None:
+        async with client(STEPS, *script, profile="llama-server", temperature=0.5, seed=7) as there:
+            assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
+            first, second = there.server.body(0), there.server.body(1)
+            assert [tool["function"]["name"] for tool in first["tools"]] == ["read", "edit", "commit", "test"]
+            assert "tools" not in second
+            assert (second["model"], second["temperature"], second["seed"]) == ("tiny", 0.5, 7)
+            constraint = msgspec.json.encode(second["response_format"]).decode()
+            assert ['"read"' in constraint, '"test"' in constraint, '"commit"' in constraint] == [True, True, False]
+            assert "[StepEnforcementError]" in there.told(1)
+            assert await there.went("x = 1") == ["test"]
+            assert await there.went("fine") == ["commit"]
+            assert "response_format" not in there.server.body(3)
+
+    run(go)
+
+
+def test_a_constrained_attempt_of_a_stream_is_a_stream_and_the_client_sees_the_call() -> None:
+    early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
+    pieces = [chunk({"content": part}) for part in (JSON_READ[:9], JSON_READ[9:])]
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
+
+    async def go() -> None:
+        async with (
+            client(STEPS, early, streamed(*pieces, chunk({}, "stop")), profile="llama-server") as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+        ):
+            got = await answer.text()
+            assert (there.server.body(1)["stream"], "response_format" in there.server.body(1)) == (True, True)
+        assert '"name":"read"' in got
+        assert '"tool' not in got.replace('"tool_calls"', "")
 
     run(go)
 
@@ -569,7 +612,10 @@ ODD_HISTORIES = [
 
 @pytest.mark.parametrize("schema", ODD)
 @pytest.mark.parametrize("history", ODD_HISTORIES)
-def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(schema: object, history: list[object]) -> None:
+@pytest.mark.parametrize("profile", [None, "llama-server"])
+def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(
+    schema: object, history: list[object], profile: str | None
+) -> None:
     policy = """
 required_steps = "read"
 max_repeats = 1
@@ -583,7 +629,7 @@ grounded = { path = "read" }
     async def go() -> None:
         script = (calls(EDIT), calls(("edit", '{"path":["<path>"],"x":{}}')), calls(READ))
         async with (
-            client(policy, *script) as there,
+            client(policy, *script, profile=profile) as there,
             aiohttp.ClientSession() as session,
             session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
         ):

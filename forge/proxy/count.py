@@ -9,8 +9,8 @@ from forge.proxy.asgi import Asked, Outlet
 from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import pinned
 from forge.proxy.service import Service
-from forge.proxy.turn import counted_request
 from forge.proxy.upstream import Post, Refusal
+from forge.proxy.writing import counted_request
 from stages.effect import Request
 from stages.tokens import STARTING_RATE
 from stages.wire.answers import WireAnswer

@@ -23,11 +23,12 @@ from forge.proxy.turn import (
     ask,
     judged,
     opening,
-    plain_request,
     verbatim_turn,
+    with_legal_retries,
     written_turn,
 )
 from forge.proxy.upstream import Caller, Post, Refusal, Upstream
+from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.policy.rules import pending
 from stages.state import State
@@ -120,9 +121,10 @@ class Exchange(Struct, frozen=True, kw_only=True):
             return step
         return Exhausted(plain) if isinstance(step, Exhausted) else replace(step, reply=plain, clean=False)
 
-    def post(self, request: Request) -> Post:
+    def post(self, again: Again) -> Post:
         """A further request of the same client."""
-        return Post(request=request, body=request.body if self.same else b"", caller=self.first.caller)
+        body = again.request.body if self.same and not again.anew else b""
+        return Post(request=again.request, body=body, caller=self.first.caller)
 
 
 def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, caller: Caller) -> Exchange | RequestError:
@@ -169,9 +171,12 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     guard = model.guards.of(request, model.policy_for(given))
     ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
     state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
+    setup, name = model.setup_for(request), model.name or (request.model if same else "")
+    turn = verbatim_turn(given, request, guard, setup) if same else written_turn(given, request, guard, setup, name)
+    if model.constrains:
+        turn = with_legal_retries(turn, request, guard, setup, name)
     if same:
-        return Guarded(guard, verbatim_turn(given, request, guard, model.setup), state), Request()
-    turn = written_turn(given, request, guard, model.setup_for(request), model.name)
+        return Guarded(guard, turn, state), Request()
     first = ask(turn, state)
     if first is None:
         raise TypeError("a turn without a first request")

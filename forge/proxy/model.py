@@ -24,6 +24,8 @@ class Model(Struct, frozen=True, kw_only=True):
     verbatim: Protocol | None = None
     name: str = ""
     """The model by which it was asked for; empty: the client's own choice goes through."""
+    constrains: bool = False
+    """Whether it can keep replies to legal calls, and is asked to where forge runs a workflow."""
     policy: Policy = Policy()
     room: Room | None = None
     """For a server that makes as much room as it is asked for."""

@@ -123,6 +123,7 @@ async def _application(
             max_retries=options.max_retries,
             verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
             name=endpoint.model if endpoint else "",
+            constrains=connection.setup.mode == "constrained",
             policy=policy,
             room=Room(setup.context_tokens, endpoint.context_limit) if endpoint and endpoint.context_limit else None,
         )

@@ -59,9 +59,9 @@ class Stream:
                         return await self._end("clean")
                     await self._tell(reply, attempts)
                     return await self._end("retried" if attempts > 1 else "repaired")
-                case Again(state=state, request=request, refused=refused):
+                case Again(state=state, refused=refused) as retry:
                     self._out.notes.refused += refused
-                    post = self._exchange.post(request)
+                    post = self._exchange.post(retry)
                 case Exhausted(reply=reply):
                     if not (reply.text.strip() or reply.calls or self._text):
                         return await self._give_up(nothing_usable(attempts))

@@ -7,27 +7,24 @@ it is sent as it came, and a retry adds messages to it; for any other it is writ
 from collections.abc import Callable
 from functools import partial
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
 
 from forge.connection import Setup
 from forge.proxy.replies import last_reply, with_calls
 from forge.proxy.tools import Guard
-from stages import Stage, fold, on, pipeline, send, serialize
+from forge.proxy.writing import writing
+from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
 from stages.effect import Execute, Replied, Reply, Request, Send
 from stages.ledger import Ledger
 from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
-from stages.policy.rules import Rules
+from stages.policy.rules import Rules, pending
 from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
-from stages.wire.prompted.forms import FORMS
-from stages.wire.sampling import Sampling
 from stages.wire.served import ServerRequest, as_sent
-from stages.wire.translation import format_field, translated_sampling
-from stages.wire.valid import system_first
-from stages.wire.wires import demandable, demanding, wire
+from stages.wire.wires import wire
 
 _NEW = Ledger()
 
@@ -45,11 +42,15 @@ class Accepted(Struct, frozen=True):
 
 
 class Again(Struct, frozen=True):
-    """What the model is asked next, with what is wrong in its history. `refused`: the calls, or `a text`."""
+    """What the model is asked next, with what is wrong in its history. `refused`: the calls, or `a text`.
+
+    `anew`: the request was written from forge's nouns, whatever the client's protocol.
+    """
 
     state: State
     request: Request
     refused: tuple[str, ...] = ()
+    anew: bool = False
 
 
 class Exhausted(Struct, frozen=True):
@@ -64,7 +65,7 @@ Step = Accepted | Again | Exhausted
 class Turn(Struct, frozen=True):
     """The two halves of a turn, what asks, made when it is needed, and what judges; and what is `last` if all fails."""
 
-    asking: Callable[[], Stage]
+    asking: Callable[[State], Stage]
     judging: Stage
     last: Callable[[State, Reply], Reply]
 
@@ -72,7 +73,7 @@ class Turn(Struct, frozen=True):
 def verbatim_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
     """A turn in which the client's own body is sent, and retries add to it; `given` is what the client asks for."""
 
-    def asking() -> Stage:
+    def asking(_: State) -> Stage:
         @on(Folded)
         def write(state: State, _: Folded) -> State:
             sent = as_sent(request)
@@ -86,68 +87,27 @@ def verbatim_turn(given: ServerRequest, request: ServerRequest, guard: Guard, se
 
 def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """A turn in which the request is written for the backend's own protocol; `given` is what the client asks for."""
-    asking = pipeline(*_writing(request, guard.rules, setup, model), _UNBOUND)
-    return Turn(lambda: asking, guard.judging, partial(last_reply, given, guard))
+    asking = pipeline(*writing(request, guard.rules, setup, model), _UNBOUND)
+    return Turn(lambda _: asking, guard.judging, partial(last_reply, given, guard))
 
 
-def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
-    """A request whose reply is not judged, for a backend of another protocol: no call may be made."""
-    return _written(request, Rules(tools=(), on_text="accept"), setup, model)[0]
+def with_legal_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
+    """The turn, in whose retries the model can only make a call that is legal now, while steps are pending.
 
+    Words are no answer then. Such a retry is written anew, in the mode constrained: a small model that has skipped a
+    step skips it again whatever it is told. Only its text is read, so calls must be looked for there; what has no noun
+    would be lost.
+    """
+    if not guard.rules.rescue or any(foreign.fate != "dropped" for foreign in request.foreign):
+        return turn
 
-def counted_request(request: ServerRequest, setup: Setup, model: str) -> tuple[Request, int]:
-    """The request as the backend would be sent it, and the characters of its prompt."""
-    return _written(request, Rules(tools=request.specs, on_text="accept"), setup, model)
+    def asking(state: State) -> Stage:
+        first = len(state.history) == len(request.history)
+        if first or not pending(guard.rules, state.ledger):
+            return turn.asking(state)
+        return pipeline(*writing(request, guard.rules, replace(setup, mode="constrained"), model), _UNBOUND)
 
-
-def _written(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Request, int]:
-    written = pipeline(*_writing(request, rules, setup, model))(opening(request, 0, asked=False)).unwrap()
-    match written.phase:
-        case Prepared(request=made):
-            return made, written.ledger.prompt_size
-        case phase:
-            raise TypeError(f"the request was not written: {type(phase).__name__}")
-
-
-def _writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Stage, ...]:
-    spoken = wire(setup.dialect)
-    sampling = translated_sampling(request, spoken).over(setup.sampling)
-    if sampling.max_tokens is UNSET:
-        sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
-    written = serialize(
-        rules,
-        setup.mode,
-        model or setup.model or request.model,
-        sampling,
-        wire=spoken,
-        form=FORMS[setup.form],
-        alternating=setup.alternating,
-    )
-    return fold(), _system_first, written, _with_demands(request, rules, setup, sampling)
-
-
-@on(Folded)
-def _system_first(state: State, phase: Folded) -> State:
-    """Many templates take system messages at the beginning alone; clients put reminders where they are due."""
-    return state.to(replace(phase, view=system_first(phase.view)))
-
-
-def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: Sampling) -> Stage:
-    """A stage that adds what the request demands of the reply: a call, a form."""
-    spoken = wire(setup.dialect)
-    demanded = request.choice.mode == "required" and setup.mode == "native" and demandable(spoken, sampling)
-
-    @on(Prepared)
-    def stage(state: State, phase: Prepared) -> State:
-        tail = phase.request.tail
-        if demanded and rules.tools:
-            tail = demanding(tail, spoken, tuple(tool.name for tool in rules.tools))
-        elif request.format is not None and not rules.tools:
-            field = format_field(request.format, spoken)
-            tail = Raw(b"{" + b",".join(filter(None, (bytes(tail)[1:-1], field))) + b"}")
-        return state.to(replace(phase, request=replace(phase.request, tail=tail)))
-
-    return stage
+    return replace(turn, asking=asking)
 
 
 def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Ledger = _NEW) -> State:
@@ -160,9 +120,9 @@ def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Le
 
 def ask(turn: Turn, state: State) -> Again | None:
     """What the model is asked; None where the turn's attempts are used up."""
-    match advance(turn.asking(), state):
+    match advance(turn.asking(state), state):
         case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
-            return Again(asked, request)
+            return Again(asked, request, anew=asked.known() == len(asked.history))
         case _:
             return None
 

@@ -35,9 +35,9 @@ async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
                 outcome: Outcome = "retried" if attempts > 1 else "clean" if clean else "repaired"
                 answer = _passed(exchange, got) if clean else _encoded(exchange, reply)
                 return _told(answer, notes, attempts, outcome)
-            case Again(state=state, request=request, refused=refused):
+            case Again(state=state, refused=refused) as retry:
                 notes.refused += refused
-                post = exchange.post(request)
+                post = exchange.post(retry)
             case Exhausted(reply=reply):
                 error = None if reply.text.strip() or reply.calls else nothing_usable(attempts)
                 answer = exchange.wire.encode_error(error) if error else _encoded(exchange, reply)

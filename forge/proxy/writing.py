@@ -1,0 +1,77 @@
+"""Requests that are written for a backend from forge's nouns, as the stages write them. Pure."""
+
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from forge.connection import Setup
+from stages import Stage, fold, on, pipeline, serialize
+from stages.effect import Request
+from stages.policy.rules import Rules
+from stages.state import Folded, Prepared, State
+from stages.wire.prompted.forms import FORMS
+from stages.wire.sampling import Sampling
+from stages.wire.served import ServerRequest
+from stages.wire.translation import format_field, translated_sampling
+from stages.wire.valid import system_first
+from stages.wire.wires import demandable, demanding, wire
+
+
+def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
+    """A request whose reply is not judged, for a backend of another protocol: no call may be made."""
+    return _written(request, Rules(tools=(), on_text="accept"), setup, model)[0]
+
+
+def counted_request(request: ServerRequest, setup: Setup, model: str) -> tuple[Request, int]:
+    """The request as the backend would be sent it, and the characters of its prompt."""
+    return _written(request, Rules(tools=request.specs, on_text="accept"), setup, model)
+
+
+def _written(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Request, int]:
+    written = pipeline(*writing(request, rules, setup, model))(State(history=request.history)).unwrap()
+    match written.phase:
+        case Prepared(request=made):
+            return made, written.ledger.prompt_size
+        case phase:
+            raise TypeError(f"the request was not written: {type(phase).__name__}")
+
+
+def writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Stage, ...]:
+    """The stages from a Ready state to its request."""
+    spoken = wire(setup.dialect)
+    sampling = translated_sampling(request, spoken).over(setup.sampling)
+    if sampling.max_tokens is UNSET:
+        sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
+    written = serialize(
+        rules,
+        setup.mode,
+        model or setup.model or request.model,
+        sampling,
+        wire=spoken,
+        form=FORMS[setup.form],
+        alternating=setup.alternating,
+    )
+    return fold(), _system_first, written, _with_demands(request, rules, setup, sampling)
+
+
+@on(Folded)
+def _system_first(state: State, phase: Folded) -> State:
+    """Many templates take system messages at the beginning alone; clients put reminders where they are due."""
+    return state.to(replace(phase, view=system_first(phase.view)))
+
+
+def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: Sampling) -> Stage:
+    """A stage that adds what the request demands of the reply: a call, a form."""
+    spoken = wire(setup.dialect)
+    demanded = request.choice.mode == "required" and setup.mode == "native" and demandable(spoken, sampling)
+
+    @on(Prepared)
+    def stage(state: State, phase: Prepared) -> State:
+        tail = phase.request.tail
+        if demanded and rules.tools:
+            tail = demanding(tail, spoken, tuple(tool.name for tool in rules.tools))
+        elif request.format is not None and not rules.tools:
+            field = format_field(request.format, spoken)
+            tail = Raw(b"{" + b",".join(filter(None, (bytes(tail)[1:-1], field))) + b"}")
+        return state.to(replace(phase, request=replace(phase.request, tail=tail)))
+
+    return stage
