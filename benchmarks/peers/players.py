@@ -142,5 +142,5 @@ PYDANTIC_AI = Player(
     play=partial(_play, script="pydantic_ai_worker.py", python=pydantic_ai),
     modes=("default", "tool", "native", "prompted"),
     wire="openai",
-    lacks=frozenset({"no_compact"}),
+    counted_like="plain",  # it does not compact either
 )

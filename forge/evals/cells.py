@@ -57,6 +57,6 @@ def cells(
     for seed in seeds:
         for scenario in scenarios:
             for configuration in configurations:
-                lacks = {configuration.ablation, *players[configuration.player].lacks}
-                if not scenario.not_counted & lacks:
+                player = players[configuration.player]
+                if not scenario.not_counted & {configuration.ablation, player.name, player.counted_like}:
                     yield Cell(configuration=configuration, scenario=scenario, seed=seed)

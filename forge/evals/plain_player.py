@@ -124,5 +124,4 @@ PLAIN = Player(
     about="an ordinary loop over chat completions: calls what is asked for, until there is text",
     play=_play,
     wire="openai",
-    lacks=frozenset({"no_compact"}),
 )

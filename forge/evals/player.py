@@ -67,8 +67,8 @@ class Player(Struct, frozen=True, kw_only=True):
     """A way to run a workflow. `play` may raise: the run is then one without an outcome.
 
     `modes` are ways that it can be compared in, if there are several. `wire` is the only protocol that it speaks to
-    a server; None: any. `lacks` names ablations of forge that it is like: a scenario that no flawless model can pass
-    under one of them is not run.
+    a server; None: any. `counted_like` names another player: where a scenario is not counted for that one, it is not
+    for this one either.
     """
 
     name: str
@@ -76,4 +76,4 @@ class Player(Struct, frozen=True, kw_only=True):
     play: Callable[[Task], Awaitable[Ended]]
     modes: tuple[str, ...] = ()
     wire: WireName | None = None
-    lacks: frozenset[str] = frozenset()
+    counted_like: str = ""

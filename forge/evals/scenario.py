@@ -60,8 +60,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """What is asked of a model, again with other data for each seed.
 
     `ideal_calls`: model calls of a run without a mistake. `context_tokens`: the size of the context that it is run
-    with. `not_counted` names the ablations under which not even a flawless model can pass: it is not run under these,
-    nor by players that lack the same.
+    with. `not_counted` names the ablations under which, and the players with which, not even a flawless model can pass:
+    it is not run so.
     """
 
     name: str
