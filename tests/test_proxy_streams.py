@@ -270,6 +270,16 @@ def test_a_whole_answer_to_a_request_for_a_stream_is_streamed() -> None:
     run(go)
 
 
+@pytest.mark.parametrize("more", [{"n": 2}, {"logprobs": True}])
+def test_so_is_one_to_a_request_of_which_the_servers_own_words_pass(more: dict[str, object]) -> None:
+    async def go() -> None:
+        async with behind(whole(completion("Hello.")), streamed(ROLE, said("Hi."), END)) as there:
+            assert text_of(await all_of(there, asked(stream=True, **more))) == "Hello."
+            assert await all_of(there, asked(stream=True, **more)) == b"".join((ROLE, said("Hi."), END))
+
+    run(go)
+
+
 def test_200_streams_at_once() -> None:
     async def go() -> None:
         gate = asyncio.Event()

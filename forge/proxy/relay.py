@@ -32,13 +32,17 @@ class Relay:
         self._passed = exchange.wire.passed(envelope) if same and exchange.wire.passed else None
         """What was passed on; None where forge writes."""
         self._own = exchange.wire.events(envelope)
+        self._bytes = False
+        """Whether bytes of the backend's were shown."""
 
     async def show(self, shown: Sequence[Heard]) -> None:
         """Show events: all as they came, or all in forge's words."""
         if not shown:
             return
-        passed = None if self._passed is None or self._as_it_is else _passed_on(self._passed, shown)
-        if passed is None and not self._as_it_is:
+        self._bytes = self._bytes or any(heard.raw for heard in shown)
+        as_it_is = self._as_it_is and self._bytes
+        passed = None if self._passed is None or as_it_is else _passed_on(self._passed, shown)
+        if passed is None and not as_it_is:
             pieces = (piece for heard in shown for piece in heard.pieces if not isinstance(piece, Fault))
             await self.say(tuple(pieces))
             return
