@@ -137,6 +137,36 @@ def test_clients_that_compact_by_the_error_are_told_it(said: str | None, posts: 
     run(go)
 
 
+def test_a_backend_of_anthropics_is_sent_less_of_a_conversation_in_its_own_form() -> None:
+    """The system prompt and its marks stay, roles take turns, and thinking keeps its signature."""
+    system = [{"type": "text", "text": "You work here.", "cache_control": {"type": "ephemeral"}}]
+    messages: list[dict[str, Any]] = [ASK]
+    for turn in range(20):
+        thought = {"type": "thinking", "thinking": "Hm.", "signature": f"s{turn}"}
+        use = {"type": "tool_use", "id": f"c{turn}", "name": "look", "input": {"at": turn}}
+        result = {"type": "tool_result", "tool_use_id": f"c{turn}", "content": "words " * 60}
+        messages += [{"role": "assistant", "content": [thought, use]}, {"role": "user", "content": [result]}]
+    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
+    body = {"model": "m", "max_tokens": 99, "system": system, "messages": messages, "tools": [tool]}
+    words = {"type": "invalid_request_error", "message": "prompt is too long: 3000 tokens > 2048 maximum"}
+    reply: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    reply |= {"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
+    reply["usage"] = {"input_tokens": 9, "output_tokens": 2}
+
+    async def go() -> None:
+        script = whole({"type": "error", "error": words}, 400), whole(reply)
+        async with behind(*script, profile="anthropic", model="m", policy=policy(overflow="compact")) as there:
+            status, _, headers = await there.post("/v1/messages", body, anthropic_version="2023-06-01")
+            sent = there.model.body(1)
+            assert (status, {**sent, "messages": messages}) == (200, body)
+            left = sent["messages"]
+            assert [message["role"] for message in left] == [("user", "assistant")[n % 2] for n in range(len(left))]
+            assert left[-2:] == messages[-2:]
+            assert "x-forge-compacted" in headers
+
+    run(go)
+
+
 def test_chat_clients_are_refused_too_where_the_policy_says_so() -> None:
     async def go() -> None:
         async with behind(overflow(), policy=policy(overflow="refuse")) as there:

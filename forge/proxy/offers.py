@@ -9,6 +9,7 @@ from forge.tools import respond_tool
 from stages.effect import RawCall, Reply
 from stages.policy.wildcards import matches
 from stages.repair.decoding import decode
+from stages.wire.openai.chat_tools import SentTool
 from stages.wire.served import OfferedTool, RequestError, ServerRequest, fields
 from stages.wire.wires import Wire
 
@@ -16,13 +17,10 @@ RESPOND = OfferedTool(spec=respond_tool().spec)
 """A tool to answer in words with: small models choose better among tools than between a call and a text."""
 
 
-class _Named(Struct, frozen=True):
-    name: str = ""
+class _Tool(Struct):
+    """A tool of Anthropic's API."""
 
-
-class _Tool(_Named, frozen=True):
-    function: _Named | None = None
-    custom: _Named | None = None
+    name: str | None = None
 
 
 class _Message(Struct):
@@ -30,7 +28,7 @@ class _Message(Struct):
 
 
 _tools = msgspec.json.Decoder(list[Raw])
-_tool = msgspec.json.Decoder(_Tool)
+_tool, _chat_tool = msgspec.json.Decoder(_Tool), msgspec.json.Decoder(SentTool)
 _message = msgspec.json.Decoder(_Message)
 
 
@@ -48,15 +46,18 @@ def without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: b
     left = replace(request, tools=tools)
     if not same:
         return left
-    raws = [raw for raw in decode(_tools, bytes(fields(request)["tools"])) if _name(raw) not in hidden]
+    raws = [raw for raw in decode(_tools, bytes(fields(request)["tools"])) if _name(raw, request) not in hidden]
     gone = {} if raws else {"tools": None, "tool_choice": None, "parallel_tool_calls": None}
     return with_fields(left, gone or {"tools": raws})
 
 
-def _name(raw: Raw) -> str:
-    tool = decode(_tool, bytes(raw))
-    named = tool.function or tool.custom or tool
-    return named.name
+def _name(raw: Raw, request: ServerRequest) -> str | None:
+    """The name under which the model knows the tool."""
+    if request.protocol != "chat":
+        return decode(_tool, bytes(raw)).name
+    tool = decode(_chat_tool, bytes(raw))
+    known = tool.function or tool.custom
+    return known.name if known else None
 
 
 def takes_respond(request: ServerRequest) -> bool:

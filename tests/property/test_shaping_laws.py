@@ -155,7 +155,36 @@ def test_the_body_of_a_request_of_anthropics_says_what_the_nouns_say(body: dict[
         assert said(read.history) == said(made.request.history)
 
 
-@given(st.one_of(chat_bodies().map(lambda body: (CHAT, body)), message_bodies().map(lambda body: (MESSAGES, body))))
+BODIES = st.one_of(chat_bodies().map(lambda body: (CHAT, body)), message_bodies().map(lambda body: (MESSAGES, body)))
+ODD = st.sampled_from(
+    (None, "", 0, True, [], {}, [None], {"type": "text"}, {"name": "look"}, {"function": None}, "tool")
+)
+
+
+def places(value: object) -> list[tuple[Any, Any]]:
+    """Every place in a JSON value, as what holds it and its key."""
+    held: list[tuple[Any, Any]] = []
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        held = [found for key, one in items for found in ((value, key), *places(one))]
+    return held
+
+
+@given(BODIES, SHAPINGS, ODD, st.data())
+def test_no_request_that_is_read_breaks_the_shaper(
+    sent: tuple[ServerWire, dict[str, Any]], shaping: Shaping, odd: object, data: st.DataObject
+) -> None:
+    wire, body = sent
+    holder, key = data.draw(st.sampled_from(places(body)))
+    holder[key] = odd
+    request = wire.decode_request(msgspec.json.encode(body))
+    if isinstance(request, ServerRequest):
+        setup = Setup(dialect=Dialect(wire="openai" if wire is CHAT else "anthropic"))
+        made = shaped(request, shaping, setup, same=True)
+        assert made is None or decoded(wire, made.request.body)
+
+
+@given(BODIES)
 def test_without_a_policy_every_byte_stays(sent: tuple[ServerWire, dict[str, Any]]) -> None:
     wire, body = sent
     request = decoded(wire, msgspec.json.encode(body))
@@ -176,7 +205,7 @@ def test_shaping_twice_is_shaping_once(body: dict[str, Any], shaping: Shaping) -
         assert again.request.body == one.request.body
 
 
-@given(st.one_of(chat_bodies().map(lambda b: (CHAT, b)), message_bodies().map(lambda b: (MESSAGES, b))), SHAPINGS)
+@given(BODIES, SHAPINGS)
 def test_for_a_backend_of_another_protocol_the_body_is_left_alone(
     sent: tuple[ServerWire, dict[str, Any]], shaping: Shaping
 ) -> None:
