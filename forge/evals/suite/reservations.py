@@ -8,10 +8,15 @@ from msgspec import Struct
 
 from forge import Workflow
 from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
+from forge.evals.suite.checks import used
 from forge.evals.suite.drawing import FAMILY_NAMES, Draw
 from forge.evals.suite.lookups import found, read
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_WRITES = ("book_table", "change_booking", "cancel_booking")
+_CHANGES = 2
+"""The first message, from 0, that changes what was booked."""
+
 _SYSTEM = "You take reservations for a restaurant. Do what the guest asks with the tools, then tell the guest in words."
 
 
@@ -79,6 +84,7 @@ def _changing_mind(seed: int) -> World:
             restaurant.cancel_booking,
         ],
         on_text="respond",
+        grounded={"book_table": ("name",), "change_booking": ("booking",), "cancel_booking": ("booking",)},
         system_prompt=_SYSTEM,
     )
     messages = (
@@ -97,11 +103,18 @@ def _kept(end: list[_Table], attempt: Attempt) -> str:
 
 
 def _spoiled(wanted: Sequence[list[_Table]], calls: tuple[PerformedCall, ...]) -> str:
-    """What was booked, changed or cancelled that the guest had not asked for when the turn was over."""
-    for turn in range(len(wanted)):
-        now = _after([call for call in calls if call.message <= turn])
-        if now not in wanted[: turn + 1]:
-            return f"after message {turn + 1} the bookings are {now}, not {wanted[turn]}"
+    """What was booked, changed or cancelled that the guest had not asked for.
+
+    A change may be a cancellation and another booking; a turn that asks for neither leaves no room for cancelling.
+    """
+    for turn, asked in enumerate(wanted):
+        earlier, made = [c for c in calls if c.message < turn], [c for c in calls if c.message == turn]
+        before = _after(earlier)
+        states = [_after([*earlier, *made[: n + 1]]) for n in range(len(made))]
+        passing = [before, asked, *([[]] if turn >= _CHANGES else [])]
+        cancelled = turn < _CHANGES and used(made, "cancel_booking")
+        if cancelled or not all(state in passing for state in states) or states[-1:] not in ([], [before], [asked]):
+            return f"message {turn + 1} was answered with {[call.tool for call in made]}; the bookings were {states}"
     return ""
 
 
@@ -111,7 +124,7 @@ def _after(calls: Sequence[PerformedCall]) -> list[_Table]:
     for call in calls:
         given, result = call.arguments, call.result
         number = str(result["booking"] if isinstance(result, dict) and "booking" in result else given.get("booking"))
-        if call.error or call.tool == "check_tables":
+        if call.error or call.tool not in _WRITES:
             continue
         if call.tool == "cancel_booking":
             booked.pop(number, None)

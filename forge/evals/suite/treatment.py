@@ -182,7 +182,8 @@ def _chain(name: str, about: str, context_tokens: int, *not_counted: str) -> Sce
     )
 
 
-# The seeds' budgets are of the history alone; these have room for the tools and for a reply as well.
+# The seeds' budgets are of the history alone; these have room for the tools and for a reply as well. Without compaction
+# the history outgrows p2 and p3; a plain loop, which keeps no room for a reply, gets through p2.
 TREATMENT = (
     _chain("baseline", "ten steps in a context that holds them all", 8192),
     _chain("p1", "ten steps in a context for which old results are cut short", 5200),
