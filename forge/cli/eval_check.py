@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.cli.eval_results import shown_rows
-from forge.evals.check import check
+from forge.evals.check import check_against
 from forge.evals.comparison import sentence
 
 _COLOURS = {"better": "green", "worse": "red"}
@@ -14,7 +14,7 @@ _COLOURS = {"better": "green", "worse": "red"}
 
 def run_check(options: argparse.Namespace) -> int:
     """Compare two files of results, and say what has changed."""
-    checked = check(
+    checked = check_against(
         shown_rows([options.file]),
         shown_rows([options.against]),
         name=options.configuration,

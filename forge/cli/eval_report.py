@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.cli.eval_results import shown_rows
-from forge.cli.eval_timelines import timelines
+from forge.cli.eval_timelines import worst_timelines
 from forge.cli.html_page import save_page, without_folders
-from forge.evals.report import Column, Report, report
+from forge.evals.report import Column, Report, report_of
 from forge.evals.report_markdown import markdown
-from forge.evals.report_page import page
+from forge.evals.report_page import page_of
 from forge.evals.report_texts import (
     HEADINGS,
     by_model,
@@ -39,24 +39,24 @@ def run_report(options: argparse.Namespace) -> int:
         save_page(options.html, content)
         Console(highlight=False).print(f"written: {options.html}", markup=False, soft_wrap=True)
     elif options.markdown:
-        print(markdown(report(rows, options.against, options.alpha)), end="")
+        print(markdown(report_of(rows, options.against, options.alpha)), end="")
     else:
         console = Console(highlight=False)
         console = console if console.is_terminal else Console(highlight=False, width=_WIDE)
-        for part in _parts(report(rows, options.against, options.alpha)):
+        for part in _parts(report_of(rows, options.against, options.alpha)):
             console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
     return 0
 
 
 def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
     """The page, without the folders of this machine: pages are shared."""
-    found = timelines(rows, options.timelines * 1024 * 1024)
+    found = worst_timelines(rows, options.timelines * 1024 * 1024)
     hidden = [
         replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals))) for row in rows
     ]
-    made = report(hidden, options.against, options.alpha)
+    made = report_of(hidden, options.against, options.alpha)
     title = f"Evals: {', '.join(model for model, _ in by_model(made))}"
-    return page(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
+    return page_of(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
 
 
 def _parts(made: Report) -> Iterator[RenderableType]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from forge.cli.html_page import without_folders
+from forge.cli.journal_timeline import recorded_timeline
 from forge.cli.plain import visible
-from forge.cli.recorded_timeline import recorded_timeline
 from forge.cli.timelines import Section
 from forge.errors import JournalError
 from forge.evals.page_data import TimelineSection
@@ -24,7 +24,7 @@ _LONGEST = 100_000
 """Maximum bytes of one timeline."""
 
 
-def timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineSection, ...]]:
+def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineSection, ...]]:
     """The timelines of these runs by their first journals, in no more than `room` bytes.
 
     Of each scenario and configuration the worst run comes first, then the next. Runs whose journals are gone, or are

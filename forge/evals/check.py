@@ -32,7 +32,7 @@ class Checked(Struct, frozen=True, kw_only=True):
         return tuple(one for one in self.comparisons if not one.scenario or one.finding != "no difference shown")
 
 
-def check(
+def check_against(
     results: Iterable[Row], baseline: Iterable[Row], *, name: str = "", baseline_name: str = "", alpha: float = ALPHA
 ) -> Checked:
     """The results compared with the baseline: how often right and harmful over all, and how often right by scenario.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from forge.errors import quantity
-from forge.evals.metrics import Metrics, metrics
+from forge.evals.metrics import Metrics, metrics_of
 from forge.evals.proportion import Proportion
 from forge.evals.report import Column, Report
 from forge.evals.report_texts import by_model
@@ -31,7 +31,7 @@ _STEPS = 10
 """Shades of the map, and one more."""
 
 
-def heat_map(report: Report) -> str:
+def heat_map_of(report: Report) -> str:
     """The map with its filters."""
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
     return _FILTERS.format(
@@ -85,7 +85,7 @@ def _totals(report: Report, tag: tuple[int, str] | None) -> str:
     cells = []
     for number, column in enumerate(report.columns):
         counted = (cell for name, cell in column.runs.items() if tag is None or tag[1] in report.scenarios[name])
-        found = metrics(row for cell in counted for row in cell).right
+        found = metrics_of(row for cell in counted for row in cell).right
         cells.append(f"<td data-col={number} class={_shade(found)}><span>{_share(found)}</span></td>")
     place, heading = ("", "all scenarios") if tag is None else (str(tag[0]), f"with the tag {tag[1]}")
     hidden = "" if tag is None else " hidden"
@@ -96,7 +96,7 @@ def _line(report: Report, tags: Sequence[str], number: int, name: str) -> str:
     """The row of a scenario."""
     cells, shares = [], []
     for place, column in enumerate(report.columns):
-        found = metrics(column.runs.get(name, ()))
+        found = metrics_of(column.runs.get(name, ()))
         cells.append(_cell(f"{place},{number}", place, f"{name}, {column.label}", found))
         shares += [found.right.count / found.right.of] if found.right.of else []
     ease = sum(shares) / len(shares) if shares else 0.0

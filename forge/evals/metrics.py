@@ -39,7 +39,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     cost: float | None
 
 
-def metrics(rows: Iterable[Row]) -> Metrics:
+def metrics_of(rows: Iterable[Row]) -> Metrics:
     """The metrics of the runs of one configuration."""
     runs = tuple(rows)
     evidence = independent(runs)

@@ -15,7 +15,7 @@ Timelines = Mapping[str, tuple[TimelineSection, ...]]
 """The timelines that a page has, by the first journal of the run."""
 
 
-def page_data(report: Report, timelines: Timelines) -> str:
+def page_json(report: Report, timelines: Timelines) -> str:
     """The data as JSON that cannot end the element that it stands in."""
     names = list(report.scenarios)
     runs = {

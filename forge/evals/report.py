@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from forge.errors import ForgeError
 from forge.evals.comparison import ALPHA, Comparison, compare, family
-from forge.evals.metrics import Metrics, metrics
+from forge.evals.metrics import Metrics, metrics_of
 from forge.evals.pairing import Pairing, paired
 from forge.evals.row import Configuration, Row
 from forge.workflow.suggestions import did_you_mean
@@ -63,7 +63,7 @@ class Report(Struct, frozen=True, kw_only=True):
         return matchup.first == models.index(model) and models[matchup.second] == model
 
 
-def report(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> Report:
+def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> Report:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
     Every pair of columns is compared. With `against`, those of this configuration with the other columns of its model
@@ -91,7 +91,7 @@ def _columns(rows: Sequence[Row]) -> Iterator[Column]:
     by_configuration: defaultdict[Configuration, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
         by_configuration[row.configuration].append(row)
-    measured = {one: metrics(runs) for one, runs in by_configuration.items()}
+    measured = {one: metrics_of(runs) for one, runs in by_configuration.items()}
     named = labels(by_configuration)
     short = {one: labels(other for other in named if other.model == one.model)[one] for one in named}
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from forge.evals.heat_map import heat_map, whisker
-from forge.evals.page_data import Timelines, page_data
+from forge.evals.heat_map import heat_map_of, whisker
+from forge.evals.page_data import Timelines, page_json
 from forge.evals.report import Report
 from forge.evals.report_texts import HEADINGS, Claim, by_model, claims, facts, method, metric_texts, notes, told_metrics
 
@@ -56,7 +56,7 @@ _FIRST_HEADS = (
 _SIGNS = {"better": "\N{BLACK UP-POINTING TRIANGLE}", "worse": "\N{BLACK DOWN-POINTING TRIANGLE}"}
 
 
-def page(report: Report, timelines: Timelines, title: str = "Evals") -> str:
+def page_of(report: Report, timelines: Timelines, title: str = "Evals") -> str:
     """The page. `timelines` has those runs' that are shown in it, by the first of their journals."""
     style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; "
@@ -67,7 +67,7 @@ def page(report: Report, timelines: Timelines, title: str = "Evals") -> str:
         script=script,
         facts=escape(facts(report)),
         sections="\n".join(_sections(report)),
-        data=page_data(report, timelines),
+        data=page_json(report, timelines),
     )
 
 
@@ -79,7 +79,7 @@ def _source(text: str) -> str:
 def _sections(report: Report) -> Iterator[str]:
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
-    yield _section("map", "Scenarios", heat_map(report))
+    yield _section("map", "Scenarios", heat_map_of(report))
     yield _section("pair", "Two side by side", _pair(report))
     yield _section("notes", "How to read this", "".join(_notes(report)))
 

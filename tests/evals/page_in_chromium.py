@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from forge.evals.report import report
-from forge.evals.report_page import page
+from forge.evals.report import report_of
+from forge.evals.report_page import page_of
 from forge.evals.row import Row
 from tests.evals.rows import AUTO, PLAIN, SKILLS, row, suite
 from tests.evals.test_report_page import EVIL
@@ -58,7 +58,7 @@ TIMELINES = {
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "report.html"
     shown = {"results.journals/forge auto/basic_2step-0.jsonl": next(iter(TIMELINES.values()))}
-    path.write_text(page(report(ROWS, against="forge auto"), shown), encoding="utf-8")
+    path.write_text(page_of(report_of(ROWS, against="forge auto"), shown), encoding="utf-8")
     return path
 
 
@@ -228,7 +228,7 @@ def test_hostile_texts_are_shown_and_never_run(browser: Browser, tmp_path: Path)
     )
     rows = [evil, replace(evil, configuration=PLAIN, why=f"javascript:{EVIL}", journals=("__proto__",))]
     path = tmp_path / "evil.html"
-    made = page(report(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title="Evals")
+    made = page_of(report_of(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title="Evals")
     path.write_text(made, encoding="utf-8")
     for tab in shown(browser, path):
         tab.locator("#scenarios [data-runs]").first.click()

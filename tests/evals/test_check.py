@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.check import Checked, check
+from forge.evals.check import Checked, check_against
 from forge.evals.comparison import sentence
 from forge.evals.row import Row
 from forge.evals.scenario import Verdict
@@ -21,11 +21,11 @@ def findings(checked: Checked) -> set[str]:
 
 
 def test_the_same_results_show_no_difference() -> None:
-    assert findings(check(GOOD, GOOD)) == {"no difference shown"}
+    assert findings(check_against(GOOD, GOOD)) == {"no difference shown"}
 
 
 def test_a_loss_is_a_gain_from_the_other_side() -> None:
-    lost, won = check(BAD, GOOD), check(GOOD, BAD)
+    lost, won = check_against(BAD, GOOD), check_against(GOOD, BAD)
     assert lost.losses
     assert not won.losses
     assert "better" in findings(won)
@@ -34,30 +34,30 @@ def test_a_loss_is_a_gain_from_the_other_side() -> None:
 
 def test_a_few_runs_that_went_wrong_are_no_loss() -> None:
     unlucky = [replace(one, verdict=W) if one.scenario == "act_or_not" and one.seed < 3 else one for one in GOOD]
-    assert not check(unlucky, GOOD).losses
+    assert not check_against(unlucky, GOOD).losses
 
 
 def test_a_scenario_lost_altogether_is_named() -> None:
     """In all others everything is as it was."""
     rows = rows_of(AUTO, [R] * 12, "triage") + rows_of(AUTO, [W, R] * 30, "other")
     lost = [replace(one, verdict=W) if one.scenario == "triage" else one for one in rows]
-    assert {one.scenario for one in check(lost, rows).losses} == {"", "triage"}
+    assert {one.scenario for one in check_against(lost, rows).losses} == {"", "triage"}
 
 
 def test_more_harm_is_a_loss() -> None:
     harmful = [replace(one, verdict="harm") if one.verdict != R or one.seed == 1 else one for one in GOOD]
-    assert {one.quality for one in check(harmful, GOOD).losses} >= {"harm"}
+    assert {one.quality for one in check_against(harmful, GOOD).losses} >= {"harm"}
 
 
 def test_every_comparison_is_in_one_family() -> None:
-    checked = check(BAD, GOOD)
+    checked = check_against(BAD, GOOD)
     assert len(checked.comparisons) == 2 + len(SCENARIOS)
     assert len({one.family for one in checked.comparisons}) == 1
 
 
 def test_two_configurations_are_compared_each_with_its_own() -> None:
     both = {AUTO: 0.9, PLAIN: 0.3}
-    checked = check(suite(seeds=2, skills=both), suite(seeds=2, skills=both, seed=9))
+    checked = check_against(suite(seeds=2, skills=both), suite(seeds=2, skills=both, seed=9))
     assert {(one.first, one.second) for one in checked.comparisons} == {
         ("forge auto", "its baseline"),
         ("plain", "its baseline"),
@@ -65,7 +65,7 @@ def test_two_configurations_are_compared_each_with_its_own() -> None:
 
 
 def test_what_only_one_of_the_files_has_is_said() -> None:
-    checked = check([*GOOD, row(PLAIN)], [*GOOD, row(AUTO, seed=77), row(configuration(mode="native"))])
+    checked = check_against([*GOOD, row(PLAIN)], [*GOOD, row(AUTO, seed=77), row(configuration(mode="native"))])
     assert checked.notes == (
         "forge auto: 1 run left out, whose scenario and seed the other file lacks",
         "plain is not in the baseline, and was not compared",
@@ -75,13 +75,13 @@ def test_what_only_one_of_the_files_has_is_said() -> None:
 
 def test_a_new_model_is_compared_with_the_old_one_where_each_file_has_but_one() -> None:
     new = configuration(mode="auto", model="qwen3")
-    checked = check(rows_of(new, [R] * 9), rows_of(AUTO, [W] * 9))
+    checked = check_against(rows_of(new, [R] * 9), rows_of(AUTO, [W] * 9))
     assert sentence(checked.comparisons[0]).startswith("forge auto is better than the baseline's forge auto (qwen): ")
 
 
 def test_two_configurations_can_be_chosen_by_name() -> None:
     rows = suite(seeds=5, skills={AUTO: 0.95, PLAIN: 0.2})
-    checked = check(rows, rows, name="plain", baseline_name="forge auto")
+    checked = check_against(rows, rows, name="plain", baseline_name="forge auto")
     assert {(one.first, one.second) for one in checked.comparisons} == {
         ("plain", "the baseline's forge auto (qwen)"),
     }
@@ -132,4 +132,4 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     results: list[Row], baseline: list[Row], options: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(ForgeError, match=sentence):
-        check(results, baseline, name=options.get("name", ""), baseline_name=options.get("baseline_name", ""))
+        check_against(results, baseline, name=options.get("name", ""), baseline_name=options.get("baseline_name", ""))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.report import labels, report
+from forge.evals.report import labels, report_of
 from forge.evals.report_markdown import markdown
 from forge.evals.report_texts import HEADINGS, claims, facts, method, notes
 from forge.evals.row import Configuration
@@ -24,24 +24,24 @@ def test_the_order_of_the_rows_does_not_matter(seed: int) -> None:
     rows = suite(seeds=2, skills={AUTO: 0.9, PLAIN: 0.3, configuration(mode="native"): 0.6})
     shuffled = list(rows)
     Random(seed).shuffle(shuffled)  # noqa: S311 - data
-    assert report(shuffled) == report(rows)
+    assert report_of(shuffled) == report_of(rows)
 
 
 def test_columns_stand_by_model_the_best_first() -> None:
-    made = report(ROWS)
+    made = report_of(ROWS)
     places = [(one.configuration.model, one.metrics.right.count) for one in made.columns]
     assert places == sorted(places, key=lambda place: (place[0], -place[1]))
     assert {name for column in made.columns for name in column.runs} == set(SCENARIOS)
 
 
 def test_every_pair_of_columns_is_compared_once() -> None:
-    made = report(ROWS)
+    made = report_of(ROWS)
     assert len({frozenset((one.first, one.second)) for one in made.matchups}) == len(made.matchups) == 12 * 11 // 2
     assert {one.right.family for one in made.matchups} == {made.matchups[0].harm.family}
 
 
 def test_a_reference_makes_a_small_family_of_its_own_that_needs_less() -> None:
-    made, all_pairs = report(ROWS, against="forge auto"), report(ROWS)
+    made, all_pairs = report_of(ROWS, against="forge auto"), report_of(ROWS)
     assert [one.asked for one in made.shown] == [True] * 10
     assert made.shown[0].right.family < all_pairs.shown[0].right.family
     assert len(made.matchups) == len(all_pairs.matchups)
@@ -50,7 +50,7 @@ def test_a_reference_makes_a_small_family_of_its_own_that_needs_less() -> None:
 
 
 def test_without_a_reference_each_models_best_column_is_shown_against_its_others() -> None:
-    made = report(ROWS)
+    made = report_of(ROWS)
     assert len(made.shown) == 10
     assert {made.columns[one.first].label for one in made.shown} == {
         "forge auto (qwen2.5-coder-0.5b)",
@@ -60,7 +60,7 @@ def test_without_a_reference_each_models_best_column_is_shown_against_its_others
 
 def test_a_reference_that_has_no_runs_is_refused_with_what_there_is() -> None:
     with pytest.raises(ForgeError, match=r"there are no runs of 'forge atuo'; .* plain.* Did you mean forge auto\?"):
-        report(ROWS, against="forge atuo")
+        report_of(ROWS, against="forge atuo")
 
 
 def test_labels_tell_configurations_apart_by_what_differs() -> None:
@@ -71,13 +71,13 @@ def test_labels_tell_configurations_apart_by_what_differs() -> None:
 
 
 def test_what_was_run_is_said_first() -> None:
-    assert facts(report(ROWS)).startswith(
+    assert facts(report_of(ROWS)).startswith(
         "720 runs, 12 scenarios by 12 configurations, 5 seeds each, 2026-11-18, commit"
     )
 
 
 def test_claims_are_sentences_with_their_counts_and_say_what_more_runs_would_show() -> None:
-    told = [str(claim) for _, some in claims(report(ROWS, against="forge auto")) for claim in some]
+    told = [str(claim) for _, some in claims(report_of(ROWS, against="forge auto")) for claim in some]
     assert sum("is better than" in one for one in told) == 7
     for one in told:
         assert "%" not in one
@@ -86,20 +86,20 @@ def test_claims_are_sentences_with_their_counts_and_say_what_more_runs_would_sho
 
 
 def test_every_percentage_is_an_interval_with_counts() -> None:
-    for share in re.findall(r".{14}\d+ %", markdown(report(ROWS)).replace("95 % intervals", "")):
+    for share in re.findall(r".{14}\d+ %", markdown(report_of(ROWS)).replace("95 % intervals", "")):
         assert re.search(r"\d of \d+, \d+\N{EN DASH}\d+ %", share), share
 
 
 def test_a_claim_by_scenario_names_the_scenarios() -> None:
     rows = [*rows_of(AUTO, ["right"] * 12, "triage"), *rows_of(PLAIN, ["wrong"] * 12, "triage")]
-    ((_, told),) = claims(report(rows))
+    ((_, told),) = claims(report_of(rows))
     assert str(told[0]).endswith("(p = 0.00049); by scenario: better in triage.")
 
 
 def test_what_to_know_of_the_rows_is_noted() -> None:
     repeated = [replace(row(PLAIN), seed=seed, commit="other") for seed in range(5)]
     rows = [*rows_of(AUTO, ["right", "wrong", "unjudged"]), *repeated]
-    told = list(notes(report(rows)))
+    told = list(notes(report_of(rows)))
     assert told[0].startswith("plain: 4 of 5 runs only repeat another run of the same scenario, as at temperature 0")
     assert told[1].startswith("forge auto: 1 run left out, because nobody could judge: ")
     assert "plain and forge auto: 2 runs without a partner of the same scenario and seed left out" in told
@@ -107,12 +107,12 @@ def test_what_to_know_of_the_rows_is_noted() -> None:
 
 
 def test_the_method_says_how_many_comparisons_were_corrected_for() -> None:
-    made = report(ROWS, against="forge auto")
+    made = report_of(ROWS, against="forge auto")
     assert f"over {made.shown[0].right.family} comparisons" in method(made)
 
 
 def test_one_configuration_alone_has_a_report_without_comparisons() -> None:
-    made = report(rows_of(AUTO, ["right", "wrong"]))
+    made = report_of(rows_of(AUTO, ["right", "wrong"]))
     assert made.matchups == ()
     assert "| forge auto | 1 of 2" in markdown(made)
 
@@ -125,7 +125,7 @@ def test_the_documentation_explains_every_column() -> None:
 
 def test_hostile_names_are_text_in_markdown() -> None:
     evil = "a|b</td><img src=x onerror=alert(1)>`*[x](http://evil)\nnew"
-    text = markdown(report([row(AUTO, evil)]))
+    text = markdown(report_of([row(AUTO, evil)]))
     assert "<img" not in text.replace("\\<", "")
     (line,) = [line for line in text.splitlines() if "onerror" in line]
     assert len(re.findall(r"(?<!\\)\|", line)) == 3

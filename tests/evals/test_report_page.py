@@ -13,8 +13,8 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
-from forge.evals.report import report
-from forge.evals.report_page import page
+from forge.evals.report import report_of
+from forge.evals.report_page import page_of
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>\'"&amp;${7*7}'
@@ -60,7 +60,7 @@ def inline(content: str, tag: str) -> str:
 
 
 def test_it_is_one_document_that_asks_nobody_for_anything() -> None:
-    content = page(report(suite(seeds=3)), {})
+    content = page_of(report_of(suite(seeds=3)), {})
     document = Document(content)
     used = {name for _, attributes in document.elements for name in attributes}
     assert not used & {"src", "srcset", "data", "action", "ping", "style"}
@@ -70,7 +70,7 @@ def test_it_is_one_document_that_asks_nobody_for_anything() -> None:
 
 
 def test_its_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
-    content = page(report(suite(seeds=1)), {})
+    content = page_of(report_of(suite(seeds=1)), {})
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', content)
     for directive, tag in (("style-src", "style"), ("script-src", "script")):
         digest = base64.b64encode(hashlib.sha256(inline(content, tag).encode()).digest()).decode()
@@ -89,9 +89,9 @@ def test_hostile_texts_are_text() -> None:
         journals=(EVIL,),
     )
     rows = [evil, replace(evil, configuration=PLAIN), replace(evil, verdict="unjudged", seed=9)]
-    content = page(report(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title=EVIL)
+    content = page_of(report_of(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title=EVIL)
     document = Document(content)
-    plain = Document(page(report(suite(seeds=1)), {}))
+    plain = Document(page_of(report_of(suite(seeds=1)), {}))
     assert {tag for tag, _ in document.elements} <= {tag for tag, _ in plain.elements} | {"li", "ul", "h3"}
     used = {name for _, attributes in document.elements for name in attributes}
     assert not [name for name in used if name.startswith("on")]
@@ -103,7 +103,7 @@ def test_hostile_texts_are_text() -> None:
 
 
 def test_every_control_has_a_name_and_every_id_is_there_once() -> None:
-    document = Document(page(report(suite(seeds=2)), {}))
+    document = Document(page_of(report_of(suite(seeds=2)), {}))
     ids = Counter(attributes["id"] for _, attributes in document.elements if "id" in attributes)
     assert set(ids.values()) == {1}
     for button in document.named("button"):
@@ -121,7 +121,7 @@ def test_every_control_has_a_name_and_every_id_is_there_once() -> None:
 
 def test_each_cell_says_its_runs_and_its_interval_without_colour() -> None:
     rows = [*rows_of(AUTO, ["right", "right", "wrong", "harm"], "triage"), *rows_of(PLAIN, ["unfinished"], "other")]
-    content = page(report(rows), {})
+    content = page_of(report_of(rows), {})
     labels = [button["aria-label"] for button in Document(content).named("button")]
     assert "triage, forge auto: right in 2 of 4, 15\N{EN DASH}85 %; harm in 1; 4 runs" in labels
     assert "<b>2/4</b>" in content
@@ -131,9 +131,9 @@ def test_each_cell_says_its_runs_and_its_interval_without_colour() -> None:
 
 def test_the_data_have_every_run_and_every_pair() -> None:
     rows = suite(seeds=2, skills={AUTO: 0.9, PLAIN: 0.2, configuration(mode="native"): 0.5})
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page(report(rows), {}))
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page_of(report_of(rows), {}))
     data = json.loads(text)
-    assert data["scenarios"] == list(report(rows).scenarios)
+    assert data["scenarios"] == list(report_of(rows).scenarios)
     assert sum(len(runs) for runs in data["runs"].values()) == len(rows)
     assert set(data["pairs"]) == {"0,1", "0,2", "1,2"}
     assert len(data["pairs"]["0,1"]["scenarios"]) == len(SCENARIOS)
@@ -142,4 +142,4 @@ def test_the_data_have_every_run_and_every_pair() -> None:
 @pytest.mark.parametrize("seeds", [1, 20])
 def test_its_size_grows_with_the_runs_and_no_faster(seeds: int) -> None:
     rows = suite(seeds=seeds)
-    assert len(page(report(rows), {})) < 250_000 + 400 * len(rows)
+    assert len(page_of(report_of(rows), {})) < 250_000 + 400 * len(rows)

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
 from forge.cli.eval_results import shown_rows
-from forge.cli.eval_timelines import timelines
-from forge.cli.recorded_timeline import recorded_timeline
+from forge.cli.eval_timelines import worst_timelines
+from forge.cli.journal_timeline import recorded_timeline
 from forge.evals.row import Row
 from forge.evals.scenario import Verdict
 from forge.interpreters.scripted import Line, Scripted, call
@@ -91,18 +91,18 @@ def rows_with_journals(folder: Path, verdicts: list[Verdict]) -> list[Row]:
 def test_the_worst_runs_come_first_until_there_is_no_room(tmp_path: Path) -> None:
     rows = rows_with_journals(tmp_path, ["right", "unfinished", "harm", "wrong"])
     read = shown_rows([written(tmp_path / "results.jsonl", rows)])
-    found = timelines(read, 10_000_000)
+    found = worst_timelines(read, 10_000_000)
     assert [Path(journal).name for journal in found] == ["run-2.jsonl", "run-3.jsonl", "run-1.jsonl", "run-0.jsonl"]
     sizes = [len(msgspec.json.encode(sections)) for sections in found.values()]
-    assert list(timelines(read, sum(sizes[:2]))) == list(found)[:2]
-    assert timelines(read, 0) == {}
+    assert list(worst_timelines(read, sum(sizes[:2]))) == list(found)[:2]
+    assert worst_timelines(read, 0) == {}
 
 
 def test_each_cell_has_its_worst_run_before_any_has_its_second(tmp_path: Path) -> None:
     rows = rows_with_journals(tmp_path, ["harm", "harm", "wrong"])
     rows[2] = replace(rows[2], scenario="another")
     read = shown_rows([written(tmp_path / "results.jsonl", rows)])
-    assert [Path(journal).name for journal in timelines(read, 10_000_000)] == [
+    assert [Path(journal).name for journal in worst_timelines(read, 10_000_000)] == [
         "run-0.jsonl",
         "run-2.jsonl",
         "run-1.jsonl",
@@ -114,7 +114,7 @@ def test_journals_that_are_gone_or_none_leave_no_timeline(tmp_path: Path) -> Non
     (tmp_path / "results.journals/run-0.jsonl").unlink()
     (tmp_path / "results.journals/run-1.jsonl").write_text("a peer's own notes\n")
     read = shown_rows([written(tmp_path / "results.jsonl", rows)])
-    assert [Path(journal).name for journal in timelines(read, 10_000_000)] == ["run-2.jsonl"]
+    assert [Path(journal).name for journal in worst_timelines(read, 10_000_000)] == ["run-2.jsonl"]
 
 
 @pytest.mark.parametrize("elsewhere", ["../private.jsonl", "results.journals/../../private.jsonl", "/private.jsonl"])
@@ -133,7 +133,7 @@ def test_long_texts_are_cut_and_a_conversation_is_one_timeline(tmp_path: Path) -
     for journal in journals:
         recorded(tmp_path / journal, script)
     read = shown_rows([written(tmp_path / "results.jsonl", [replace(row(), journals=journals)])])
-    ((_, sections),) = timelines(read, 10_000_000).items()
+    ((_, sections),) = worst_timelines(read, 10_000_000).items()
     assert [title for title, _, _ in sections] == [
         "Model call 1, message 1",
         "Model call 2, message 1",
