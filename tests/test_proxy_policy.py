@@ -281,6 +281,26 @@ def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_legal
     run(go)
 
 
+def test_anthropics_clients_of_such_a_backend_are_held_to_it_too_and_pictures_are_not_lost() -> None:
+    made = [{"name": one["function"]["name"], "input_schema": one["function"]["parameters"]} for one in TOOLS]
+    body = {"model": "m", "max_tokens": 99, "tools": made, "messages": [{"role": "user", "content": "Commit."}]}
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
+    seen = {"model": "m", "tools": TOOLS, "messages": [picture]}
+
+    async def go() -> None:
+        script = (calls(COMMIT), whole(completion(JSON_READ)), calls(COMMIT), calls(READ))
+        async with client(STEPS, *script, profile="llama-server") as there, aiohttp.ClientSession() as session:
+            async with session.post(there.proxy.url + "/v1/messages", json=body) as answer:
+                assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
+            assert "response_format" in there.server.body(1)
+            async with session.post(there.proxy.url + "/v1/chat/completions", json=seen) as answer:
+                assert answer.headers["x-forge-outcome"] == "retried"
+            assert there.server.body(3)["messages"][0] == picture
+            assert "response_format" not in there.server.body(3)
+
+    run(go)
+
+
 def test_a_constrained_attempt_of_a_stream_is_a_stream_and_the_client_sees_the_call() -> None:
     early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
     pieces = [chunk({"content": part}) for part in (JSON_READ[:9], JSON_READ[9:])]
