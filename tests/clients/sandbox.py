@@ -24,7 +24,8 @@ _SEALED = """
 set -e
 mount --make-rprivate /
 mount --bind "$1" "$1"
-findmnt --real --raw --noheadings --output TARGET | while read -r mounted; do
+mounts=$(findmnt --real --raw --noheadings --output TARGET)
+for mounted in / $mounts; do
   [ "$mounted" = "$1" ] || mount -o remount,bind,ro "$mounted"
 done
 mount -t tmpfs tmpfs /tmp

@@ -14,7 +14,7 @@ from tests.clients.rows import Row
 from tests.clients.tasks import TASKS, Task
 from tests.real.llama_server import llama_server
 
-LIMIT = 600.0
+LIMIT = 300.0
 """Seconds of a run: an agent that is not done by then has not finished."""
 PORTS = 8791, 8792
 """Of the model and of the proxy: always the same, as some prompts hold the address."""
@@ -40,8 +40,8 @@ async def trials(names: Sequence[str], runs: int) -> None:
 def _missing(names: Sequence[str], runs: int) -> Iterator[tuple[Agent, Task, bool, int]]:
     there = {row.key for row in rows.read()}
     for number in range(1, runs + 1):
-        for agent in (AGENTS[name] for name in names):
-            for task in TASKS:
+        for task in TASKS:
+            for agent in (AGENTS[name] for name in names):
                 for behind in (True, False):
                     key = ("task", agent.pin.name, agent.pin.version, task.name, MODEL, behind, number)
                     if key not in there:
