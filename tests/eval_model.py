@@ -43,6 +43,9 @@ class Handler(JsonHandler):
         if "hang" in way:
             self.rfile.read(1)  # until the client is gone
             return
+        if "forbidden" in way:
+            self.tell(403, {"error": {"message": "this key may not ask"}})
+            return
         if "together" in way:
             Handler.waiting.wait()
         self.tell(200, answer(messages, way))

@@ -26,7 +26,7 @@ def metered(connection: Connection, record: Record, *, seed: int, price: Price, 
         record.said(effect.request.body)
         outcome = await connection.send(seeded(effect, known.dialect, request_seed(seed, record.asked)))
         if isinstance(outcome, Replied):
-            usage = outcome.reply.usage
+            usage, record.fault = outcome.reply.usage, None
             record.said(msgspec.json.encode(outcome.reply))
             record.spend(usage, price)
             if usage is not None and usage.prompt > context_tokens:

@@ -16,13 +16,11 @@ from forge.evals.row import Row
 from forge.evals.scenario import Judged, World, judge
 from forge.evals.variants import sampling_of, workflow_of
 from forge.runtime.reaching import with_sampling
-
-_GONE = frozenset({"unreachable", "tls"})
-"""Faults after which no run would say anything of the model."""
+from stages.effect import Fault
 
 
 class ServerLost(ForgeError):  # noqa: N818 - what happened is in the name
-    """The model's server cannot be reached any more."""
+    """The model's server cannot be used any more: no run would say anything of the model."""
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
@@ -34,7 +32,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
 
 async def row_of(cell: Cell, player: Player, connection: Connection, options: RunOptions) -> Row:
-    """The row of a run. ServerLost if its model cannot be reached; anything else that goes wrong is in the row."""
+    """The row of a run. ServerLost if its model cannot be asked; anything else that goes wrong is in the row."""
     record = Record(started=time.time())
     try:
         world = cell.scenario.world(cell.seed)
@@ -46,8 +44,8 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
-    if record.fault is not None and record.fault.kind in _GONE:
-        raise ServerLost(f"the model's server cannot be reached any more: {record.fault.detail}")
+    if record.fault is not None and _is_lost(record.fault):
+        raise ServerLost(f"the model's server cannot be used any more: {record.fault.detail}")
     judged = judge(world, record.attempt(len(world.messages)))
     if judged.verdict == "unfinished" and ended.why:
         judged = Judged("unfinished", ended.why)
@@ -75,6 +73,10 @@ def _fresh(journal: Path) -> Path:
     for left in journal.parent.glob(f"{journal.name}.*"):
         left.unlink()
     return journal
+
+
+def _is_lost(fault: Fault) -> bool:
+    return fault.kind in {"unreachable", "tls"} or fault.status in {401, 403}
 
 
 async def _played(player: Player, task: Task, seconds: float) -> Ended:

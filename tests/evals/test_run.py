@@ -164,8 +164,15 @@ def test_a_server_that_is_lost_ends_it_and_makes_no_rows(tmp_path: Path) -> None
             httpx.get(f"{server}/quit")
         told, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "the model's server cannot be reached any more: " in told
+    assert "the model's server cannot be used any more: " in told
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
+
+
+def test_a_server_that_takes_no_requests_of_ours_makes_no_rows_either(tmp_path: Path, server: str) -> None:
+    ended = run(tmp_path, server, "--scenario", "refund_forbidden,refund_rightly", "--against", "plain")
+    assert ended.returncode == 1
+    assert "the model's server cannot be used any more: " in ended.stdout
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
