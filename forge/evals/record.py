@@ -26,7 +26,7 @@ _UNENDED = "it had not returned when the run ended"
 
 @dataclass
 class Record:
-    """A run so far. `message`: the number of the user's message that is being answered; `fault`: of the last request."""
+    """A run so far. `message`: number of the user's message that is being answered; `fault`: of the last request."""
 
     calls: list[PerformedCall] = field(default_factory=list)
     outcomes: list[Ending] = field(default_factory=list)
