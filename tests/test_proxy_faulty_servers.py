@@ -287,6 +287,9 @@ def responses_events(stream: bytes) -> None:
         *cases("chat", {name: line for name, line in CHAT_SERVERS.items() if name.startswith("whole,")}),
         *cases("messages", {name: line for name, line in MESSAGES_SERVERS.items() if name.startswith("whole")}),
         *cases("ollama", {"whole": OLLAMA_SERVERS["whole"]}),
+        *cases("chat", {"streamed, though asked for all at once": CHAT_SERVERS["right"]}),
+        *cases("messages", {"streamed, though asked for all at once": MESSAGES_SERVERS["right"]}),
+        *cases("ollama", {"streamed, though asked for all at once": OLLAMA_SERVERS["right"]}),
     ],
 )
 @pytest.mark.parametrize("tools", [True, False])

@@ -1,11 +1,11 @@
-"""Hearing: the events of a backend's answer to a request for a stream, whatever it says that it sends."""
+"""Hearing: what a backend answers, whatever it was asked for and says that it sends: events, or a whole reply."""
 
 from collections.abc import Iterable
 
 from forge.proxy.events import EventCutter
 from forge.proxy.upstream import Heard, Refusal
-from stages.effect import Fault
-from stages.wire.deltas import Ended, reply_pieces
+from stages.effect import Fault, Reply
+from stages.wire.deltas import Ended, gather_reply, reply_pieces
 from stages.wire.wires import Wire
 
 
@@ -44,3 +44,11 @@ class Hearing:
         self._decoder, pieces = self._decoder.advance(raw)
         self._ended = self._ended or any(isinstance(piece, Ended) for piece in pieces)
         return Heard(raw, pieces)
+
+
+def streamed_reply(wire: Wire, answer: bytes) -> Reply | None:
+    """The reply of a server that streams although it was asked for all at once; None for an answer that is none."""
+    decoder, pieces = wire.stream.advance(answer)
+    ended = any(isinstance(piece, Ended) for piece in pieces)
+    reply = gather_reply((*pieces, *(() if ended else decoder.finish())))
+    return None if isinstance(reply, Fault) else reply

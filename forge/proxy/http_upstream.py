@@ -14,7 +14,7 @@ from forge.interpreters.http_faults import retry_after, tls_reason
 from forge.interpreters.http_streams import STREAM_LIMIT
 from forge.proxy.endpoint_client import Asking, EndpointClient
 from forge.proxy.events import EVENT_LIMIT, TooLongError
-from forge.proxy.hearing import Hearing
+from forge.proxy.hearing import Hearing, streamed_reply
 from forge.proxy.http_answer import Answer, BrokenError, UnansweredError
 from forge.proxy.http_way import UnreachableError
 from forge.proxy.options import BODY_LIMIT
@@ -47,7 +47,10 @@ class Served:
         if answer.status >= 300:
             return self._refused(answer, raw)
         reply = self._wire.decode(raw)
-        return Refusal(reply, raw) if isinstance(reply, Fault) else Whole(reply, raw)
+        if isinstance(reply, Fault):
+            streamed = streamed_reply(self._wire, raw)
+            return Refusal(reply, raw) if streamed is None else Whole(streamed)
+        return Whole(reply, raw)
 
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
         """The answer's events as they come; closing the iterator closes the connection, and so frees the slot."""

@@ -14,6 +14,7 @@ from stages.wire.anthropic.messages_passing import passed_message
 from stages.wire.deltas import CallStarted, Piece, reply_pieces
 from stages.wire.openai.chat_passing import passed_chat
 from tests.property.test_server_wire_laws import PROTOCOLS, Sides, envelope, replies, same
+from tests.property.test_stream_laws import RECORDED
 
 SIDES = {name: PROTOCOLS[name] for name in ("chat", "messages")}
 each = pytest.mark.parametrize("name", SIDES)
@@ -64,6 +65,15 @@ def test_a_whole_answer_of_forges_own_is_taken(name: str, reply: Reply) -> None:
     sides = SIDES[name]
     body = sides.server.encode_reply(reply, theirs(sides))
     assert BEGUN[name](envelope(sides)).takes(body)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
+def test_what_llama_cpp_streams_is_taken_as_it_is(case: dict[str, str]) -> None:
+    passed = passed_chat(envelope(SIDES["chat"], stream=True))
+    for event in case["stream"].split("\n\n")[:-1]:
+        passed, fits = passed.advance(event.encode() + b"\n\n")
+        assert fits, event
+    assert passed.over
 
 
 @each
