@@ -267,6 +267,17 @@ def test_no_more_is_read_than_is_taken() -> None:
     run(go)
 
 
+@pytest.mark.parametrize("size", [2 * HELD, 64 * HELD])
+def test_an_answer_that_is_not_read_to_its_end_is_in_nobodys_way(size: int) -> None:
+    async def go() -> None:
+        async with site(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size) as (client, _, url):
+            for _ in range(3):
+                async with await client.ask("POST", url, "", b"hello") as answer:
+                    assert await answer.chunk()
+
+    run(go)
+
+
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     return trustme.CA()

@@ -62,6 +62,7 @@ def test_what_is_under_way_is_ended_before_it_stops() -> None:
                 asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
                 await model.came.wait()
                 proxy.send_signal(signal.SIGTERM)
+                await logged(proxy, b"stopping: waiting up to 10 seconds for 1 request")
                 gate.set()
                 answer = await asking
                 assert "At last." in await answer.text()
@@ -80,8 +81,11 @@ def test_the_second_signal_cuts_off_what_is_under_way() -> None:
                 asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
                 await model.came.wait()
                 proxy.send_signal(signal.SIGTERM)
+                await logged(proxy, b"stopping: waiting up to 60 seconds for 1 request")
                 proxy.send_signal(signal.SIGINT)
-                await proxy.communicate()
+                _, log = await proxy.communicate()
+                assert b"stopped; 1 request cut off" in log
+                assert proxy.returncode == 130
                 await asyncio.wait([asking])
 
     run(go)

@@ -12,7 +12,7 @@ from benchmarks.proxy.peers import FORGE, Peer, running
 from benchmarks.proxy.report import Costs, Measured, Session, Streams, report
 from benchmarks.results import machine
 
-ROUNDS, REQUESTS = 12, 100
+ROUNDS, REQUESTS = 30, 40
 PACED_ROUNDS = 5
 
 STREAMS = 200

@@ -1,6 +1,7 @@
 """What was measured, as a page of Markdown."""
 
-from statistics import median, quantiles
+from math import sqrt
+from statistics import mean, stdev
 
 from msgspec import Struct
 
@@ -43,9 +44,10 @@ _PAGE = """\
 # What the proxy costs
 
 Written by `make bench-proxy`. Processor time of the proxy's process a request, user and system, by the process's own \
-clock: the median of the rounds ± half the distance of the quartiles, and the multiple of `{limit}`, a bare \
-`asyncio.Protocol` on both sides that decodes and encodes the bodies once and judges nothing. The backend answers at \
-once, one request is asked at a time, and in each round another proxy begins.
+clock: the mean of the rounds ± its standard error, and the multiple of `{limit}`, a bare `asyncio.Protocol` on both \
+sides that decodes and encodes the bodies once and judges nothing. It is the mean because a request costs one of two \
+prices, half as much where the processor's cache still holds the process, and a median picks one of them. The \
+backend answers at once, one request is asked at a time, and in each round another proxy begins.
 
 {machine}. Other work shared the machine: load {before:.1f} when it began, {after:.1f} when it ended.
 
@@ -84,6 +86,6 @@ def _table(costs: Costs) -> str:
 
 
 def _cell(case: dict[str, list[float]], name: str) -> str:
-    times, base = case[name], median(case[LIMIT])
-    low, _, high = quantiles(times, n=4)
-    return f"{median(times):,.0f} ±{(high - low) / 2:,.0f} ({median(times) / base:.1f} x)"
+    times = case[name]
+    error = stdev(times) / sqrt(len(times))
+    return f"{mean(times):,.0f} ±{error:,.0f} ({mean(times) / mean(case[LIMIT]):.1f} x)"

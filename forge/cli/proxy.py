@@ -83,7 +83,7 @@ def _stop(proxy: "ProxyServer", display: "Display", grace: float | None) -> None
     if under_way and grace is None:
         display(f"stopped; {quantity(under_way, 'request')} cut off")
     elif under_way and grace is not None:
-        said = f"waiting up to {grace:g} seconds for {quantity(under_way, 'request')}; Ctrl-C again cuts off"
+        said = f"waiting up to {grace:g} seconds for {quantity(under_way, 'request')}; a second Ctrl-C cuts off"
         display(f"stopping: {said}")
 
 

@@ -98,7 +98,8 @@ class Display:
         """Have it shown soon."""
         self._missed += len(self._waiting) == KEPT
         self._waiting.append(shown)
-        self._something.set()
+        if not self._something.is_set():
+            self._something.set()
 
     def start(self, page: Callable[[], Page], load: Callable[[], Load], idle: float | None) -> None:
         """Show from now on; with `idle`, the load is looked at that often though nothing passes."""
@@ -113,7 +114,9 @@ class Display:
         """Show what is left. A terminal that takes nothing is waited for a second."""
         self._over.set()
         self._something.set()
-        if self._thread is not None:
+        if self._thread is None:
+            self._tell(lines(), Load(0, 0))
+        else:
             self._thread.join(1.0)
 
     def _run(self, page: Callable[[], Page], load: Callable[[], Load], idle: float | None) -> None:

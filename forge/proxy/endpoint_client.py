@@ -24,6 +24,9 @@ IDLE = 30.0
 _HEADS = 256
 """Heads that are kept: clients may send any headers."""
 
+_NAME = {"user-agent": "forge-proxy"}
+"""Some gateways refuse a client that has none."""
+
 _USUAL = {"content-type": "application/json", "accept-encoding": "identity"}
 
 
@@ -85,7 +88,7 @@ class EndpointClient:
             at = httpx.URL(url)
             through = self._endpoint.proxy and not self._way.tunnelled
             target = str(at) if through else at.raw_path.decode()
-            told = {"host": at.netloc.decode(), **self._endpoint.headers, **dict(own), **_USUAL}
+            told = {"host": at.netloc.decode(), **_NAME, **self._endpoint.headers, **dict(own), **_USUAL}
             lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items()), ""]
             made = "\r\n".join(lines).encode("latin-1") + (self._way.credentials() if through else b"")
             if len(self._heads) == _HEADS:

@@ -97,7 +97,7 @@ class Answer:
             self.fail(BrokenError(f"no HTTP answer: {error}"))
         if self._bare > HEAD_LIMIT and not self.ended:
             self.fail(BrokenError(f"no part of a body in {self._bare} bytes"))
-        if self._held > HELD and not self._paused:
+        if self._held > HELD and not (self._paused or self.ended):
             self._paused = True
             self._reading.pause_reading()
         self._wake()
