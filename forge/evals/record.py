@@ -2,8 +2,8 @@
 
 import hashlib
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any
@@ -121,32 +121,17 @@ _Noting = Callable[[Mapping[str, object]], AbstractContextManager[Callable[[obje
 
 def _watched(function: _Function, noting: _Noting) -> _Function:
     """The function of the same kind, each call of it noted; of a generator's, the value that it yields last."""
-    if inspect.iscoroutinefunction(function):
+    if _is(function, inspect.iscoroutinefunction) or _is(function, inspect.isasyncgenfunction):
+        return _watched_async(function, noting)
+    if _is(function, inspect.isgeneratorfunction):
 
         @wraps(function)
-        async def run(**arguments: object) -> object:
+        def run(**arguments: object) -> Generator[object, None, object]:
             with noting(arguments) as returned:
-                value = await function(**arguments)
-                returned(value)
-                return value
-
-    elif inspect.isasyncgenfunction(function):
-
-        @wraps(function)
-        async def run(**arguments: object) -> AsyncIterator[object]:
-            with noting(arguments) as returned:
-                async for value in function(**arguments):
-                    returned(value)
-                    yield value
-
-    elif inspect.isgeneratorfunction(function):
-
-        @wraps(function)
-        def run(**arguments: object) -> Iterator[object]:
-            with noting(arguments) as returned:
-                for value in function(**arguments):
-                    returned(value)
-                    yield value
+                result = yield from _heard(function(**arguments), returned)
+                if result is not None:
+                    returned(result)
+                return result
 
     else:
 
@@ -158,3 +143,42 @@ def _watched(function: _Function, noting: _Noting) -> _Function:
                 return value
 
     return run
+
+
+def _heard(values: Generator[object, None, object], hear: Callable[[object], None]) -> Generator[object, None, object]:
+    """The same values, each heard, and the same return value."""
+    with closing(values):
+        while True:
+            try:
+                value = next(values)
+            except StopIteration as end:
+                return end.value
+            hear(value)
+            yield value
+
+
+def _watched_async(function: _Function, noting: _Noting) -> _Function:
+    if _is(function, inspect.isasyncgenfunction):
+
+        @wraps(function)
+        async def run(**arguments: object) -> AsyncIterator[object]:
+            with noting(arguments) as returned:
+                async for value in function(**arguments):
+                    returned(value)
+                    yield value
+
+    else:
+
+        @wraps(function)
+        async def run(**arguments: object) -> object:
+            with noting(arguments) as returned:
+                value = await function(**arguments)
+                returned(value)
+                return value
+
+    return run
+
+
+def _is(function: _Function, kind: Callable[[object], bool]) -> bool:
+    """Whether the function, or the `__call__` of an object, is of that kind."""
+    return kind(function) or kind(type(function).__call__)

@@ -1,7 +1,7 @@
 """The record of a run: every call that reaches a tool, in order, whatever kind of function the tool is."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import pytest
 
@@ -42,10 +42,28 @@ def count(n: int) -> Iterator[str]:
 
 
 @tool
+def add(n: int) -> Generator[str, None, int]:
+    """Add up."""
+    yield from map(str, range(n))
+    return sum(range(n))
+
+
+@tool
 async def stream(n: int) -> AsyncIterator[int]:
     """Count, too."""
     for number in range(n):
         yield number
+
+
+class Late:
+    """Wait, as an object."""
+
+    async def __call__(self, n: int) -> int:
+        """Wait."""
+        return n - 1
+
+
+late = tool(name="late", description="d")(Late())
 
 
 def bare(n: int) -> int:
@@ -59,7 +77,14 @@ explicit = ToolDef(name="explicit", description="d", parameters=schema, function
 
 @pytest.mark.parametrize(
     ("made", "name", "result"),
-    [(wait, "wait", 4), (count, "count", "2"), (stream, "stream", 2), (bare, "bare", 6), (explicit, "explicit", 3)],
+    [
+        (wait, "wait", 4),
+        (late, "late", 2),
+        (count, "count", "2"),
+        (stream, "stream", 2),
+        (bare, "bare", 6),
+        (explicit, "explicit", 3),
+    ],
 )
 def test_a_tool_of_any_kind_works_as_before_and_is_recorded(made: object, name: str, result: object) -> None:
     record = played(made, replies=[call(name, n=3)])
