@@ -11,7 +11,7 @@ from rich.text import Text
 from forge.cli.eval_results import shown_rows
 from forge.cli.eval_timelines import worst_timelines
 from forge.cli.html_page import save_page, without_folders
-from forge.evals.report import Column, Report, report_of
+from forge.evals.report import Column, EvalReport, report_of
 from forge.evals.report_markdown import markdown
 from forge.evals.report_page import page_of
 from forge.evals.report_texts import (
@@ -59,7 +59,7 @@ def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
     return page_of(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
 
 
-def _parts(made: Report) -> Iterator[RenderableType]:
+def _parts(made: EvalReport) -> Iterator[RenderableType]:
     """The report, part by part."""
     said = dict(claims(made))
     yield Text(facts(made))
@@ -76,7 +76,7 @@ def _parts(made: Report) -> Iterator[RenderableType]:
     yield Text(f"\n{method(made)}", style="dim")
 
 
-def _metrics(made: Report, columns: list[tuple[int, Column]]) -> Table:
+def _metrics(made: EvalReport, columns: list[tuple[int, Column]]) -> Table:
     told = told_metrics(made)
     table = _table("configuration", *(HEADINGS[number][0] for number in told))
     for _, column in columns:
@@ -85,7 +85,7 @@ def _metrics(made: Report, columns: list[tuple[int, Column]]) -> Table:
     return table
 
 
-def _scenarios(made: Report, columns: list[tuple[int, Column]]) -> Table:
+def _scenarios(made: EvalReport, columns: list[tuple[int, Column]]) -> Table:
     table = _table("scenario", *(column.name for _, column in columns))
     for name in made.scenarios:
         cells = [cell_text(column.runs.get(name, ())) for _, column in columns]

@@ -32,11 +32,16 @@ def _shown(file: Path) -> Iterator[Row]:
     if results.torn:
         note = f"{file}: its last line is incomplete and left out; forge eval run makes that run again"
         Console(stderr=True).print(Text(note, style="yellow"), soft_wrap=True)
-    folder = file.with_suffix(".journals").resolve()
     for row in results.rows:
         paths = [file.parent / journal for journal in row.journals]
-        beside = all(path.resolve().is_relative_to(folder) for path in paths)
+        beside = all(_is_beside(file, journal) for journal in row.journals)
         yield replace(_printable(row), journals=tuple(map(str, paths)) if beside else ())
+
+
+def _is_beside(file: Path, journal: str) -> bool:
+    """Whether the journal lies in a folder of journals beside the file: a file of results may come from anybody."""
+    folder, path = file.parent.resolve(), (file.parent / journal).resolve()
+    return path.is_relative_to(folder) and path.relative_to(folder).as_posix().partition("/")[0].endswith(".journals")
 
 
 def _printable(row: Row) -> Row:

@@ -8,7 +8,7 @@ import msgspec
 
 from forge.cli.html_page import without_folders
 from forge.cli.journal_timeline import recorded_timeline
-from forge.cli.plain import visible
+from forge.cli.plain import readable
 from forge.cli.timelines import Section
 from forge.errors import JournalError
 from forge.evals.page_data import TimelineSection
@@ -76,4 +76,4 @@ def _shown(section: Section) -> Iterator[tuple[str, str]]:
     for item in section.items:
         more = len(item.text) - _LONGEST_TEXT
         cut = f"… ({more:,} characters more)" if more > 0 else ""
-        yield item.label, visible(without_folders(item.text[:_LONGEST_TEXT])) + cut
+        yield item.label, readable(without_folders(item.text[:_LONGEST_TEXT])) + cut

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from forge.cli.plain import visible
+from forge.cli.plain import readable
 from forge.cli.timelines import Item, Section, timeline
 from forge.errors import ForgeError
 from forge.journal.records import Journal
@@ -108,7 +108,7 @@ def _row(item: Item) -> str:
 def _text(text: str) -> str:
     """The text escaped for HTML, shortened, with control characters made visible."""
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
-    return escape(visible(without_folders(cut)))
+    return escape(readable(without_folders(cut)))
 
 
 _HOMES = re.compile(

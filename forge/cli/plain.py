@@ -15,7 +15,7 @@ def printable(text: str, width: int = _WIDTH) -> str:
     return safe if len(flat) <= width else f"{safe}… ({len(flat) - width} more)"
 
 
-def visible(text: str) -> str:
+def readable(text: str) -> str:
     """The text with its lines, every character that could not be seen replaced."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 

@@ -13,7 +13,7 @@ ALPHA = 0.05
 """The probability with which a family of comparisons may find a difference where there is none."""
 
 Quality = Literal["right", "harm"]
-Finding = Literal["better", "worse", "no difference shown"]
+Direction = Literal["better", "worse", "no difference shown"]
 
 _ASKED_POINTS = 5
 """The difference that is asked for where hardly any was seen, in percentage points."""
@@ -39,7 +39,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     alpha: float = ALPHA
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> Direction:
         """What may be said of the first side."""
         if not self.family or self.corrected > self.alpha:
             return "no difference shown"
@@ -83,7 +83,7 @@ def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Com
 
 def sentence(comparison: Comparison) -> str:
     """What a reader may take from the comparison, with the counts that it rests on."""
-    return f"{headline(comparison)}: {grounds(comparison)}."
+    return f"{headline(comparison)}: {basis(comparison)}."
 
 
 def headline(one: Comparison) -> str:
@@ -98,7 +98,7 @@ def headline(one: Comparison) -> str:
     return f"{one.first} {f'is {one.finding}' if one.quality == 'right' else harm} than {one.second}{where}"
 
 
-def grounds(one: Comparison) -> str:
+def basis(one: Comparison) -> str:
     """What that rests on, and where no difference is shown, what it would take to show one."""
     if not one.pairs:
         return "they share no scenario and seed"

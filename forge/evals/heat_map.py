@@ -6,7 +6,7 @@ from html import escape
 from forge.errors import quantity
 from forge.evals.metrics import Metrics, metrics_of
 from forge.evals.proportion import Proportion
-from forge.evals.report import Column, Report
+from forge.evals.report import Column, EvalReport
 from forge.evals.report_texts import by_model
 
 _FILTERS = """<form class=filters aria-controls=heat>
@@ -31,7 +31,7 @@ _STEPS = 10
 """Shades of the map, and one more."""
 
 
-def heat_map_of(report: Report) -> str:
+def heat_map_of(report: EvalReport) -> str:
     """The map with its filters."""
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
     return _FILTERS.format(
@@ -67,7 +67,7 @@ def _options(values: Iterable[str]) -> str:
     return f'<option value="">all</option>{known}'
 
 
-def _head(report: Report) -> Iterator[str]:
+def _head(report: EvalReport) -> Iterator[str]:
     """The models, and below each its configurations."""
     yield "<thead><tr class=models><td></td>"
     for model, columns in by_model(report):
@@ -80,7 +80,7 @@ def _head(report: Report) -> Iterator[str]:
     yield "</tr></thead>"
 
 
-def _totals(report: Report, tag: tuple[int, str] | None) -> str:
+def _totals(report: EvalReport, tag: tuple[int, str] | None) -> str:
     """The row over all scenarios, or over those with that tag, which is hidden until it is asked for."""
     cells = []
     for number, column in enumerate(report.columns):
@@ -92,7 +92,7 @@ def _totals(report: Report, tag: tuple[int, str] | None) -> str:
     return f'<tr data-total="{place}"{hidden}><th scope=row>{escape(heading)}</th>{"".join(cells)}</tr>'
 
 
-def _line(report: Report, tags: Sequence[str], number: int, name: str) -> str:
+def _line(report: EvalReport, tags: Sequence[str], number: int, name: str) -> str:
     """The row of a scenario."""
     cells, shares = [], []
     for place, column in enumerate(report.columns):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from forge.evals.report import Matchup, Report
+from forge.evals.report import EvalReport, Matchup
 from forge.evals.report_texts import harm_claim, right_claim
 from forge.evals.row import Row
 
@@ -15,7 +15,7 @@ Timelines = Mapping[str, tuple[TimelineSection, ...]]
 """The timelines that a page has, by the first journal of the run."""
 
 
-def page_json(report: Report, timelines: Timelines) -> str:
+def page_json(report: EvalReport, timelines: Timelines) -> str:
     """The data as JSON that cannot end the element that it stands in."""
     names = list(report.scenarios)
     runs = {

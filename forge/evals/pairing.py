@@ -44,7 +44,7 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     told = [
         pair
         for cell in _by_scenario(judged).values()
-        for pair in distinct(cell, lambda pair: (pair.first, pair.second))
+        for pair in without_repeats(cell, lambda pair: (pair.first, pair.second))
     ]
     return Pairing(
         pairs=tuple(told),
@@ -60,10 +60,10 @@ def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
     for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
         if row.verdict != "unjudged":
             cells[row.scenario].append(row)
-    return tuple(row for cell in cells.values() for row in distinct(cell, lambda row: (row,)))
+    return tuple(row for cell in cells.values() for row in without_repeats(cell, lambda row: (row,)))
 
 
-def distinct(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
+def without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
     """The items of a scenario that are evidence of their own: at temperature 0 a run may only repeat the one before.
 
     Runs with the same digest are the same. Without digests, runs are taken for repetitions if all of the scenario

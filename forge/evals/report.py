@@ -43,7 +43,7 @@ class Matchup(Struct, frozen=True, kw_only=True):
     pairing: Pairing
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class EvalReport(Struct, frozen=True, kw_only=True):
     """The columns, those of a model side by side, the best first; the scenarios with their tags; every matchup."""
 
     columns: tuple[Column, ...]
@@ -63,7 +63,7 @@ class Report(Struct, frozen=True, kw_only=True):
         return matchup.first == models.index(model) and models[matchup.second] == model
 
 
-def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> Report:
+def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
     Every pair of columns is compared. With `against`, those of this configuration with the other columns of its model
@@ -73,7 +73,7 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> R
     asked = frozenset(_asked(columns, against)) if against else frozenset()
     others = [pair for pair in combinations(range(len(columns)), 2) if not asked & {pair, pair[::-1]}]
     matchups = (*_matchups(columns, sorted(asked), alpha, asked=True), *_matchups(columns, others, alpha, asked=False))
-    return Report(columns=columns, scenarios=_scenarios(columns), matchups=matchups, alpha=alpha)
+    return EvalReport(columns=columns, scenarios=_scenarios(columns), matchups=matchups, alpha=alpha)
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from forge.evals.report import Column, Report
+from forge.evals.report import Column, EvalReport
 from forge.evals.report_texts import (
     HEADINGS,
     by_model,
@@ -22,12 +22,12 @@ _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
 """Characters that would be formatting; an underscore within a word is none."""
 
 
-def markdown(report: Report) -> str:
+def markdown(report: EvalReport) -> str:
     """The report: what was run, each model's configurations with what they show, then every scenario."""
     return "\n".join(_lines(report)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: EvalReport) -> Iterator[str]:
     yield from ("# Evals", "", _text(facts(report)) + ".")
     yield ""
     yield _text(method(report))

@@ -12,8 +12,18 @@ from pathlib import Path
 
 from forge.evals.heat_map import heat_map_of, whisker
 from forge.evals.page_data import Timelines, page_json
-from forge.evals.report import Report
-from forge.evals.report_texts import HEADINGS, Claim, by_model, claims, facts, method, metric_texts, notes, told_metrics
+from forge.evals.report import EvalReport
+from forge.evals.report_texts import (
+    HEADINGS,
+    Conclusion,
+    by_model,
+    claims,
+    facts,
+    method,
+    metric_texts,
+    notes,
+    told_metrics,
+)
 
 _FOLDER = Path(__file__).parent / "page"
 
@@ -56,7 +66,7 @@ _FIRST_HEADS = (
 _SIGNS = {"better": "\N{BLACK UP-POINTING TRIANGLE}", "worse": "\N{BLACK DOWN-POINTING TRIANGLE}"}
 
 
-def page_of(report: Report, timelines: Timelines, title: str = "Evals") -> str:
+def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> str:
     """The page. `timelines` has those runs' that are shown in it, by the first of their journals."""
     style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; "
@@ -76,7 +86,7 @@ def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _sections(report: Report) -> Iterator[str]:
+def _sections(report: EvalReport) -> Iterator[str]:
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
     yield _section("map", "Scenarios", heat_map_of(report))
@@ -88,7 +98,7 @@ def _section(name: str, heading: str, content: str) -> str:
     return f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{heading}</h2>\n{content}</section>'
 
 
-def _claims(report: Report) -> Iterator[str]:
+def _claims(report: EvalReport) -> Iterator[str]:
     for model, told in claims(report):
         yield f"<h3>{escape(model)}</h3><ul class=claims>"
         for claim in told:
@@ -99,7 +109,7 @@ def _claims(report: Report) -> Iterator[str]:
         yield "</ul>"
 
 
-def _split(claim: Claim) -> str:
+def _split(claim: Conclusion) -> str:
     """A bar to the right for the pairs that speak for the first side, one to the left for those of the second."""
     left, right = 50 * claim.only_second, 50 * claim.only_first
     return (
@@ -110,7 +120,7 @@ def _split(claim: Claim) -> str:
     )
 
 
-def _pair(report: Report) -> str:
+def _pair(report: EvalReport) -> str:
     options = "".join(
         f'<option value="{number}">{escape(column.label)}</option>' for number, column in enumerate(report.columns)
     )
@@ -122,7 +132,7 @@ def _pair(report: Report) -> str:
     )
 
 
-def _metrics(report: Report) -> Iterator[str]:
+def _metrics(report: EvalReport) -> Iterator[str]:
     told = told_metrics(report)
     heads = "".join(f'<th scope=col title="{escape(HEADINGS[one][1])}">{HEADINGS[one][0]}</th>' for one in told)
     for model, columns in by_model(report):
@@ -145,7 +155,7 @@ def _broken(text: str) -> str:
     return f"{count}{comma and '<small>'}{interval}{comma and '</small>'}"
 
 
-def _notes(report: Report) -> Iterator[str]:
+def _notes(report: EvalReport) -> Iterator[str]:
     yield f"<p>{escape(method(report))}</p>"
     yield (
         "<p>A claim needs pairs that differ: runs in which both sides were right, or both wrong, say nothing about "

@@ -7,16 +7,16 @@ from itertools import groupby
 from msgspec import Struct
 
 from forge.errors import quantity
-from forge.evals.comparison import Comparison, Finding, grounds, headline
+from forge.evals.comparison import Comparison, Direction, basis, headline
 from forge.evals.metrics import Metrics
-from forge.evals.report import Column, Matchup, Report
+from forge.evals.report import Column, EvalReport, Matchup
 from forge.evals.row import Row
 
 NONE = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
 
 
-def facts(report: Report) -> str:
+def facts(report: EvalReport) -> str:
     """What was run, in a line."""
     rows = [row for column in report.columns for runs in column.runs.values() for row in runs]
     seeds = {len(runs) for column in report.columns for runs in column.runs.values()}
@@ -75,7 +75,7 @@ def _number(value: float | None, form: str) -> str:
     return NONE if value is None else format(value, form)
 
 
-def told_metrics(report: Report) -> list[int]:
+def told_metrics(report: EvalReport) -> list[int]:
     """The numbers of the columns of `HEADINGS` in which there is anything to tell."""
     texts = [metric_texts(column.metrics) for column in report.columns]
     return [number for number in range(len(HEADINGS)) if any(text[number] != NONE for text in texts)]
@@ -88,13 +88,13 @@ def cell_text(runs: Sequence[Row]) -> str:
     return f"{judged.count('right')}/{len(judged)}{f', {harm} harm' if harm else ''}" if judged else NONE
 
 
-def by_model(report: Report) -> Iterator[tuple[str, list[tuple[int, Column]]]]:
+def by_model(report: EvalReport) -> Iterator[tuple[str, list[tuple[int, Column]]]]:
     """The columns of each model, with their numbers."""
     for model, columns in groupby(enumerate(report.columns), lambda column: column[1].configuration.model):
         yield model, list(columns)
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Conclusion(Struct, frozen=True, kw_only=True):
     """What may be said, what it rests on, and what it says of the first of the two that it names.
 
     `only_first` and `only_second` are shares of the pairs.
@@ -102,7 +102,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
     headline: str
     grounds: str = ""
-    finding: Finding = "no difference shown"
+    finding: Direction = "no difference shown"
     only_first: float = 0.0
     only_second: float = 0.0
 
@@ -110,20 +110,20 @@ class Claim(Struct, frozen=True, kw_only=True):
         return f"{self.headline}{': ' * bool(self.grounds)}{self.grounds}."
 
 
-def claims(report: Report) -> Iterator[tuple[str, list[Claim]]]:
+def claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
     """What may be claimed, for each model."""
     for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
         told = [(right_claim(one), harm_claim(one)) for one in matchups]
         harm = [claim for _, claim in told if claim.finding != "no difference shown"]
-        yield model, [claim for claim, _ in told] + (harm or [Claim(headline="No difference in harm is shown")])
+        yield model, [claim for claim, _ in told] + (harm or [Conclusion(headline="No difference in harm is shown")])
 
 
-def harm_claim(matchup: Matchup) -> Claim:
+def harm_claim(matchup: Matchup) -> Conclusion:
     """Which of the two does harm more often."""
     return _claim(matchup.harm)
 
 
-def right_claim(matchup: Matchup) -> Claim:
+def right_claim(matchup: Matchup) -> Conclusion:
     """Which of the two is right more often, over all scenarios and by scenario."""
     by_finding = {
         finding: [each.scenario for each in matchup.scenarios if each.finding == finding]
@@ -133,17 +133,17 @@ def right_claim(matchup: Matchup) -> Claim:
     return _claim(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
 
 
-def _claim(one: Comparison, more: str = "") -> Claim:
-    return Claim(
+def _claim(one: Comparison, more: str = "") -> Conclusion:
+    return Conclusion(
         headline=headline(one),
-        grounds=grounds(one) + more,
+        grounds=basis(one) + more,
         finding=one.finding,
         only_first=one.only_first / max(1, one.pairs),
         only_second=one.only_second / max(1, one.pairs),
     )
 
 
-def notes(report: Report) -> Iterator[str]:
+def notes(report: EvalReport) -> Iterator[str]:
     """What a reader has to know of the rows before relying on them."""
     for column in report.columns:
         found = column.metrics
@@ -164,7 +164,7 @@ def notes(report: Report) -> Iterator[str]:
         yield "the runs are of several commits: a difference may be that of the commits"
 
 
-def method(report: Report) -> str:
+def method(report: EvalReport) -> str:
     """How the claims were found, in two sentences."""
     family = report.shown[0].right.family if report.shown else 0
     over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW

@@ -15,7 +15,7 @@ LARGEST_RESULTS = 512 * 1024**2
 """Maximum bytes of a file of results: a million rows."""
 
 
-class Results(Struct, frozen=True, kw_only=True):
+class StoredRows(Struct, frozen=True, kw_only=True):
     """The rows of a file. `size` is the bytes of its complete lines; `torn`: a last line was begun and never ended."""
 
     rows: tuple[Row, ...]
@@ -31,7 +31,7 @@ _rows = msgspec.json.Decoder(Row)
 _versions = msgspec.json.Decoder(_Versioned)
 
 
-def read_results(path: str | PathLike[str]) -> Results:
+def read_results(path: str | PathLike[str]) -> StoredRows:
     """The rows of the file. ForgeError names the line that is no row, of another version, or a run for the second time.
 
     A last line without its end is left out, as a runner that was killed leaves one.
@@ -39,7 +39,7 @@ def read_results(path: str | PathLike[str]) -> Results:
     lines = _content(path).split(b"\n")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
     refuse_repeated(rows, str(path))
-    return Results(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
+    return StoredRows(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
 
 
 def refuse_repeated(rows: Iterable[Row], where: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from forge.errors import ForgeError
-from forge.evals.results import Results, read_results
+from forge.evals.results import StoredRows, read_results
 from forge.evals.row import Row
 
 
@@ -22,7 +22,7 @@ def journal_folder(path: Path) -> Path:
 class RowFile:
     """The file at `path`, and what was in it. `torn`: a last line that was begun and never ended has been cut off."""
 
-    def __init__(self, path: Path, found: Results) -> None:
+    def __init__(self, path: Path, found: StoredRows) -> None:
         self.path = path
         self.rows, self.torn = found.rows, found.torn
 
@@ -31,7 +31,7 @@ class RowFile:
     def locked(cls, path: Path) -> Iterator[Self]:
         """The file, made if it is not there. ForgeError if another runner has it, or it cannot be read or written."""
         with _locked(path):
-            found = read_results(path) if path.exists() else Results(rows=())
+            found = read_results(path) if path.exists() else StoredRows(rows=())
             if found.torn:
                 os.truncate(path, found.size)
             yield cls(path, found)

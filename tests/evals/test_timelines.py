@@ -117,13 +117,20 @@ def test_journals_that_are_gone_or_none_leave_no_timeline(tmp_path: Path) -> Non
     assert [Path(journal).name for journal in worst_timelines(read, 10_000_000)] == ["run-2.jsonl"]
 
 
-@pytest.mark.parametrize("elsewhere", ["../private.jsonl", "results.journals/../../private.jsonl", "/private.jsonl"])
+@pytest.mark.parametrize(
+    "elsewhere", ["../private.jsonl", "results.journals/../../private.jsonl", "/private.jsonl", "beside.jsonl", ""]
+)
 def test_a_file_of_results_cannot_put_other_files_on_the_page(tmp_path: Path, elsewhere: str) -> None:
     folder = tmp_path / "evals"
     recorded(tmp_path / "private.jsonl")
-    folder.mkdir()
+    recorded(folder / "beside.jsonl")
     evil = str(tmp_path / "private.jsonl") if elsewhere.startswith("/") else elsewhere
     read = shown_rows([written(folder / "results.jsonl", [replace(row(), journals=(evil,))])])
+    assert read[0].journals == ()
+    (folder / "results.journals").symlink_to(tmp_path)
+    read = shown_rows(
+        [written(folder / "results.jsonl", [replace(row(), journals=("results.journals/private.jsonl",))])]
+    )
     assert read[0].journals == ()
 
 
