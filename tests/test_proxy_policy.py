@@ -260,7 +260,7 @@ def test_a_session_in_which_a_required_step_was_skipped_is_corrected_in_every_re
 JSON_READ = '{"tool": "read", "args": {"path": "a.py"}}'
 
 
-def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_legal_call() -> None:
+def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_call_that_a_step_needs() -> None:
     """A model of half a billion parameters skips the step again, whatever it is told."""
     script = (calls(COMMIT), whole(completion(JSON_READ)), calls(TEST), calls(COMMIT))
 
@@ -272,7 +272,12 @@ def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_legal
             assert "tools" not in second
             assert (second["model"], second["temperature"], second["seed"]) == ("tiny", 0.5, 7)
             constraint = msgspec.json.encode(second["response_format"]).decode()
-            assert ['"read"' in constraint, '"test"' in constraint, '"commit"' in constraint] == [True, True, False]
+            assert [f'"{name}"' in constraint for name in ("read", "test", "commit", "edit")] == [
+                True,
+                True,
+                False,
+                False,
+            ]
             assert "[StepEnforcementError]" in there.told(1)
             assert await there.went("x = 1") == ["test"]
             assert await there.went("fine") == ["commit"]
@@ -515,7 +520,7 @@ def test_a_rule_for_a_tool_that_a_request_does_not_offer_is_not_applied_and_that
     policy = """
 required_steps = ["Read", "read"]
 [tools.edit]
-prerequisites = ["Read", "read"]
+prerequisites = ["Read", "read", { tool = "test", match_arg = "path" }]
 """
 
     async def go() -> None:
@@ -526,7 +531,10 @@ prerequisites = ["Read", "read"]
 
     run(go)
     told = [record.getMessage() for record in caplog.records if record.name == "forge.proxy"]
-    assert told == ["the policy names Read, which a request does not offer: not enforced there. Did you mean read?"]
+    assert told == [
+        "the policy names Read, which a request does not offer: not enforced there. Did you mean read?",
+        "the policy names the argument path of test, which a request does not offer: not enforced there.",
+    ]
 
 
 def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:

@@ -24,7 +24,7 @@ from forge.proxy.turn import (
     judged,
     opening,
     verbatim_turn,
-    with_legal_retries,
+    with_step_retries,
     written_turn,
 )
 from forge.proxy.upstream import Caller, Post, Refusal, Upstream
@@ -174,7 +174,7 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     setup, name = model.setup_for(request), model.name or (request.model if same else "")
     turn = verbatim_turn(given, request, guard, setup) if same else written_turn(given, request, guard, setup, name)
     if model.constrains:
-        turn = with_legal_retries(turn, request, guard, setup, name)
+        turn = with_step_retries(turn, request, guard, setup, name)
     if same:
         return Guarded(guard, turn, state), Request()
     first = ask(turn, state)

@@ -29,7 +29,7 @@ from stages.wire.served import NO_PARAMETERS
 
 
 class Applied(Struct, frozen=True, kw_only=True):
-    """A policy for a set of tools. `absent` are the tools that it names and the request does not offer."""
+    """A policy for a set of tools. `absent` is what it names and they do not have: tools, and arguments."""
 
     rules: Rules
     guards: tuple[Guard, ...]
@@ -84,7 +84,7 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
         order=tuple(_among(use, known) for use in policy.order if use.tool in known),
         max_repeats=policy.max_repeats,
     )
-    absent = tuple(dict.fromkeys(name for name in _named(policy) if name not in known))
+    absent = tuple(dict.fromkeys((*(name for name in _named(policy) if name not in known), *_lacking(policy, known))))
     limit = (tool_calls(ruled),) if policy.max_tool_calls is not None else ()
     if ruled == readable and not limit:
         return Applied(rules=rules, guards=(), policy=policy, absent=absent)
@@ -108,6 +108,15 @@ def _named(policy: ModelPolicy) -> Iterator[str]:
         yield name
         yield from (needed.tool for needed in _prerequisites(own))
         yield from (source for bound in grounds(own.grounded) for source in bound.sources)
+
+
+def _lacking(policy: ModelPolicy, known: Mapping[str, ToolSpec]) -> Iterator[str]:
+    """The arguments that tools would have to agree in, and that one of them does not have."""
+    for name, own in policy.tools.items():
+        for needed in _prerequisites(own) if name in known else ():
+            both = (known[name], known[needed.tool]) if needed.tool in known and needed.match_arg else ()
+            lacking = (tool.name for tool in both if needed.match_arg not in parameters_of(tool))
+            yield from (f"the argument {needed.match_arg} of {tool}" for tool in lacking)
 
 
 def _arguments(policy: ModelPolicy) -> Iterator[str]:

@@ -21,7 +21,7 @@ from stages.effect import Execute, Replied, Reply, Request, Send
 from stages.ledger import Ledger
 from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
-from stages.policy.rules import Rules, pending
+from stages.policy.rules import Rules, needed_tools, pending
 from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
 from stages.wire.served import ServerRequest, as_sent
 from stages.wire.wires import wire
@@ -91,21 +91,23 @@ def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, set
     return Turn(lambda _: asking, guard.judging, partial(last_reply, given, guard))
 
 
-def with_legal_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
-    """The turn, in whose retries the model can only make a call that is legal now, while steps are pending.
+def with_step_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
+    """The turn, in whose retries the model can call nothing but what pending steps need, while there are some.
 
     Words are no answer then. Such a retry is written anew, in the mode constrained: a small model that has skipped a
-    step skips it again whatever it is told. Only its text is read, so calls must be looked for there; what has no noun
-    would be lost.
+    step skips it again whatever it is told, and one that must call something is not to be tempted by other tools. Its
+    reply is text, so calls must be looked for there; what has no noun would be lost.
     """
     if not guard.rules.rescue or any(foreign.fate != "dropped" for foreign in request.foreign):
         return turn
 
     def asking(state: State) -> Stage:
-        first = len(state.history) == len(request.history)
-        if first or not pending(guard.rules, state.ledger):
+        left = pending(guard.rules, state.ledger) if len(state.history) > len(request.history) else ()
+        needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
+        if not needed:
             return turn.asking(state)
-        return pipeline(*writing(request, guard.rules, replace(setup, mode="constrained"), model), _UNBOUND)
+        rules = guard.applied.among(needed)
+        return pipeline(*writing(request, rules, replace(setup, mode="constrained"), model), _UNBOUND)
 
     return replace(turn, asking=asking)
 
