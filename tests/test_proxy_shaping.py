@@ -274,6 +274,18 @@ def test_calls_that_were_shown_and_do_not_fit_end_the_stream_with_an_error(argum
     run(go)
 
 
+def test_a_call_that_came_early_and_whole_may_be_followed_by_the_limit_of_tokens() -> None:
+    script = (ROLE, chunk(called("look", '{"at": 4}')), chunk({}, "length"))
+
+    async def go() -> None:
+        async with behind(streamed(*script), policy=policy(early_arguments=True)) as there:
+            told = await all_of(there, asked(stream=True))
+            assert calls_of(told) == [("look", '{"at": 4}')]
+            assert told.endswith(b'"finish_reason":"length"}]}\n\n')
+
+    run(go)
+
+
 def test_a_call_in_text_is_still_corrected_unseen_with_early_arguments() -> None:
     bad = streamed(
         ROLE, chunk({"content": '<tool_call>{"name": "look", "arguments": {"at": "x"}}</tool_call>'}), CALLED

@@ -11,7 +11,7 @@ from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Outcome
 from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
-from forge.proxy.turn import Accepted, Again, Exhausted
+from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Heard, Post, Refusal
 from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
@@ -50,11 +50,11 @@ class Stream:
             if guarded is None or state is None:
                 return await self._end("passed")
             match self._exchange.judged(guarded, state, reply):
-                case step if self._called and not (isinstance(step, Accepted) and step.clean):
+                case step if self._called and not _as_shown(reply, step):
                     return await self._give_up(passed_on_too_early(), "refused")
                 case Accepted(reply=reply, clean=clean, rescued=rescued):
                     self._out.notes.rescued = rescued
-                    if clean and attempts == 1:
+                    if self._called or (clean and attempts == 1):
                         await self.relay.show(held)
                         return await self._end("clean")
                     await self._tell(reply, attempts)
@@ -124,6 +124,13 @@ class Stream:
     async def _end(self, outcome: Outcome) -> None:
         self._out.notes.outcome = outcome
         await self._out.end()
+
+
+def _as_shown(reply: Reply, step: Step) -> bool:
+    """Whether the calls go on as they came; that a limit of tokens was reached after them is in the stream."""
+    if not isinstance(step, Accepted) or step.rescued or len(step.reply.calls) != len(reply.calls):
+        return False
+    return step.clean or reply.finish == "length"
 
 
 def _is_ended(pieces: list[Piece | Fault]) -> bool:

@@ -52,14 +52,14 @@ class Wire(Struct, frozen=True, kw_only=True):
     `head` and `tail` are the fields of a request before and after its messages; `head` is given the history, because
     some protocols keep the system prompt there. `tail` is given the tools and the bare JSON Schema of the reply.
     ValueError from `head` for an option, from `tail` for a schema, that the backend has not.
-    `stream` reads a streamed reply from its first byte on; `stream_fields` are what asks for one.
+    `stream` reads a streamed reply from its first byte; `stream_fields` are what asks for one.
 
     What protocols differ in, for who would otherwise ask for their names: `at_root`: `path` stands below the server's
     root, not below its `/v1`. `lists_models`: a server says which models it has. `sets_context`: each request says how
     much context the model gets. `constraints` are the ways of asking for a reply of a JSON Schema that it knows;
     `strict`: tools and schemas are written in OpenAI's strict subset. `demand` is the field that demands a call of one
-    of some tools, None where there is none; it is refused beside the options `excludes_demand`. `counts_at` is where
-    the tokens of a prompt are counted, below the server's base address.
+    of some tools, None where there is none; it is refused beside the options `excludes_demand`. `counts_at` is like
+    `path`, for counts of tokens.
     """
 
     name: WireName
