@@ -116,6 +116,8 @@ def _seeds(rows: Iterable[Row], scenarios: set[str]) -> str:
 
 
 def _notes(label: str, pairing: Pairing) -> Iterator[str]:
+    if changed := sorted({pair.first.scenario for pair in pairing.pairs if _rules(pair.first) != _rules(pair.second)}):
+        yield f"{label}: changed since the baseline, in their ideal calls or context: {', '.join(changed)}"
     if pairing.alone:
         yield f"{label}: {quantity(pairing.alone, 'run')} left out, whose scenario and seed the other file lacks"
     if pairing.unjudged:
@@ -125,3 +127,8 @@ def _notes(label: str, pairing: Pairing) -> Iterator[str]:
             f"{label}: {quantity(pairing.repeated, 'pair')} left out that only repeat another of the same scenario, "
             "as at temperature 0"
         )
+
+
+def _rules(row: Row) -> tuple[int, int]:
+    """What a row tells of its scenario as such."""
+    return row.ideal_calls, row.context_tokens

@@ -74,10 +74,11 @@ def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Com
     One with too few differing pairs ever to be significant cannot be found by mistake either: it does not count in
     the correction, and nothing is claimed from it.
     """
-    tried = [one for one in comparisons if can_be_shown(one.differing, alpha)]
-    corrected = dict(zip(map(id, tried), holm([one.p for one in tried]), strict=True))
+    tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, alpha)]
+    corrected = dict(zip(tried, holm([comparisons[number].p for number in tried]), strict=True))
     return tuple(
-        replace(one, corrected=corrected.get(id(one), 1.0), family=len(tried), alpha=alpha) for one in comparisons
+        replace(one, corrected=corrected.get(number, 1.0), family=len(tried), alpha=alpha)
+        for number, one in enumerate(comparisons)
     )
 
 

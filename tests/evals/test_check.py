@@ -73,6 +73,12 @@ def test_what_only_one_of_the_files_has_is_said() -> None:
     )
 
 
+def test_a_scenario_that_was_changed_since_is_named() -> None:
+    changed = [replace(one, context_tokens=1536) if one.scenario == "act_or_not" else one for one in GOOD]
+    said = "forge auto: changed since the baseline, in their ideal calls or context: act_or_not"
+    assert check_against(changed, GOOD).notes == (said,)
+
+
 def test_a_new_model_is_compared_with_the_old_one_where_each_file_has_but_one() -> None:
     new = configuration(mode="auto", model="qwen3")
     checked = check_against(rows_of(new, [R] * 9), rows_of(AUTO, [W] * 9))
