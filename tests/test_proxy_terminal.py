@@ -69,8 +69,9 @@ def test_what_clients_and_models_write_cannot_control_the_terminal_or_forge_a_li
 
 def test_the_totals_count_what_came() -> None:
     totals = Totals().with_passage(PASSAGE).with_passage(replace(PASSAGE, notes=Notes(outcome="clean")))
-    said = footer(totals.with_passage(PASSAGE), Load(2, 1)).plain
+    said = footer(totals.with_passage(PASSAGE), Load(2, 1), 160).plain
     assert said == "2 at work, 1 waiting | 3 requests, 2 retried, 1 clean | tokens 2,200 in, 14 out"
+    assert footer(totals, Load(2, 1), 40).plain == "2 at work, 1 waiting | 2 requests, 1…"
 
 
 def test_output_that_nobody_takes_holds_nobody_up_and_what_was_left_out_is_told() -> None:

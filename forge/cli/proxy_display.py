@@ -64,7 +64,7 @@ class Table:
     def __init__(self, console: Console) -> None:
         self._console, self._totals, self._load = console, Totals(), Load(0, 0)
         console.print(heading(console.width), no_wrap=True, overflow="ellipsis")
-        self._live = Live(footer(self._totals, self._load), console=console, auto_refresh=False)
+        self._live = Live(footer(self._totals, self._load, console.width), console=console, auto_refresh=False)
         self._live.start(refresh=True)
 
     def show(self, shown: list[Shown], missed: int, load: Load) -> None:
@@ -78,7 +78,7 @@ class Table:
         rows += [row(one, self._console.width) if isinstance(one, Passage) else Text(one) for one in shown[-_AT_ONCE:]]
         if rows:
             self._console.print(*rows, sep="\n", no_wrap=True, overflow="ellipsis")
-        self._live.update(footer(self._totals, load), refresh=True)
+        self._live.update(footer(self._totals, load, self._console.width), refresh=True)
 
     def close(self) -> None:
         """Leave the totals where they are; the cursor is back."""

@@ -72,17 +72,14 @@ def row(passage: Passage, width: int) -> Text:
     return text
 
 
-def footer(totals: Totals, load: Load) -> Text:
-    """The totals, and what is under way."""
+def footer(totals: Totals, load: Load, width: int) -> Text:
+    """The totals, and what is under way; with room for the ^C that the terminal writes behind it."""
     outcomes = "".join(f", {number:,} {name}" for name, number in totals.outcomes)
     tokens = f"tokens {totals.prompt:,} in, {totals.completion:,} out"
     under_way = f"{load.working} at work, {load.waiting} waiting"
-    return Text(
-        f"{under_way} | {quantity(totals.requests, 'request')}{outcomes} | {tokens}",
-        style="reverse",
-        no_wrap=True,
-        overflow="ellipsis",
-    )
+    text = Text(f"{under_way} | {quantity(totals.requests, 'request')}{outcomes} | {tokens}", style="reverse")
+    text.truncate(max(1, width - 3), overflow="ellipsis")
+    return text
 
 
 def _columns(cells: tuple[str, ...], width: int) -> str:
