@@ -14,13 +14,14 @@ from forge.cli.eval_progress import EvalProgress
 from forge.cli.eval_scenarios import chosen
 from forge.cli.layout import Row as Line
 from forge.cli.layout import show
+from forge.cli.progress import downloading
 from forge.cli.signals import until_signal
 from forge.errors import quantity
 from forge.evals.evaluation import Evaluation, Plan
 from forge.evals.row import Row
 from forge.evals.row_file import RowFile, journal_folder
 from forge.evals.selection import Axes
-from forge.evals.serving import ModelServer, serving
+from forge.evals.serving import ModelServer, Serving, serving
 from forge.evals.single_run import RunOptions, ServerLost
 from forge.evals.source import commit
 
@@ -76,6 +77,7 @@ class _Shown(ExitStack):
     def __init__(self, console: Console, file: RowFile) -> None:
         super().__init__()
         self._console, self._file = console, file
+        self.downloading = self.enter_context(downloading(console))
         self._progress: EvalProgress | None = None
 
     def begun(self, plan: Plan) -> None:
@@ -101,18 +103,20 @@ def _plan(plan: Plan, file: Path) -> str:
 
 async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer]) -> int:
     """Print what is known of each server before any run."""
-    needed = evaluation.context_tokens
-    for server in servers:
-        async with serving(server, evaluation.axes.asked_modes, 0) as ready:
-            (setup, *_) = (connection.setup for connection in ready.connections.values())
-            modes = ", ".join(f"{name}: {each.setup.mode}" for name, each in ready.connections.items())
-            lines = {
-                "model": ready.model,
-                "server": f"{ready.backend} ({setup.because or 'as given'})",
-                "context": f"{setup.context_tokens:,} tokens; the scenarios need {needed:,}",
-                "slots": str(ready.slots),
-                "mode": modes,
-            }
-            for label, text in lines.items():
-                show(console, Line(label, text))
+    with downloading(console) as download:
+        for server in servers:
+            async with serving(server, evaluation.axes.asked_modes, 0, download) as ready:
+                for label, text in _facts(ready, evaluation.context_tokens).items():
+                    show(console, Line(label, text))
     return 0
+
+
+def _facts(ready: Serving, needed: int) -> dict[str, str]:
+    (setup, *_) = (connection.setup for connection in ready.connections.values())
+    return {
+        "model": ready.model,
+        "server": f"{ready.backend} ({setup.because or 'as given'})",
+        "context": f"{setup.context_tokens:,} tokens; the scenarios need {needed:,}",
+        "slots": str(ready.slots),
+        "mode": ", ".join(f"{name}: {each.setup.mode}" for name, each in ready.connections.items()),
+    }

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import UNSET, Struct
 
+from forge.backends.servers import Progress
 from forge.errors import ForgeError
 from forge.evals.cells import Cell, cells
 from forge.evals.player import Player
@@ -26,6 +27,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 class Watch(Protocol):
     """Told of a series of runs on one server."""
+
+    def downloading(self, progress: Progress) -> None:
+        """The model is being fetched."""
 
     def begun(self, plan: Plan) -> None:
         """The server is ready."""
@@ -58,7 +62,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     async def run(self, server: ModelServer, done: Collection[tuple[Configuration, str, int]], watch: Watch) -> None:
         """Make the runs that are not `done`. ServerLost if the server is; ForgeError if it cannot be used at all."""
-        async with serving(server, self.axes.asked_modes, self.context_tokens) as ready:
+        async with serving(server, self.axes.asked_modes, self.context_tokens, watch.downloading) as ready:
             plan = self._plan(ready, server, done)
             watch.begun(plan)
             series = Series(serving=ready, players=self.players, options=self.options, told=watch.told)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from forge.backends import Backend, Launch, Options, ServerManager, named, startable
 from forge.backends.sampling import known_recommendation
+from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
 from forge.backends.servers.models import DEFAULT
 from forge.connection import Connection
@@ -54,16 +55,20 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def serving(server: ModelServer, modes: Iterable[ModeName], context_tokens: int) -> AsyncIterator[Serving]:
-    """The server with at least that much context, for as long as it is used.
+async def serving(
+    server: ModelServer, modes: Iterable[ModeName], context_tokens: int, download: Download | None = None
+) -> AsyncIterator[Serving]:
+    """The server with at least that much context, for as long as it is used; 0: as much as it has.
 
-    ForgeError for one that has less, that cannot be reached, or that has not one of the modes.
+    `download` watches that of a model. ForgeError for a server that has less context, that cannot be reached, or that
+    has not one of the modes.
     """
     async with AsyncExitStack() as opened:
         name = server.model
-        if launch := _launch(server, context_tokens):
+        if launch := _launch(server, context_tokens or None):
             name = served_name(launch)
-            manager = await opened.enter_async_context(ServerManager(launch, api_key=server.api_key))
+            started = ServerManager(launch, api_key=server.api_key, download=download)
+            manager = await opened.enter_async_context(started)
             profile = "llama-server" if launch.program == "local" else launch.program
             server = replace(server, backend=manager.url, model="", profile=profile, api_key=manager.api_key)
         connections: dict[str, Connection] = {
@@ -78,7 +83,7 @@ async def serving(server: ModelServer, modes: Iterable[ModeName], context_tokens
         )
 
 
-def _launch(server: ModelServer, context_tokens: int) -> Launch | None:
+def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
     """What is to be started, if it is; None for a server that runs already."""
     program, _, model = server.backend.partition(":")
     if server.backend == "local":
