@@ -1,6 +1,7 @@
 """When to answer, ask or refuse instead of calling a tool that changes something."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from forge import Workflow
 from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
@@ -9,7 +10,8 @@ from forge.evals.suite.drawing import CITIES, FAMILY_NAMES, FIRST_NAMES, PRODUCT
 from forge.evals.suite.lookups import SYSTEM, found, read
 from stages.effect import NeedsInput
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+Day = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_DAYS: tuple[Day, ...] = get_args(Day)
 _REFUSALS = (
     *("can't", "cannot", "can not", "unable", "not able", "not possible", "isn't possible", "impossible", "no way to"),
     *("do not have", "don't have", "have no", "has no", "there is no", "no tool", "not available", "not supported"),
@@ -117,7 +119,7 @@ class _Bookings:
         """Look up a booking: its day and its state."""
         return found({self.booking_id: {"day": self.day, "state": "confirmed"}}, booking_id, "booking")
 
-    def move_booking(self, booking_id: str, day: str) -> str:
+    def move_booking(self, booking_id: str, day: Day) -> str:
         """Move a booking to another day."""
         return f"{booking_id} is on {day} now."
 

@@ -57,7 +57,7 @@ def _best_of_several(seed: int) -> World:
         tools=[read(agency.list_flats), read(agency.get_flat), agency.propose_flat],
         terminal_tool="propose_flat",
         required_steps=["list_flats", "get_flat"],
-        grounded={"propose_flat": ("flat_id",)},
+        grounded={"get_flat": ("flat_id",), "propose_flat": ("flat_id",)},
         system_prompt=SYSTEM,
         max_iterations=15,
     )

@@ -35,7 +35,7 @@ class _File:
 
         Args:
             number: The line's number, from 1.
-            text: What the whole line is from then on, such as `name = value`.
+            text: The whole line as it shall be, its name included.
         """
         if not 1 <= number <= len(self.lines):
             raise ToolResolutionError(f"The file has no line {number}.")
@@ -84,7 +84,7 @@ def _edit_until_it_passes(seed: int) -> World:
         "edit_until_it_passes",
         tools=[
             tool(effect="read", repeatable=True)(file.read_file),
-            file.replace_line,
+            tool(prerequisites=["read_file"])(file.replace_line),
             tool(effect="read", repeatable=True)(file.run_check),
             file.finish,
         ],

@@ -80,7 +80,13 @@ def _fill_form(seed: int) -> World:
         phone=f" You can call {draw.choice(('me at', 'after six:'))} {number}." if number else "",
         city=draw.choice(CITIES),
     )
-    workflow = Workflow("fill_form", tools=[file_claim], terminal_tool="file_claim", system_prompt=SYSTEM)
+    workflow = Workflow(
+        "fill_form",
+        tools=[file_claim],
+        terminal_tool="file_claim",
+        grounded={"file_claim": ("policy_number", "holder", "amount", "phone")},
+        system_prompt=SYSTEM,
+    )
     return World(
         workflow=workflow,
         messages=(f"File the claim of this mail:\n\n{mail}",),
