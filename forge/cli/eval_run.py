@@ -11,7 +11,7 @@ from rich.text import Text
 
 from forge.cli.eval_options import EvalOptions, eval_options
 from forge.cli.eval_progress import EvalProgress
-from forge.cli.eval_scenarios import chosen
+from forge.cli.eval_scenarios import Chosen, chosen
 from forge.cli.layout import Row as Line
 from forge.cli.layout import show
 from forge.cli.progress import downloading
@@ -29,9 +29,16 @@ from forge.evals.source import commit
 def run_eval(given: argparse.Namespace) -> int:
     """Make the runs that are not in the file of results yet; 1 if a server is lost on the way."""
     options, console = eval_options(given), Console(highlight=False)
-    evaluation, servers = _evaluation(options), [model.server() for model in options.model]
+    picked = chosen(options.files, options.suite, options.scenario, options.tags)
     if given.probe:
-        return asyncio.run(until_signal(_probe(console, evaluation, servers)))
+        servers = [model.server() for model in options.model]
+        return asyncio.run(until_signal(_probe(console, _evaluation(options, picked), servers)))
+    return carried_out(options, picked, console)
+
+
+def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
+    """Make the runs of these scenarios; the exit code."""
+    evaluation, servers = _evaluation(options, picked), [model.server() for model in options.model]
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
             console.print(Text(f"The last line of {file.path} was incomplete; that run is made again."), soft_wrap=True)
@@ -41,8 +48,7 @@ def run_eval(given: argparse.Namespace) -> int:
     return code
 
 
-def _evaluation(options: EvalOptions) -> Evaluation:
-    picked = chosen(options.files, options.suite, options.scenario, options.tags)
+def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
     return Evaluation(
         scenarios=picked.scenarios,
         players=picked.players,

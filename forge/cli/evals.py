@@ -48,6 +48,21 @@ def _fill_run(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
 
 
+def _fill_bfcl(parser: Parser) -> None:
+    parser.argument_default = argparse.SUPPRESS
+    add = parser.add_argument
+    add("--category", type=_names, metavar="NAME,…", help="simple_python, parallel, irrelevance, … (default: all)")
+    _model(parser)
+    add("--mode", type=_names, metavar="MODE,…", help="of forge: auto (default), native, prompted, constrained")
+    add("--against", type=_names, metavar="PLAYER,…", help="server: its own tool calls; bfcl-prompt: BFCL's prompt")
+    add("--runs", type=count, metavar="N", help="questions of each category (default: 5)")
+    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
+    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
+    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
+    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
+    parser.set_defaults(command=command_of("forge.cli.eval_bfcl", "run_bfcl"))
+
+
 def _fill_list(parser: Parser) -> None:
     _scenarios(parser)
     parser.add_argument("--json", action="store_true", help="the scenarios as JSON")
@@ -129,6 +144,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 _COMMANDS = (
     _Command(name="run", summary="play scenarios on a model, and write down how each run went", fill=_fill_run),
+    _Command(
+        name="bfcl", summary="one turn on questions of the Berkeley Function Calling Leaderboard", fill=_fill_bfcl
+    ),
     _Command(name="list", summary="list scenarios: names, tags, what they are about", fill=_fill_list),
     _Command(name="report", summary="compare configurations: a table, Markdown or a page", fill=_fill_report),
     _Command(name="check", summary="exit with 1 if results are significantly worse than a baseline", fill=_fill_check),

