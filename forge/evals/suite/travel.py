@@ -28,7 +28,7 @@ class _TravelDesk:
 
     def convert_currency(self, amount: float, currency: str) -> dict[str, float]:
         """Convert an amount of a currency to euros."""
-        return {currency: amount, "euros": amount * 0.9}
+        return {currency: amount, "euros": round(amount * 0.9, 2)}
 
     def decline(self, reason: str) -> str:
         """Say that no tool can do what was asked.
