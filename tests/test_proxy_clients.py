@@ -1,7 +1,5 @@
-"""The official clients, unchanged, against the proxy in front of a server that misbehaves."""
+"""The official clients on faults, schemas and reminders; every layer of theirs is in test_proxy_layers."""
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +9,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from tests.scripted_model import DONE, Line, called, chunk, completion, sse, streamed, whole
+from tests.scripted_model import Line, completion, whole
 from tests.test_proxy import ASK, LOOK, Behind, behind, run
 
 TOOL: Any = LOOK
@@ -19,17 +17,6 @@ SCHEMA = LOOK["function"]["parameters"]
 THEIRS: Any = {"name": "look", "description": "Look.", "input_schema": SCHEMA}
 RESPONSES: Any = {"type": "function", "name": "look", "parameters": SCHEMA, "strict": False}
 MESSAGES: Any = [ASK]
-FENCED = 'I will.\n```json\n{"name": "look", "arguments": {"at": "4"}}\n```'
-WRONG = completion("Hm.", ("look", '{"where": 4}'))
-RIGHT = completion(None, ("look", '{"at": 4}'))
-
-
-def pieces(text: str = "", *calls: tuple[str, str]) -> Line:
-    """A stream of that text, a word at a time, and of these calls."""
-    words = [sse(chunk({"content": word})) for word in text.split(" ")] if text else []
-    made = [sse(chunk(called(name, arguments))) for name, arguments in calls]
-    end = sse(chunk({}, "tool_calls" if calls else "stop"))
-    return streamed(sse(chunk({"role": "assistant"})), *words, *made, end, DONE)
 
 
 class Clients(Behind):
@@ -47,66 +34,6 @@ async def clients(*script: Line, **options: Any) -> AsyncIterator[Clients]:
         made = Clients(there)
         async with made.own, made.theirs:
             yield made
-
-
-def call_of(completion: Any) -> tuple[str, Any]:
-    """The only call of a chat completion."""
-    (call,) = completion.choices[0].message.tool_calls
-    return call.function.name, json.loads(call.function.arguments)
-
-
-@pytest.mark.parametrize(
-    "script",
-    [(whole(RIGHT),), (whole(completion(FENCED)),), (whole(WRONG), whole(RIGHT))],
-    ids=["right", "in the text", "wrong, then right"],
-)
-def test_whole_replies(script: tuple[Line, ...]) -> None:
-    async def go() -> None:
-        async with clients(*script) as there:
-            reply = await there.own.chat.completions.create(model="m", messages=MESSAGES, tools=[TOOL])
-            assert call_of(reply) == ("look", {"at": 4})
-        async with clients(*script) as there:
-            answer = await there.own.responses.create(model="m", input="Look.", tools=[RESPONSES])
-            (item,) = [item for item in answer.output if item.type == "function_call"]
-            assert (item.name, item.arguments.replace(" ", ""), answer.status) == ("look", '{"at":4}', "completed")
-        async with clients(*script) as there:
-            message = await there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES, tools=[THEIRS])
-            (block,) = [block for block in message.content if block.type == "tool_use"]
-            assert (block.name, block.input, message.stop_reason) == ("look", {"at": 4}, "tool_use")
-
-    run(go)
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        (pieces("", ("look", '{"at": 4}')),),
-        (pieces(FENCED),),
-        (pieces("Hm.", ("look", '{"where": 4}')), pieces("Hm.", ("look", '{"at": 4}'))),
-    ],
-    ids=["right", "in the text", "wrong, then right"],
-)
-def test_streams_through_the_helpers(script: tuple[Line, ...]) -> None:
-    async def go() -> None:
-        async with clients(*script) as there:
-            async with there.own.chat.completions.stream(model="m", messages=MESSAGES, tools=[TOOL]) as stream:
-                completed = await stream.get_final_completion()
-            assert call_of(completed) == ("look", {"at": 4})
-            assert completed.choices[0].finish_reason == "tool_calls"
-        async with clients(*script) as there:
-            async with there.own.responses.stream(model="m", input="Look.", tools=[RESPONSES]) as responding:
-                answer = await responding.get_final_response()
-            (item,) = [item for item in answer.output if item.type == "function_call"]
-            assert (item.name, item.arguments.replace(" ", "")) == ("look", '{"at":4}')
-        async with clients(*script) as there:
-            async with there.theirs.messages.stream(
-                model="m", max_tokens=9, messages=MESSAGES, tools=[THEIRS]
-            ) as speaking:
-                message = await speaking.get_final_message()
-            (block,) = [block for block in message.content if block.type == "tool_use"]
-            assert (block.name, block.input, message.stop_reason) == ("look", {"at": 4}, "tool_use")
-
-    run(go)
 
 
 class Place(BaseModel):
@@ -163,24 +90,6 @@ def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternating: boo
     run(go)
 
 
-def test_the_tool_runner_comes_to_its_end() -> None:
-    @anthropic.beta_async_tool
-    async def look(at: int) -> str:
-        """Look at a place."""
-        return f"At {at} is a tree."
-
-    async def go() -> None:
-        async with clients(whole(completion(FENCED)), whole(completion("It is a tree."))) as there:
-            runner = there.theirs.beta.messages.tool_runner(model="m", max_tokens=99, messages=MESSAGES, tools=[look])
-            final = await runner.until_done()
-            assert final.content[0].type == "text"
-            assert final.content[0].text == "It is a tree."
-            roles = [message["role"] for message in there.model.body(len(there.model.asked) - 1)["messages"]]
-            assert roles[-2:] == ["assistant", "tool"]
-
-    run(go)
-
-
 @pytest.mark.parametrize(
     ("status", "kinds"),
     [
@@ -204,23 +113,5 @@ def test_a_fault_is_the_clients_own_exception(status: int, kinds: tuple[type[Exc
             for kind, ask in asks:
                 with pytest.raises(kind, match="it will not"):
                     await ask()
-
-    run(go)
-
-
-def test_models_and_counted_tokens() -> None:
-    async def go() -> None:
-        async with clients() as there:
-            assert [model.id async for model in there.own.models.list()] == ["tiny"]
-            assert [model.id async for model in there.theirs.models.list()] == ["tiny"]
-            assert (
-                (await there.own.models.retrieve("tiny")).id
-                == (await there.theirs.models.retrieve("tiny")).id
-                == "tiny"
-            )
-            counts = [
-                there.theirs.messages.count_tokens(model="m", messages=MESSAGES, tools=[THEIRS]) for _ in range(25)
-            ]
-            assert {count.input_tokens > 5 for count in await asyncio.gather(*counts)} == {True}
 
     run(go)
