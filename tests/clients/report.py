@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.clients import rows
 from tests.clients.rows import ROOT, Row
+from tests.clients.tasks import LIMIT
 
 PAGE = ROOT / "docs/proxy.md"
 BEGIN, END = "<!-- clients: written by make clients -->\n", "<!-- end of clients -->\n"
@@ -62,7 +63,10 @@ def _counts(found: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 
 def _share(found: Sequence[Row]) -> str:
-    return f"{sum(row.passed for row in found)} of {len(found)}" if found else ""
+    """How many are done, of how many; and how many of the others ran out of time."""
+    late = sum(row.seconds >= LIMIT for row in found if not row.passed)
+    told = f" ({late} late)" if late else ""
+    return f"{sum(row.passed for row in found)} of {len(found)}{told}" if found else ""
 
 
 def _when(found: Sequence[Row]) -> str:

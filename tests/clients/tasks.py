@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+LIMIT = 300.0
+"""Seconds of a run: an agent that is not done by then has not finished."""
+
 
 class Task(Struct, frozen=True):
     """`files` of the folder at the start; `done` looks at those at the end and at what the agent said."""

@@ -11,11 +11,9 @@ from forge.proxy import ProxyOptions, ProxyServer
 from tests.clients import rows, sandbox
 from tests.clients.agents import AGENTS, CONTEXT, MODEL, OUTPUT, Agent, Job
 from tests.clients.rows import Row
-from tests.clients.tasks import TASKS, Task
+from tests.clients.tasks import LIMIT, TASKS, Task
 from tests.real.llama_server import llama_server
 
-LIMIT = 300.0
-"""Seconds of a run: an agent that is not done by then has not finished."""
 PORTS = 8791, 8792
 """Of the model and of the proxy: always the same, as some prompts hold the address."""
 
