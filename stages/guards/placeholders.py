@@ -1,11 +1,12 @@
-"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, `{{result}}`."""
+"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, its own description."""
 
 from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.objection import Objection, Placeholder
-from stages.policy.placeholder_values import placeholder_arguments
+from stages.policy.placeholder_values import described_arguments, placeholder_arguments
 from stages.policy.rules import Rules
 from stages.state import State
+from stages.tool import ToolSpec
 from stages.verdict import Guard, Verdict
 
 
@@ -14,10 +15,14 @@ def no_placeholders(rules: Rules) -> Guard:
     tools = {tool.name: tool for tool in rules.tools}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return [
-            Objection(call=call, wrong=Placeholder(arguments=found, again=not unknown_outcome(tool, state.ledger)))
-            for call in calls
-            if (tool := tools.get(call.name)) and (found := placeholder_arguments(call, tools, state))
-        ]
+        known = [(call, tools[call.name]) for call in calls if call.name in tools]
+        return [Objection(call=call, wrong=wrong) for call, tool in known if (wrong := judged(call, tool, state))]
+
+    def judged(call: ToolCall, tool: ToolSpec, state: State) -> Placeholder | None:
+        again = not unknown_outcome(tool, state.ledger)
+        if found := placeholder_arguments(call, tools, state):
+            return Placeholder(arguments=found, again=again)
+        copied = described_arguments(call, tool, state)
+        return Placeholder(arguments=copied, again=again, described=True) if copied else None
 
     return guard

@@ -31,8 +31,10 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             return _needs_a_decision(tool, needed, allowed)
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}. You may call: {listed(allowed)}."
-        case Placeholder(arguments=arguments, again=again):
+        case Placeholder(arguments=arguments, again=again, described=False):
             return _placeholder(tool, arguments, again=again)
+        case Placeholder(arguments=arguments, again=again):
+            return _description(tool, arguments, again=again)
         case Ungrounded():
             return values.ungrounded(tool, wrong)
         case Miscalculated():
@@ -80,6 +82,12 @@ def _placeholder(tool: str, found: Sequence[tuple[str, str]], *, again: bool) ->
         f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
         f"finds the value and wait for its result{then}."
     )
+
+
+def _description(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
+    names = listed([argument for argument, _ in found])
+    then = f" Write the value itself, then call {tool} again." if again else ""
+    return f"{tool} was not run: the value of {names} is only its description.{then}"
 
 
 def _repeated(tool: str, wrong: Repeated) -> str:

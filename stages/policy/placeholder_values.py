@@ -49,6 +49,30 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
+def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments whose text is their own description, of three words at least: models copy it from the schema.
+
+    What the user said is a value here too, and so is what the schema lists.
+    """
+    schema = bytes(tool.parameters)
+    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and v.count(" ") >= 2]
+    # Most texts stand nowhere in the schema, and then it need not be decoded.
+    copied = [(name, text) for name, text in texts if msgspec.json.encode(text.strip().rstrip("."))[1:-1] in schema]
+    if not copied:
+        return ()
+    schemas = _properties(tool)
+    return tuple((n, text) for n, text in copied if _describes(text, schemas.get(n)) and not _said(text, state))
+
+
+def _describes(text: str, schema: Raw | None) -> bool:
+    """Whether the text is the description of an argument of this schema, and not one of the values that it lists."""
+    try:
+        known = msgspec.json.decode(schema or b"{}", type=_Property)
+    except msgspec.ValidationError:  # `true`, any value at all
+        return False
+    return known.description.strip().rstrip(".") == text.strip().rstrip(".") and text not in known.listed
+
+
 def _is_document(name: str) -> bool:
     return not _DOCUMENTS.isdisjoint(_WORD.findall(name.lower())[-1:])
 
@@ -103,6 +127,11 @@ def _said(text: str, state: State) -> bool:
     wanted = normalized(text)
     said = (m.text for m in state.history if isinstance(m, User) and m.kind is Kind.USER_INPUT)
     return any(wanted in normalized(one) for one in said)
+
+
+class _Property(msgspec.Struct):
+    description: str = ""
+    listed: list[object] = msgspec.field(default_factory=list, name="enum")
 
 
 class _Schema(msgspec.Struct):

@@ -2,11 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 from msgspec import Raw
 
 from stages.message import ToolCall, User
-from stages.policy.placeholder_values import placeholder_arguments
+from stages.policy.placeholder_values import described_arguments, placeholder_arguments
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -76,3 +77,36 @@ def test_what_the_user_said_or_the_schema_lists_is_a_value_however_it_looks() ->
     assert found("<customer_id>", said="Write <Customer_ID> into it.") == ()
     assert found("<result>", argument="format") == ()
     assert found("<output>", argument="format") == (("format", "<output>"),)
+
+
+SUMMARY = {
+    "type": "object",
+    "properties": {
+        "summary": {"type": "string", "description": "The patient's \u00e9tat, and the medicine."},
+        "tone": {"type": "string", "enum": ["as it is said"], "description": "as it is said"},
+        "note": {"type": "string", "description": "A note."},
+        "any": True,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("argument", "text", "copied"),
+    [
+        ("summary", "The patient's \u00e9tat, and the medicine.", True),
+        ("summary", " The patient's \u00e9tat, and the medicine", True),
+        ("summary", "The patient's \u00e9tat is good, and the medicine is K.", False),
+        ("summary", "the medicine", False),
+        ("note", "The patient's \u00e9tat, and the medicine.", False),
+        ("note", "A note.", False),
+        ("tone", "as it is said", False),
+        ("any", "The patient's \u00e9tat, and the medicine.", False),
+    ],
+)
+def test_a_text_that_is_the_description_of_its_argument(argument: str, text: str, copied: bool) -> None:
+    tool = ToolSpec(name="submit", description="", parameters=Raw(msgspec.json.encode(SUMMARY)))
+    call = ToolCall(id="call_1", name="submit", arguments=json.dumps({argument: text}))
+    assert described_arguments(call, tool, State(history=(User(text="Go."),))) == (
+        ((argument, text),) if copied else ()
+    )
+    assert described_arguments(call, tool, State(history=(User(text=f"Write: {text}"),))) == ()
