@@ -213,11 +213,15 @@ class Client:
 
 
 @asynccontextmanager
-async def client(policy: str | Path, *script: Line, profile: str | None = None, **more: Any) -> AsyncIterator[Client]:
+async def client(
+    policy: str | Path, *script: Line, profile: str | None = None, retries: int = 2, **more: Any
+) -> AsyncIterator[Client]:
     given = policy if isinstance(policy, Path) else policy_from_toml(policy)
     async with (
         ScriptedModel(*script) as server,
-        ProxyServer(named(server.url, profile=profile), ProxyOptions(port=0, policy=given, max_retries=2)) as proxy,
+        ProxyServer(
+            named(server.url, profile=profile), ProxyOptions(port=0, policy=given, max_retries=retries)
+        ) as proxy,
         aiohttp.ClientSession() as session,
     ):
         yield Client(session, proxy, server, **more)
@@ -282,6 +286,73 @@ def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_call_
             assert await there.went("x = 1") == ["test"]
             assert await there.went("fine") == ["commit"]
             assert "response_format" not in there.server.body(3)
+
+    run(go)
+
+
+REFUSED = whole({"error": {"code": 400, "message": "Failed to parse grammar", "type": "invalid_request_error"}}, 400)
+
+
+def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_words_from_then_on() -> None:
+    async def go() -> None:
+        script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
+        async with client(STEPS, *script, profile="llama-server", retries=3) as there:
+            assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
+            first, second, third, fourth = map(there.server.body, range(4))
+            assert "response_format" in second
+            assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
+            assert "response_format" not in third | fourth
+            assert third["messages"][0] == first["messages"][0]
+            assert "[StepEnforcementError]" in there.told(2)
+
+    run(go)
+
+
+def test_a_constrained_attempt_that_was_refused_and_was_the_last_leaves_the_last_words() -> None:
+    async def go() -> None:
+        script = (calls(COMMIT, text="Here."), REFUSED)
+        async with client(STEPS, *script, profile="llama-server", retries=1) as there:
+            assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
+            assert there.said.startswith('Here.\n[called commit: {"message":"Mend a"}]\n[refused: You cannot')
+
+    run(go)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_backend_that_is_busy_at_a_constrained_attempt_is_not_asked_once_more(status: int) -> None:
+    busy = whole({"error": {"message": "later"}}, status, retry_after="7")
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS}
+
+    async def go() -> None:
+        async with (
+            client(STEPS, calls(COMMIT), busy, profile="llama-server") as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+        ):
+            assert (answer.status, answer.headers["retry-after"]) == (status, "7")
+            assert len(there.server.asked) == 2
+
+    run(go)
+
+
+@pytest.mark.parametrize(("retries", "shown"), [(2, '"name":"read"'), (1, "[called commit: ")])
+def test_the_client_of_a_stream_does_not_hear_of_a_constrained_attempt_that_was_refused(
+    retries: int, shown: str
+) -> None:
+    first = streamed(chunk({"reasoning_content": "Hm."}), chunk(called(*COMMIT)), chunk({}, "tool_calls"))
+    third = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
+
+    async def go() -> None:
+        async with (
+            client(STEPS, first, REFUSED, third, profile="llama-server", retries=retries) as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+        ):
+            got = await answer.text()
+        assert shown in got
+        assert got.count("Hm.") == 1
+        assert "Failed to parse" not in got
 
     run(go)
 

@@ -19,10 +19,10 @@ from forge.proxy.turn import (
     Again,
     Exhausted,
     Step,
-    Turn,
     ask,
     judged,
     opening,
+    unanswered,
     verbatim_turn,
     with_step_retries,
     written_turn,
@@ -31,7 +31,6 @@ from forge.proxy.upstream import Caller, Post, Refusal, Upstream
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.policy.rules import pending
-from stages.state import State
 from stages.wire.answers import Envelope
 from stages.wire.overflow import overflow_of
 from stages.wire.served import RequestError, ServerRequest, refusal
@@ -45,8 +44,7 @@ class Guarded(Struct, frozen=True):
     """What guards a reply."""
 
     guard: Guard
-    turn: Turn
-    state: State
+    first: Again
 
     def admission(self, *, early: bool) -> Admission:
         """What may be shown of a reply before it is judged: no text where words are no answer yet.
@@ -54,7 +52,7 @@ class Guarded(Struct, frozen=True):
         `early`: calls, unless a policy may refuse them.
         """
         rules = self.guard.rules
-        welcome = rules.on_text == "accept" and not pending(rules, self.state.ledger)
+        welcome = rules.on_text == "accept" and not pending(rules, self.first.state.ledger)
         return Admission(self.guard.holding, early=early and not self.guard.applied.guards, silent=not welcome)
 
 
@@ -111,10 +109,17 @@ class Exchange(Struct, frozen=True, kw_only=True):
             return self.overflow
         return refusal if self.model.name or self.model.setup.model else naming_a_model(refusal)
 
-    def judged(self, guarded: Guarded, state: State, reply: Reply) -> Step:
-        """What is made of the reply; an answer by the tool that the client does not know of is a text."""
-        step = judged(guarded.turn, state, reply)
-        if isinstance(step, Again) or not self.shaped.responds:
+    def judged(self, asked: Again | None, reply: Reply) -> Step | None:
+        """What is made of the reply; None where it is not judged."""
+        return self._in_plain_words(judged(asked, reply)) if asked else None
+
+    def unanswered(self, asked: Again | None, refusal: Refusal) -> Step | None:
+        """What follows where the backend has refused what was asked; None where the client is told of it."""
+        return self._in_plain_words(unanswered(asked, refusal.fault)) if asked else None
+
+    def _in_plain_words(self, step: Step | None) -> Step | None:
+        """An answer by the tool that the client does not know of is a text."""
+        if step is None or isinstance(step, Again) or not self.shaped.responds:
             return step
         plain = in_plain_words(step.reply)
         if plain is step.reply:
@@ -123,7 +128,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
     def post(self, again: Again) -> Post:
         """A further request of the same client."""
-        body = again.request.body if self.same and not again.anew else b""
+        body = again.request.body if self.same and not again.constrained else b""
         return Post(request=again.request, body=body, caller=self.first.caller)
 
 
@@ -176,11 +181,11 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     if model.constrains:
         turn = with_step_retries(turn, request, guard, setup, name)
     if same:
-        return Guarded(guard, turn, state), Request()
+        return Guarded(guard, Again(turn=turn, state=state, request=Request())), Request()
     first = ask(turn, state)
     if first is None:
         raise TypeError("a turn without a first request")
-    return Guarded(guard, turn, first.state), first.request
+    return Guarded(guard, first), first.request
 
 
 def pinned(request: ServerRequest, name: str) -> ServerRequest:

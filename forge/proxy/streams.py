@@ -2,6 +2,7 @@
 
 from contextlib import aclosing
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.proxy.admission import Admission, calls, is_said, shown_text
@@ -18,6 +19,13 @@ from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
 from stages.wire.served import RequestError
 
 
+class _Answer(Struct, frozen=True):
+    """A reply, and its events that are held."""
+
+    reply: Reply
+    held: tuple[Heard, ...]
+
+
 class Stream:
     """One exchange as a stream to the client."""
 
@@ -30,50 +38,59 @@ class Stream:
 
     async def run(self) -> None:
         """Ask until there is a reply, show it, end the stream."""
-        post, attempts = self._exchange.first, 0
-        self._out.notes.compacted = self._exchange.shaped.compacted
-        guarded = self._exchange.guarded
-        state = guarded.state if guarded else None
+        post, attempts, answered = self._exchange.first, 0, 0
+        notes = self._out.notes
+        notes.compacted = self._exchange.shaped.compacted
+        asked = self._exchange.guarded.first if self._exchange.guarded else None
         while True:
             attempts += 1
-            self._out.notes.attempts = attempts
-            admission = guarded.admission(early=self._early) if guarded else Admission(None)
-            got = await self._attempt(post, admission, first=attempts == 1)
+            notes.attempts = attempts
+            got = await self._attempt(post, first=attempts == 1)
             if isinstance(got, Refusal):
-                again = after_refusal(self._exchange, got) if attempts == 1 else None
-                if again is None or self._text or self._called:
-                    return await self._refuse(self._exchange.told(got))
-                self._exchange = again
-                return await self.run()
-            reply, held = got
-            self._out.notes.usage = reply.usage or self._out.notes.usage
-            if guarded is None or state is None:
-                return await self._end("passed")
-            match self._exchange.judged(guarded, state, reply):
-                case step if self._called and not _as_shown(reply, step):
+                fresh = attempts == 1 and not (self._text or self._called)
+                if fresh and (again := after_refusal(self._exchange, got)):
+                    self._exchange = again
+                    return await self.run()
+                step: Step | None = self._exchange.unanswered(asked, got)
+            else:
+                answered = attempts
+                notes.usage = got.reply.usage or notes.usage
+                step = self._exchange.judged(asked, got.reply)
+                if step and self._called and not _as_shown(got.reply, step):
                     return await self._give_up(passed_on_too_early(), "refused")
-                case Accepted(reply=reply, clean=clean, rescued=rescued):
-                    self._out.notes.rescued = rescued
-                    if self._called or (clean and attempts == 1):
-                        await self.relay.show(held)
-                        return await self._end("clean")
-                    await self._tell(reply, attempts)
-                    return await self._end("retried" if attempts > 1 else "repaired")
-                case Again(state=state, refused=refused) as retry:
-                    self._out.notes.refused += refused
-                    post = self._exchange.post(retry)
-                case Exhausted(reply=reply):
-                    if not (reply.text.strip() or reply.calls or self._text):
-                        return await self._give_up(nothing_usable(attempts))
-                    await self._tell(reply, attempts)
-                    return await self._end("exhausted")
+            if not isinstance(step, Again):
+                return await self._show_end(got, step, answered)
+            notes.refused += step.refused
+            asked, post = step, self._exchange.post(step)
 
-    async def _attempt(
-        self, post: Post, admission: Admission, *, first: bool
-    ) -> tuple[Reply, tuple[Heard, ...]] | Refusal:
+    async def _show_end(self, got: _Answer | Refusal, step: Accepted | Exhausted | None, answered: int) -> None:
+        """Show what is left of the reply, which is that of the attempt `answered`, and end the stream."""
+        match step:
+            case Exhausted(reply=reply):
+                if reply.text.strip() or reply.calls or self._text:
+                    await self._tell(reply, answered)
+                    await self._end("exhausted")
+                else:
+                    await self._give_up(nothing_usable(self._out.notes.attempts))
+            case Accepted(reply=reply, clean=clean, rescued=rescued):
+                self._out.notes.rescued = rescued
+                if not isinstance(got, Refusal) and (self._called or (clean and answered == 1)):
+                    await self.relay.show(got.held)
+                    await self._end("clean")
+                else:
+                    await self._tell(reply, answered)
+                    await self._end("retried" if answered > 1 else "repaired")
+            case None if isinstance(got, Refusal):
+                await self._refuse(self._exchange.told(got))
+            case None:
+                await self._end("passed")
+
+    async def _attempt(self, post: Post, *, first: bool) -> _Answer | Refusal:
         """The whole reply, and those of its events that were not shown; of a retry, none is."""
+        guarded = self._exchange.guarded
+        admission = guarded.admission(early=self._early) if guarded else Admission(None)
         pieces: list[Piece | Fault] = []
-        keeps = self._exchange.guarded is not None
+        keeps = guarded is not None
         async with aclosing(self._exchange.upstream.stream(post)) as events:
             async for heard in events:
                 if isinstance(heard, Refusal):
@@ -93,7 +110,7 @@ class Stream:
                     self._thought = self._thought or any(map(is_said, shown))
                     self._called = self._called or any(map(calls, shown))
         reply = gather_reply(pieces)
-        return Refusal(reply) if isinstance(reply, Fault) else (reply, admission.held)
+        return Refusal(reply) if isinstance(reply, Fault) else _Answer(reply, admission.held)
 
     async def _tell(self, reply: Reply, attempt: int) -> None:
         """Show a reply of which some may have been shown, of this attempt or of an earlier one."""

@@ -17,7 +17,7 @@ from forge.proxy.tools import Guard
 from forge.proxy.writing import writing
 from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
-from stages.effect import Execute, Replied, Reply, Request, Send
+from stages.effect import Execute, Fault, Replied, Reply, Request, Send
 from stages.ledger import Ledger
 from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
@@ -32,6 +32,10 @@ _UNBOUND = send(Rules(tools=(), on_text="accept"))
 """Rules of order may leave no tool to call; there is still the answer in words."""
 
 
+_LATER = frozenset({408, 429})
+"""Statuses by which a server refuses no request for what is in it."""
+
+
 class Accepted(Struct, frozen=True):
     """The reply that the client gets. `clean`: as the model gave it; otherwise with calls found or repaired."""
 
@@ -41,16 +45,19 @@ class Accepted(Struct, frozen=True):
     """The calls that were found in the text or repaired: each one's name, and what it took."""
 
 
-class Again(Struct, frozen=True):
+class Again(Struct, frozen=True, kw_only=True):
     """What the model is asked next, with what is wrong in its history. `refused`: the calls, or `a text`.
 
-    `anew`: the request was written from forge's nouns, whatever the client's protocol.
+    `turn` is what goes on with the reply. `last` is what the client gets if there is none; None before the first.
+    `constrained`: the request was written from forge's nouns, whatever the client's protocol.
     """
 
+    turn: "Turn"
     state: State
     request: Request
+    last: Reply | None = None
     refused: tuple[str, ...] = ()
-    anew: bool = False
+    constrained: bool = False
 
 
 class Exhausted(Struct, frozen=True):
@@ -63,17 +70,21 @@ Step = Accepted | Again | Exhausted
 
 
 class Turn(Struct, frozen=True):
-    """The two halves of a turn, what asks, made when it is needed, and what judges; and what is `last` if all fails."""
+    """The two halves of a turn, what asks, made when it is needed, and what judges; and what is `last` if all fails.
 
-    asking: Callable[[State], Stage]
+    `constraining` asks instead where it does not give None.
+    """
+
+    asking: Callable[[], Stage]
     judging: Stage
     last: Callable[[State, Reply], Reply]
+    constraining: Callable[[State], Stage | None] = lambda _: None
 
 
 def verbatim_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
     """A turn in which the client's own body is sent, and retries add to it; `given` is what the client asks for."""
 
-    def asking(_: State) -> Stage:
+    def asking() -> Stage:
         @on(Folded)
         def write(state: State, _: Folded) -> State:
             sent = as_sent(request)
@@ -88,7 +99,7 @@ def verbatim_turn(given: ServerRequest, request: ServerRequest, guard: Guard, se
 def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """A turn in which the request is written for the backend's own protocol; `given` is what the client asks for."""
     asking = pipeline(*writing(request, guard.rules, setup, model), _UNBOUND)
-    return Turn(lambda _: asking, guard.judging, partial(last_reply, given, guard))
+    return Turn(lambda: asking, guard.judging, partial(last_reply, given, guard))
 
 
 def with_step_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
@@ -101,15 +112,15 @@ def with_step_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: S
     if not guard.rules.rescue or any(foreign.fate != "dropped" for foreign in request.foreign):
         return turn
 
-    def asking(state: State) -> Stage:
+    def constraining(state: State) -> Stage | None:
         left = pending(guard.rules, state.ledger) if len(state.history) > len(request.history) else ()
         needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
         if not needed:
-            return turn.asking(state)
+            return None
         rules = guard.applied.among(needed)
         return pipeline(*writing(request, rules, replace(setup, mode="constrained"), model), _UNBOUND)
 
-    return replace(turn, asking=asking)
+    return replace(turn, constraining=constraining)
 
 
 def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Ledger = _NEW) -> State:
@@ -122,15 +133,17 @@ def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Le
 
 def ask(turn: Turn, state: State) -> Again | None:
     """What the model is asked; None where the turn's attempts are used up."""
-    match advance(turn.asking(state), state):
+    constraining = turn.constraining(state)
+    match advance(constraining or turn.asking(), state):
         case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
-            return Again(asked, request, anew=asked.known() == len(asked.history))
+            return Again(turn=turn, state=asked, request=request, constrained=constraining is not None)
         case _:
             return None
 
 
-def judged(turn: Turn, state: State, reply: Reply) -> Step:
-    """What is made of the reply to the request that the state awaits."""
+def judged(asked: Again, reply: Reply) -> Step:
+    """What is made of the reply to what was asked."""
+    turn, state = asked.turn, asked.state
     match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
             clean = _as_given(reply, calls)
@@ -140,14 +153,27 @@ def judged(turn: Turn, state: State, reply: Reply) -> Step:
         case Success(State(phase=Done())):
             return Accepted(reply, clean=True)
         case Success(State(phase=Ready()) as corrected):
-            again = ask(turn, corrected)
+            again, last = ask(turn, corrected), turn.last(state, reply)
             if again is None:
-                return Exhausted(turn.last(state, reply))
-            return replace(again, refused=_refused(corrected.history[len(state.history) :]))
+                return Exhausted(last)
+            return replace(again, last=last, refused=_refused(corrected.history[len(state.history) :]))
         case Failure():
             return Exhausted(turn.last(state, reply))
         case moved:
             raise TypeError(f"a turn ended in {moved}")
+
+
+def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
+    """What follows where the backend has refused what was asked; None where its error is the client's concern.
+
+    It may not take the schema of a constrained retry, which no client has asked for: from then on the turn has none.
+    """
+    refused = fault.status is not None and 400 <= fault.status < 500 and fault.status not in _LATER
+    if not (refused and asked.constrained and asked.last):
+        return None
+    plain = replace(asked.turn, constraining=lambda _: None)
+    again = ask(plain, asked.state.reshape(asked.state.history).to(Ready()))
+    return replace(again, last=asked.last) if again else Exhausted(asked.last)
 
 
 def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:

@@ -6,7 +6,7 @@ from forge.proxy.errors import nothing_usable, refusal_answer
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Notes, Outcome
 from forge.proxy.second_try import after_refusal
-from forge.proxy.turn import Accepted, Again, Exhausted
+from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply
 from stages.wire.answers import WireAnswer
@@ -14,34 +14,43 @@ from stages.wire.answers import WireAnswer
 
 async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
     """The answer; `notes` are told how it came about."""
-    post, attempts = exchange.first, 0
+    post, notes.attempts = exchange.first, 0
     notes.compacted = exchange.shaped.compacted
-    state = exchange.guarded.state if exchange.guarded else None
+    asked = exchange.guarded.first if exchange.guarded else None
     while True:
-        attempts += 1
+        notes.attempts += 1
         got = await exchange.upstream.whole(post)
         if isinstance(got, Refusal):
-            if attempts == 1 and (again := after_refusal(exchange, got)):
+            if notes.attempts == 1 and (again := after_refusal(exchange, got)):
                 return await whole_answer(again, notes)
+            step: Step | None = exchange.unanswered(asked, got)
+        else:
+            notes.usage = got.reply.usage or notes.usage
+            step = exchange.judged(asked, got.reply)
+        if not isinstance(step, Again):
+            return _ended(exchange, notes, got, step)
+        notes.refused += step.refused
+        asked, post = step, exchange.post(step)
+
+
+def _ended(exchange: Exchange, notes: Notes, got: Whole | Refusal, step: Accepted | Exhausted | None) -> WireAnswer:
+    """The client's answer after the last of the backend's."""
+    retried = notes.attempts > 1
+    match step:
+        case Exhausted(reply=reply):
+            error = None if reply.text.strip() or reply.calls else nothing_usable(notes.attempts)
+            answer = exchange.wire.encode_error(error) if error else _encoded(exchange, reply)
+            return _told(answer, notes, "exhausted")
+        case Accepted(reply=reply, clean=False, rescued=rescued):
+            notes.rescued = rescued
+            return _told(_encoded(exchange, reply), notes, "retried" if retried else "repaired")
+        case Accepted() | None if isinstance(got, Whole):
+            outcome: Outcome = "passed" if step is None else "retried" if retried else "clean"
+            return _told(_passed(exchange, got), notes, outcome)
+        case _:
             notes.compacted = ""
             answer = refusal_answer(exchange.wire, exchange.told(got), same=exchange.same)
-            return _told(answer, notes, attempts, "error")
-        notes.usage = got.reply.usage or notes.usage
-        if exchange.guarded is None or state is None:
-            return _told(_passed(exchange, got), notes, attempts, "passed")
-        match exchange.judged(exchange.guarded, state, got.reply):
-            case Accepted(reply=reply, clean=clean, rescued=rescued):
-                notes.rescued = rescued
-                outcome: Outcome = "retried" if attempts > 1 else "clean" if clean else "repaired"
-                answer = _passed(exchange, got) if clean else _encoded(exchange, reply)
-                return _told(answer, notes, attempts, outcome)
-            case Again(state=state, refused=refused) as retry:
-                notes.refused += refused
-                post = exchange.post(retry)
-            case Exhausted(reply=reply):
-                error = None if reply.text.strip() or reply.calls else nothing_usable(attempts)
-                answer = exchange.wire.encode_error(error) if error else _encoded(exchange, reply)
-                return _told(answer, notes, attempts, "exhausted")
+            return _told(answer, notes, "error")
 
 
 def _passed(exchange: Exchange, got: Whole) -> WireAnswer:
@@ -59,7 +68,7 @@ def _encoded(exchange: Exchange, reply: Reply) -> WireAnswer:
     return WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope()))
 
 
-def _told(answer: WireAnswer, notes: Notes, attempts: int, outcome: Outcome) -> WireAnswer:
-    notes.outcome, notes.attempts = outcome, attempts
-    told = (("x-forge-outcome", outcome), ("x-forge-attempts", str(attempts)))
+def _told(answer: WireAnswer, notes: Notes, outcome: Outcome) -> WireAnswer:
+    notes.outcome = outcome
+    told = (("x-forge-outcome", outcome), ("x-forge-attempts", str(notes.attempts)))
     return WireAnswer(body=answer.body, status=answer.status, headers=(*answer.headers, *told))
