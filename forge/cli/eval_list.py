@@ -12,7 +12,7 @@ from forge.errors import quantity
 from forge.evals.scenario import Scenario
 
 
-def run_list(options: argparse.Namespace) -> int:
+def run_scenario_list(options: argparse.Namespace) -> int:
     """List the scenarios with their tags, and what each is about."""
     scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
     if options.json:

@@ -66,7 +66,7 @@ def _fill_bfcl(parser: Parser) -> None:
 def _fill_list(parser: Parser) -> None:
     _scenarios(parser)
     parser.add_argument("--json", action="store_true", help="the scenarios as JSON")
-    parser.set_defaults(command=command_of("forge.cli.eval_list", "run_list"))
+    parser.set_defaults(command=command_of("forge.cli.eval_list", "run_scenario_list"))
 
 
 def _fill_report(parser: Parser) -> None:

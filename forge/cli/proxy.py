@@ -51,7 +51,7 @@ def _loop() -> "type[asyncio.AbstractEventLoop] | None":
 
 
 async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", *, plain: bool) -> int:
-    from forge.cli.proxy_display import lines, page_of  # noqa: PLC0415 - rich
+    from forge.cli.proxy_display import plain_lines, terminal_page  # noqa: PLC0415 - rich
     from forge.cli.proxy_rows import Load  # noqa: PLC0415
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
@@ -69,8 +69,8 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
             loop.add_signal_handler(signal.SIGHUP, _reload, proxy)
         with handling(stop):
             print(_ready(proxy), flush=True)
-            page = page_of(plain=plain)
-            display.start(page or lines, lambda: Load(*proxy.load), 0.2 if page else None)
+            page = terminal_page(plain=plain)
+            display.start(page or plain_lines, lambda: Load(*proxy.load), 0.2 if page else None)
             await proxy.stopped()
             await stack.aclose()  # while signals are still handled: the second cuts off
     return code

@@ -40,7 +40,7 @@ class Page(Protocol):
         ...
 
 
-class Lines:
+class PlainLines:
     """Plain lines, for a pipe or a file."""
 
     def __init__(self, file: TextIO) -> None:
@@ -115,7 +115,7 @@ class Display:
         self._over.set()
         self._something.set()
         if self._thread is None:
-            self._tell(lines(), Load(0, 0))
+            self._tell(plain_lines(), Load(0, 0))
         else:
             self._thread.join(1.0)
 
@@ -148,7 +148,7 @@ class ToDisplay(logging.Handler):
         self._display(self.format(record))
 
 
-def page_of(*, plain: bool) -> Callable[[], Page] | None:
+def terminal_page(*, plain: bool) -> Callable[[], Page] | None:
     """The terminal's page; None where plain lines are wanted, or standard error is no terminal that can more."""
     console = Console(stderr=True)
     if plain or console.no_color or not console.is_terminal or console.is_dumb_terminal:
@@ -156,9 +156,9 @@ def page_of(*, plain: bool) -> Callable[[], Page] | None:
     return lambda: Table(console)
 
 
-def lines() -> Lines:
-    """Lines on standard error."""
-    return Lines(sys.stderr)
+def plain_lines() -> PlainLines:
+    """Plain lines on standard error."""
+    return PlainLines(sys.stderr)
 
 
 def _clock(passage: Passage | None = None) -> str:

@@ -25,7 +25,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     left: tuple[Cell, ...]
 
 
-class Watch(Protocol):
+class SeriesObserver(Protocol):
     """Told of a series of runs on one server."""
 
     def downloading(self, progress: Progress) -> None:
@@ -60,12 +60,14 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         """What the largest of the scenarios needs."""
         return max(scenario.context_tokens for scenario in self.scenarios)
 
-    async def run(self, server: ModelServer, done: Collection[tuple[Configuration, str, int]], watch: Watch) -> None:
+    async def run(
+        self, server: ModelServer, done: Collection[tuple[Configuration, str, int]], observer: SeriesObserver
+    ) -> None:
         """Make the runs that are not `done`. ServerLost if the server is; ForgeError if it cannot be used at all."""
-        async with serving(server, self.axes.asked_modes, self.context_tokens, watch.downloading) as ready:
+        async with serving(server, self.axes.asked_modes, self.context_tokens, observer.downloading) as ready:
             plan = self._plan(ready, server, done)
-            watch.begun(plan)
-            series = Series(serving=ready, players=self.players, options=self.options, told=watch.told)
+            observer.begun(plan)
+            series = Series(serving=ready, players=self.players, options=self.options, told=observer.told)
             await series.run(plan.left, self.parallel or ready.slots)
 
     def _plan(self, ready: Serving, server: ModelServer, done: Collection[tuple[Configuration, str, int]]) -> Plan:

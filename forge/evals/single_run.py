@@ -14,7 +14,7 @@ from forge.evals.player import Ended, Player, Task
 from forge.evals.record import Record
 from forge.evals.row import Row
 from forge.evals.scenario import Judged, World, judge
-from forge.evals.variants import sampling_of, workflow_of
+from forge.evals.variants import configured_sampling, configured_workflow
 from forge.runtime.reaching import with_sampling
 from stages.effect import Fault
 
@@ -54,8 +54,8 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
 
 def task_of(cell: Cell, world: World, connection: Connection, record: Record, journal: Path | None = None) -> Task:
     """What the cell's player is given: the world's workflow in the cell's configuration, all of it recorded."""
-    workflow = record.recorded(workflow_of(world.workflow, cell.configuration))
-    sampled = with_sampling(connection, sampling_of(cell.configuration))
+    workflow = record.recorded(configured_workflow(world.workflow, cell.configuration))
+    sampled = with_sampling(connection, configured_sampling(cell.configuration))
     price, context = workflow.budget.price, cell.scenario.context_tokens
     return Task(
         workflow=workflow,

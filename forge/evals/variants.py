@@ -25,12 +25,12 @@ THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
 """What a request says of thinking: to a chat template whether, to a reasoning model how much."""
 
 
-def workflow_of(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
+def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
     """The workflow as the configuration has it."""
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
     return replace(changed, compactor=COMPACTORS[configuration.compact]) if configuration.compact else changed
 
 
-def sampling_of(configuration: Configuration) -> Sampling | None:
+def configured_sampling(configuration: Configuration) -> Sampling | None:
     """What the configuration says of a request, over what the server is asked with; None: nothing."""
     return Sampling(extra=THINKING[configuration.think]) if configuration.think else None

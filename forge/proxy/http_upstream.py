@@ -24,7 +24,7 @@ from stages.repair.decoding import decode
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
-RAISED = (BrokenError, OSError, TimeoutError, UnansweredError, UnreachableError)
+REQUEST_ERRORS = (BrokenError, OSError, TimeoutError, UnansweredError, UnreachableError)
 """What a request may raise."""
 
 
@@ -40,7 +40,7 @@ class Served:
         try:
             async with await self._posted(post, post.body or post.request.body) as answer:
                 raw = await answer.read(BODY_LIMIT)
-        except RAISED as error:
+        except REQUEST_ERRORS as error:
             return Refusal(_fault_of(error, self._url))
         if raw is None:
             return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {BODY_LIMIT} bytes"))
@@ -63,7 +63,7 @@ class Served:
                     yield heard
         except TooLongError:
             yield Refusal(Fault(kind="too_large", detail=f"an event has more than {EVENT_LIMIT} bytes"))
-        except RAISED as error:
+        except REQUEST_ERRORS as error:
             yield Refusal(_fault_of(error, self._url))
 
     async def count(self, post: Post) -> int | Refusal | None:
@@ -75,7 +75,7 @@ class Served:
             asking = await self._client.ask("POST", url, post.caller.key, post.body, post.caller.headers)
             async with asking as answer:
                 raw = await answer.read(BODY_LIMIT) or b""
-        except RAISED:
+        except REQUEST_ERRORS:
             return None
         if answer.status >= 300:
             return None if answer.status in (404, 405) else self._refused(answer, raw)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from forge.connection import Connection
 from forge.proxy.asgi import Asked, Outlet
 from forge.proxy.endpoint_client import EndpointClient
-from forge.proxy.http_upstream import RAISED
+from forge.proxy.http_upstream import REQUEST_ERRORS
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.service import Service
 from forge.proxy.tally import Tally
@@ -128,7 +128,7 @@ class Info:
                 async with await self._client.ask("GET", endpoint.root + path, self._service.key_of(asked)) as answer:
                     body = await answer.read(BODY_LIMIT) or b""
                     return answer.status, endpoint.hidden.without_bytes(body)
-        except RAISED:
+        except REQUEST_ERRORS:
             return 0, b""
 
 

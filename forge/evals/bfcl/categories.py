@@ -35,18 +35,18 @@ CATEGORIES: Mapping[str, str] = MappingProxyType(
 )
 
 
-class Said(Struct, frozen=True):
+class _Message(Struct, frozen=True):
     """A message of a question."""
 
     role: str
     content: str
 
 
-class Item(Struct, frozen=True):
+class Question(Struct, frozen=True):
     """A question: its conversation, and the functions that are offered."""
 
     id: str
-    question: tuple[tuple[Said, ...], ...]
+    question: tuple[tuple[_Message, ...], ...]
     function: tuple[dict[str, Any], ...]
 
 
@@ -61,11 +61,11 @@ def scenarios(package: Path, checker: Checker, categories: Iterable[str]) -> tup
 
 
 def _scenario(package: Path, checker: Checker, name: str) -> Scenario:
-    items, answers = _items(package, name), _answers(package, name)
+    questions, answers = _questions(package, name), _answers(package, name)
 
     def world(seed: int) -> World:
-        item = items[seed - 1]
-        return _world(item, name, partial(checker.wrong, name, item.function), answers.get(item.id))
+        question = questions[seed - 1]
+        return _world(question, name, partial(checker.wrong, name, question.function), answers.get(question.id))
 
     return Scenario(
         name=f"bfcl/{name}",
@@ -73,15 +73,15 @@ def _scenario(package: Path, checker: Checker, name: str) -> Scenario:
         world=world,
         ideal_calls=1,
         tags=frozenset({"bfcl"}),
-        seeds=len(items),
+        seeds=len(questions),
     )
 
 
-def _items(package: Path, category: str) -> list[Item]:
+def _questions(package: Path, category: str) -> list[Question]:
     """The questions in the order of a hash, so that the first hundred are a fair sample."""
     file = package / "data" / f"BFCL_v4_{category}.json"
-    items = [msgspec.json.decode(line, type=Item) for line in file.read_bytes().splitlines()]
-    return sorted(items, key=lambda item: hashlib.sha256(item.id.encode()).digest())
+    questions = [msgspec.json.decode(line, type=Question) for line in file.read_bytes().splitlines()]
+    return sorted(questions, key=lambda question: hashlib.sha256(question.id.encode()).digest())
 
 
 def _answers(package: Path, category: str) -> Mapping[str, object]:
@@ -93,9 +93,9 @@ def _answers(package: Path, category: str) -> Mapping[str, object]:
 
 
 def _world(
-    item: Item, category: str, wrong: Callable[[Sequence[Mapping[str, object]], object], str], answer: object
+    question: Question, category: str, wrong: Callable[[Sequence[Mapping[str, object]], object], str], answer: object
 ) -> World:
-    (said,) = item.question
+    (said,) = question.question
     system = "\n\n".join(one.content for one in said if one.role == "system")
     # Five of 3,500 questions hold an earlier exchange; it is told in the message.
     message = "\n\n".join(one.content for one in said if one.role != "system")
@@ -108,14 +108,14 @@ def _world(
             return "" if calls else "it called nothing"
         return wrong(calls, answer)
 
-    return World(workflow=workflow_of(item, system), messages=(message,), right=right)
+    return World(workflow=_workflow(question, system), messages=(message,), right=right)
 
 
-def workflow_of(item: Item, system: str) -> Workflow[Any]:
+def _workflow(question: Question, system: str) -> Workflow[Any]:
     """The functions as tools that are not run: what is judged is one reply."""
     return Workflow(
         "bfcl",
-        tools=[_tool(function) for function in item.function],
+        tools=[_tool(function) for function in question.function],
         on_text="accept",
         system_prompt=re.sub(r"\{(\w+)\}", r"{{\1}}", system),  # no placeholders
     )

@@ -9,7 +9,7 @@ from typing import Self
 
 from forge.errors import ForgeError
 
-Function = Mapping[str, object]
+_Function = Mapping[str, object]
 
 
 class Checker:
@@ -33,14 +33,14 @@ class Checker:
     def wrong(
         self,
         category: str,
-        functions: Sequence[Function],
+        functions: Sequence[_Function],
         calls: Sequence[Mapping[str, object]],
         answer: object,
     ) -> str:
         """What is wrong with the calls, each `{name: arguments}`; empty: nothing."""
         return self._ask({"category": category, "functions": functions, "calls": calls, "answer": answer})
 
-    def prompt(self, functions: Sequence[Function]) -> str:
+    def prompt(self, functions: Sequence[_Function]) -> str:
         """The system prompt by which BFCL asks a model that has no tool calls of its own."""
         return self._ask({"category": "prompt", "functions": functions})
 
