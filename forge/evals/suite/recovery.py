@@ -34,7 +34,7 @@ def _error_recovery(seed: int, *, stateful: bool) -> World:
             count: How many records.
         """
         if len(count) != 4 or not count.isdecimal():
-            raise TypeError(f"count is a decimal with leading zeros, four digits in all, not {count!r}")
+            raise TypeError(f"count must be four digits, zero-padded, such as '0007'; got {count!r}")
         return found(newest, count, "batch of size") if stateful else wanted
 
     def summarize(content: str) -> str:
