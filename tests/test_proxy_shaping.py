@@ -119,6 +119,27 @@ def test_what_does_not_fit_then_either_is_refused_with_the_size_of_what_the_clie
     run(go)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("attempts", [2, 3])
+def test_a_prompt_that_corrections_have_made_too_long_ends_in_the_last_reply(stream: bool, attempts: int) -> None:
+    """The client's own prompt has fitted: it would compact, or give up, for nothing."""
+    wrong = ("look", '{"at":[]}')
+    late = streamed(chunk({"content": "So:"}), chunk(called(*wrong)), chunk({}, "tool_calls"))
+    reply = late if stream else whole(completion("So:", wrong))
+
+    async def go() -> None:
+        async with behind(*[reply] * (attempts - 1), overflow(), policy=policy(overflow="compact")) as there:
+            status, got, headers = await there.post("/v1/chat/completions", asked(stream=stream))
+            assert (status, b'"look"' in got, got.count(b"So:"), b"exceed" in got) == (200, True, 1, False)
+            assert len(there.model.asked) == attempts
+            if not stream:
+                assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", str(attempts))
+            _, told, _ = await there.get("/metrics")
+            assert b'outcome="exhausted"} 1' in told
+
+    run(go)
+
+
 @pytest.mark.parametrize(("said", "posts"), [(None, 1), ("refuse", 1), ("compact", 2)])
 def test_clients_that_compact_by_the_error_are_told_it(said: str | None, posts: int) -> None:
     """Claude Code and Codex compact by it: they get it, unless the policy says otherwise."""

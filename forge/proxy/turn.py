@@ -23,6 +23,7 @@ from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
 from stages.policy.rules import Rules, needed_tools, pending
 from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
+from stages.wire.overflow import overflow_of
 from stages.wire.served import ServerRequest, as_sent
 from stages.wire.wires import wire
 
@@ -166,10 +167,15 @@ def judged(asked: Again, reply: Reply) -> Step:
 def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
     """What follows where the backend has refused what was asked; None where its error is the client's concern.
 
-    It may not take the schema of a constrained retry, which no client has asked for: from then on the turn has none.
+    A prompt that only corrections have made too long ends the turn. The schema of a constrained retry, which no client
+    has asked for, may not be taken: from then on the turn has none.
     """
+    if asked.last is None:
+        return None
+    if overflow_of(fault):
+        return Exhausted(asked.last)
     refused = fault.status is not None and 400 <= fault.status < 500 and fault.status not in _LATER
-    if not (refused and asked.constrained and asked.last):
+    if not (refused and asked.constrained):
         return None
     plain = replace(asked.turn, constraining=lambda _: None)
     again = ask(plain, asked.state.reshape(asked.state.history).to(Ready()))
