@@ -11,8 +11,8 @@ import trustme
 from forge.connection import Endpoint
 from forge.errors import ForgeError
 from forge.proxy.endpoint_client import EndpointClient, endpoint_client
-from forge.proxy.http_answer import HEAD_LIMIT, HELD, BrokenError, UnansweredError
-from forge.proxy.http_way import UnreachableError
+from forge.proxy.http_answer import HEAD_LIMIT, HELD, BrokenAnswerError, UnansweredError
+from forge.proxy.http_connector import UnreachableError
 from tests.forward_proxy import ForwardProxy
 from tests.test_proxy import run
 
@@ -166,7 +166,7 @@ BROKEN = {
 def test_what_is_no_answer_is_refused(what: str) -> None:
     async def go() -> None:
         async with site(BROKEN[what]) as (client, _, url):
-            with pytest.raises(BrokenError):
+            with pytest.raises(BrokenAnswerError):
                 await said(client, url)
 
     run(go)
@@ -181,7 +181,7 @@ def test_an_answer_that_breaks_off_is_told_from_none_and_never_asked_for_again()
             writer.write(begins)
 
         async with site(talk) as (client, there, url):
-            with pytest.raises(BrokenError):
+            with pytest.raises(BrokenAnswerError):
                 await said(client, url)
             begins = b""
             with pytest.raises(UnansweredError):

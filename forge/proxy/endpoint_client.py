@@ -14,9 +14,9 @@ import httpx
 
 from forge.connection import Endpoint
 from forge.proxy.asgi import Headers
-from forge.proxy.http_answer import Answer, UnansweredError
-from forge.proxy.http_line import Line
-from forge.proxy.http_way import Way
+from forge.proxy.http_answer import HttpAnswer, UnansweredError
+from forge.proxy.http_connection import HttpConnection
+from forge.proxy.http_connector import Connector
 
 IDLE = 30.0
 """Seconds for which a connection is kept that nobody needs."""
@@ -35,14 +35,14 @@ class EndpointClient:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._way = Way(server=endpoint.root, proxy=endpoint.proxy, tls=endpoint.tls)
-        self._idle: deque[Line] = deque()
+        self._connector = Connector(server=endpoint.root, proxy=endpoint.proxy, tls=endpoint.tls)
+        self._idle: deque[HttpConnection] = deque()
         self._heads: dict[tuple[str, str, Headers], bytes] = {}
 
-    async def ask(self, method: str, url: str, key: str, body: bytes = b"", own: Headers = ()) -> "Asking":
+    async def ask(self, method: str, url: str, key: str, body: bytes = b"", own: Headers = ()) -> "OpenRequest":
         """A request whose answer has begun, to be closed by the caller; `own` are headers instead of the endpoint's.
 
-        UnreachableError, ssl.SSLError, TimeoutError, BrokenError or UnansweredError where there is none.
+        UnreachableError, ssl.SSLError, TimeoutError, BrokenAnswerError or UnansweredError where there is none.
         """
         request = b"%b%bcontent-length: %d\r\n\r\n%b" % (
             self._head(method, url, own),
@@ -52,33 +52,35 @@ class EndpointClient:
         )
         while True:
             kept = self._kept()
-            line = kept or await self._way.connect()
-            asking = Asking(line.ask(request, self._endpoint.timeout, self._endpoint.total), line, self._idle)
+            connection = kept or await self._connector.connect()
+            opened = OpenRequest(
+                connection.ask(request, self._endpoint.timeout, self._endpoint.total), connection, self._idle
+            )
             try:
-                await asking.answer.begun()
+                await opened.answer.begun()
             except BaseException as error:
-                asking.close()
+                opened.close()
                 # A connection that was kept, and that the server closed at the same moment: it has read nothing.
                 if not (kept and isinstance(error, UnansweredError)):
                     raise
             else:
-                return asking
+                return opened
 
     def close(self) -> None:
         """Close the connections that are idle."""
         while self._idle:
             self._idle.pop().close()
 
-    def _kept(self) -> Line | None:
+    def _kept(self) -> HttpConnection | None:
         """The connection that was used last, if there is one; those that nobody has needed for long are closed."""
         before = asyncio.get_running_loop().time() - IDLE
         while self._idle and self._idle[0].since < before:
             self._idle.popleft().close()
         while self._idle:
-            line = self._idle.pop()
-            if line.open:
-                return line
-            line.close()
+            connection = self._idle.pop()
+            if connection.open:
+                return connection
+            connection.close()
         return None
 
     def _head(self, method: str, url: str, own: Headers) -> bytes:
@@ -86,11 +88,11 @@ class EndpointClient:
         made = self._heads.get((method, url, own))
         if made is None:
             at = httpx.URL(url)
-            through = self._endpoint.proxy and not self._way.tunnelled
+            through = self._endpoint.proxy and not self._connector.tunnelled
             target = str(at) if through else at.raw_path.decode()
             told = {"host": at.netloc.decode(), **_NAME, **self._endpoint.headers, **dict(own), **_USUAL}
             lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items()), ""]
-            made = "\r\n".join(lines).encode("latin-1") + (self._way.credentials() if through else b"")
+            made = "\r\n".join(lines).encode("latin-1") + (self._connector.credentials() if through else b"")
             if len(self._heads) == _HEADS:
                 self._heads.clear()
             self._heads[method, url, own] = made
@@ -104,22 +106,22 @@ class EndpointClient:
         return f"{name}: {f'Bearer {key}' if name == 'authorization' else key}\r\n".encode("latin-1")
 
 
-class Asking:
+class OpenRequest:
     """A request that is under way. Closed before its answer is whole, it closes the connection: the server stops."""
 
-    def __init__(self, answer: Answer, line: Line, idle: deque[Line]) -> None:
-        self.answer, self._line, self._idle = answer, line, idle
+    def __init__(self, answer: HttpAnswer, connection: HttpConnection, idle: deque[HttpConnection]) -> None:
+        self.answer, self._connection, self._idle = answer, connection, idle
 
     def close(self) -> None:
         """Keep the connection for another request, or close it."""
         self.answer.stop()
-        if self._line.reusable:
-            self._line.rest()
-            self._idle.append(self._line)
+        if self._connection.reusable:
+            self._connection.rest()
+            self._idle.append(self._connection)
         else:
-            self._line.close()
+            self._connection.close()
 
-    async def __aenter__(self) -> Answer:
+    async def __aenter__(self) -> HttpAnswer:
         """The answer."""
         return self.answer
 

@@ -13,7 +13,7 @@ HELD = 256 * 1024
 """Bytes of a body that may wait to be taken, before no more is read."""
 
 
-class BrokenError(Exception):
+class BrokenAnswerError(Exception):
     """What came is no HTTP answer, or the connection was lost in its middle."""
 
 
@@ -21,7 +21,7 @@ class UnansweredError(Exception):
     """The connection was closed before a byte of the answer came."""
 
 
-class Reading(Protocol):
+class Pausable(Protocol):
     """What of a transport an answer needs: to stop reading for a while."""
 
     def pause_reading(self) -> None:
@@ -31,13 +31,14 @@ class Reading(Protocol):
         """Read on."""
 
 
-class Answer:
+class HttpAnswer:
     """An answer that is coming. `silence` and `total` are the seconds without a byte and in all that it may take.
 
-    TimeoutError when it takes longer, BrokenError and UnansweredError where it does not come whole. One task takes it.
+    TimeoutError when it takes longer, BrokenAnswerError and UnansweredError where it does not come whole. One task
+    takes it.
     """
 
-    def __init__(self, reading: Reading, silence: float, total: float | None) -> None:
+    def __init__(self, reading: Pausable, silence: float, total: float | None) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.ended = False
@@ -94,9 +95,9 @@ class Answer:
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self.fail(BrokenError(f"no HTTP answer: {error}"))
+            self.fail(BrokenAnswerError(f"no HTTP answer: {error}"))
         if self._bare > HEAD_LIMIT and not self.ended:
-            self.fail(BrokenError(f"no part of a body in {self._bare} bytes"))
+            self.fail(BrokenAnswerError(f"no part of a body in {self._bare} bytes"))
         if self._held > HELD and not (self._paused or self.ended):
             self._paused = True
             self._reading.pause_reading()
@@ -108,7 +109,7 @@ class Answer:
             self.ended = True
         elif not self.ended:
             nothing = not self._begun and not self._bare
-            self.fail(UnansweredError() if nothing else BrokenError("closed in the middle of an answer"))
+            self.fail(UnansweredError() if nothing else BrokenAnswerError("closed in the middle of an answer"))
         self._wake()
 
     def fail(self, error: Exception) -> None:

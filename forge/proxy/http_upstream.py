@@ -12,11 +12,11 @@ from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
 from forge.interpreters.http_faults import retry_after, tls_reason
 from forge.interpreters.http_streams import STREAM_LIMIT
-from forge.proxy.endpoint_client import Asking, EndpointClient
+from forge.proxy.endpoint_client import EndpointClient, OpenRequest
 from forge.proxy.events import EVENT_LIMIT, TooLongError
 from forge.proxy.hearing import Hearing, streamed_reply
-from forge.proxy.http_answer import Answer, BrokenError, UnansweredError
-from forge.proxy.http_way import UnreachableError
+from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
+from forge.proxy.http_connector import UnreachableError
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
 from stages.effect import Fault
@@ -24,7 +24,7 @@ from stages.repair.decoding import decode
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
-REQUEST_ERRORS = (BrokenError, OSError, TimeoutError, UnansweredError, UnreachableError)
+REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, UnreachableError)
 """What a request may raise."""
 
 
@@ -84,7 +84,7 @@ class Served:
         except msgspec.DecodeError:
             return None
 
-    async def _events(self, answer: Answer) -> AsyncGenerator[Heard | Refusal]:
+    async def _events(self, answer: HttpAnswer) -> AsyncGenerator[Heard | Refusal]:
         hearing, size = Hearing(self._wire), 0
         while chunk := await answer.chunk():
             size += len(chunk)
@@ -96,11 +96,11 @@ class Served:
         for last in hearing.end():
             yield last
 
-    async def _posted(self, post: Post, body: bytes) -> Asking:
+    async def _posted(self, post: Post, body: bytes) -> OpenRequest:
         headers = post.caller.headers if post.body else ()
         return await self._client.ask("POST", self._url, post.caller.key, body, headers)
 
-    def _refused(self, answer: Answer, raw: bytes) -> Refusal:
+    def _refused(self, answer: HttpAnswer, raw: bytes) -> Refusal:
         hidden = self._endpoint.hidden
         shown = hidden.without_bytes(raw)
         body = cut_body(hidden.cut_after(raw, BODY_KEPT) if hidden else raw)

@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from forge.connection import Setup
+from forge.proxy.growing_context import GrowingContext
 from forge.proxy.policy import ModelPolicy, Policy
-from forge.proxy.room import Room
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.wire.served import Protocol, ServerRequest
@@ -27,17 +27,17 @@ class Model(Struct, frozen=True, kw_only=True):
     constrains: bool = False
     """Whether it can keep replies to legal calls, and is asked to where forge runs a workflow."""
     policy: Policy = Policy()
-    room: Room | None = None
-    """For a server that makes as much room as it is asked for."""
+    growing: GrowingContext | None = None
+    """For a server that gives as much context as it is asked for."""
 
     @property
     def window(self) -> int:
         """Tokens of context that a conversation may have."""
-        return self.room.limit if self.room else self.setup.context_tokens
+        return self.growing.limit if self.growing else self.setup.context_tokens
 
     def setup_for(self, request: ServerRequest) -> Setup:
-        """The setup, with room for the request."""
-        return self.room.setup_for(self.setup, request) if self.room else self.setup
+        """The setup, with enough context for the request."""
+        return self.growing.setup_for(self.setup, request) if self.growing else self.setup
 
     def policy_for(self, request: ServerRequest) -> ModelPolicy:
         """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""

@@ -14,6 +14,7 @@ from forge.connection import AnyBackend, Connection, Setup
 from forge.proxy.access import refuse_open_house
 from forge.proxy.app import App
 from forge.proxy.endpoint_client import endpoint_client
+from forge.proxy.growing_context import GrowingContext
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
 from forge.proxy.listening import listening_socket, running, url_of
@@ -22,7 +23,6 @@ from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, line
 from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
-from forge.proxy.room import Room
 from forge.proxy.routes import below_of, routes_of
 from forge.proxy.service import Service
 from forge.proxy.slots import Slots
@@ -109,6 +109,7 @@ async def _application(
 ) -> AsyncIterator[tuple[App, Service]]:
     """The application in front of that connection, and what answers its requests."""
     endpoint, tally = connection.endpoint, Tally()
+    limit = endpoint.context_limit if endpoint else 0
     setup = _open_to_text(connection.setup)
     async with AsyncExitStack() as opened:
         client = None if endpoint is None else await opened.enter_async_context(endpoint_client(endpoint))
@@ -125,7 +126,7 @@ async def _application(
             name=endpoint.model if endpoint else "",
             constrains=connection.setup.mode == "constrained",
             policy=policy,
-            room=Room(setup.context_tokens, endpoint.context_limit) if endpoint and endpoint.context_limit else None,
+            growing=GrowingContext(setup.context_tokens, limit) if limit else None,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)

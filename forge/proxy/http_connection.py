@@ -3,10 +3,10 @@
 import asyncio
 import ssl
 
-from forge.proxy.http_answer import Answer
+from forge.proxy.http_answer import HttpAnswer
 
 
-class Line(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """The connection. `since` is when its last answer ended, by the clock of the loop."""
 
     def __init__(self) -> None:
@@ -14,11 +14,11 @@ class Line(asyncio.Protocol):
         """Set by whoever has made the connection: asyncio tells a protocol of a wider type."""
         self.open = True
         self.since = 0.0
-        self._answer: Answer | None = None
+        self._answer: HttpAnswer | None = None
 
-    def ask(self, request: bytes, silence: float, total: float | None) -> Answer:
+    def ask(self, request: bytes, silence: float, total: float | None) -> HttpAnswer:
         """Send a request; its answer is coming."""
-        self._answer = Answer(self.transport, silence, total)
+        self._answer = HttpAnswer(self.transport, silence, total)
         self.transport.write(request)
         return self._answer
 

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from msgspec import Struct
 
 from forge.errors import ForgeError
-from forge.proxy.http_line import Line
+from forge.proxy.http_connection import HttpConnection
 
 CONNECT_TIMEOUT = 10.0
 """Seconds."""
@@ -20,7 +20,7 @@ class UnreachableError(Exception):
     """There is no connection to the server; the message says why."""
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class Connector(Struct, frozen=True, kw_only=True):
     """How a server is reached. `proxy` is a forward proxy's address, empty for none.
 
     `tls` is what certificates are checked with, the server's and the proxy's, where either has one.
@@ -49,7 +49,7 @@ class Way(Struct, frozen=True, kw_only=True):
         pair = f"{unquote(at.username)}:{unquote(at.password or '')}".encode()
         return b"proxy-authorization: Basic " + b64encode(pair) + b"\r\n"
 
-    async def connect(self) -> Line:
+    async def connect(self) -> HttpConnection:
         """A connection. UnreachableError, or ssl.SSLError where it cannot be trusted."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
@@ -61,33 +61,33 @@ class Way(Struct, frozen=True, kw_only=True):
         except OSError as error:
             raise UnreachableError(error.strerror or str(error)) from error
 
-    async def _connected(self) -> Line:
+    async def _connected(self) -> HttpConnection:
         server = urlsplit(self.server)
-        line = await self._opened(urlsplit(self.proxy) if self.proxy else server)
+        connection = await self._opened(urlsplit(self.proxy) if self.proxy else server)
         if not (self.proxy and self.tunnelled):
-            return line
+            return connection
         try:
-            await self._tunnel(line, server)
-            await line.secure(self.tls or ssl.create_default_context(), server.hostname or "")
+            await self._tunnel(connection, server)
+            await connection.secure(self.tls or ssl.create_default_context(), server.hostname or "")
         except BaseException:
-            line.close()
+            connection.close()
             raise
-        return line
+        return connection
 
-    async def _opened(self, at: SplitResult) -> Line:
+    async def _opened(self, at: SplitResult) -> HttpConnection:
         loop = asyncio.get_running_loop()
         tls = (self.tls or True) if at.scheme == "https" else None
-        line = Line()
+        connection = HttpConnection()
         port = at.port or _PORTS[at.scheme]
-        line.transport, _ = await loop.create_connection(lambda: line, at.hostname or "", port, ssl=tls)
-        return line
+        connection.transport, _ = await loop.create_connection(lambda: connection, at.hostname or "", port, ssl=tls)
+        return connection
 
-    async def _tunnel(self, line: Line, server: SplitResult) -> None:
+    async def _tunnel(self, connection: HttpConnection, server: SplitResult) -> None:
         """Have the forward proxy hand on what follows."""
         host = f"[{server.hostname}]" if ":" in (server.hostname or "") else server.hostname
         target = f"{host}:{server.port or _PORTS[server.scheme]}".encode()
         request = b"CONNECT %b HTTP/1.1\r\nhost: %b\r\n%b\r\n" % (target, target, self.credentials())
-        answer = line.ask(request, CONNECT_TIMEOUT, None)
+        answer = connection.ask(request, CONNECT_TIMEOUT, None)
         try:
             await answer.begun()
         finally:

@@ -1,4 +1,4 @@
-"""Room: the context that a server is asked for which makes room on demand, as Ollama does."""
+"""Growing context: the size that is asked for of a server which gives as much as it is asked for, as Ollama does."""
 
 from msgspec.structs import replace
 
@@ -7,8 +7,8 @@ from forge.proxy.fitting import fits
 from stages.wire.served import ServerRequest
 
 
-class Room:
-    """Enough context for each request, in doublings, up to a limit, and never less than before.
+class GrowingContext:
+    """Asks for enough context for each request, in doublings, up to a limit, and never less than before.
 
     Ollama loads the model anew for another size, so it grows seldom and does not shrink.
     """
