@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from forge.cli.proxy_display import KEPT, Display, Shown
 from forge.cli.proxy_rows import Load, Totals, footer, row
-from forge.proxy.passage import Notes, Passage, line
+from forge.proxy.passage import Notes, Passage, summary_line
 from stages.effect import Usage
 from tests.scripted_model import ScriptedModel, completion, whole
 from tests.test_proxy import asked, run
@@ -35,8 +35,8 @@ PASSAGE = Passage(0.0, "POST", "/chat/completions", "OpenAI/Python 2.1 (x)", 200
 
 def test_a_line_tells_what_was_rescued_and_retried() -> None:
     said = "(retried; rescued look (bare); retried 2 times for lok, a text)"
-    assert line(PASSAGE) == f"POST /chat/completions 200 1234 ms 1100+7 tokens {said}"
-    assert line(replace(PASSAGE, notes=Notes(), status=404)) == "POST /chat/completions 404 1234 ms"
+    assert summary_line(PASSAGE) == f"POST /chat/completions 200 1234 ms 1100+7 tokens {said}"
+    assert summary_line(replace(PASSAGE, notes=Notes(), status=404)) == "POST /chat/completions 404 1234 ms"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_clients_and_models_write_cannot_control_the_terminal_or_forge_a_li
     evil = "\x1b[2J\nPOST /x 200"
     notes = Notes(outcome="repaired", model=evil, rescued=(evil,), refused=(evil,), attempts=2)
     passage = Passage(0.0, evil, evil, evil, 200, 0.1, notes)
-    for shown in (row(passage, 200).plain, line(passage)):
+    for shown in (row(passage, 200).plain, summary_line(passage)):
         assert "\x1b" not in shown
         assert "\n" not in shown
 

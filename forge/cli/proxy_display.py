@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from forge.cli.proxy_rows import Load, Totals, footer, heading, row
-from forge.proxy.passage import Passage, line
+from forge.proxy.passage import Passage, summary_line
 
 INTERVAL = 0.2
 """Seconds between two looks at what there is to show."""
@@ -49,7 +49,9 @@ class PlainLines:
     def show(self, shown: list[Shown], missed: int, _: Load) -> None:
         """Write a line for each, all at once."""
         lines = [f"({missed} requests are left out here)"] if missed else []
-        lines += [f"{_clock(one)} {line(one)}" if isinstance(one, Passage) else f"{_clock()} {one}" for one in shown]
+        lines += [
+            f"{_clock(one)} {summary_line(one)}" if isinstance(one, Passage) else f"{_clock()} {one}" for one in shown
+        ]
         if lines:
             self._file.write("\n".join([*lines, ""]))
             self._file.flush()

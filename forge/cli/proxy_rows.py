@@ -7,7 +7,7 @@ from rich.text import Text
 
 from forge.cli.plain import printable
 from forge.errors import quantity
-from forge.proxy.passage import Notes, Passage, client, told
+from forge.proxy.passage import Notes, Passage, actions, client_name
 
 _PROTOCOLS = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}
 
@@ -62,7 +62,7 @@ def row(passage: Passage, width: int) -> Text:
     tokens = (f"{notes.usage.prompt:,}", f"{notes.usage.completion:,}") if notes.usage else ("", "")
     tries = str(notes.attempts) if notes.outcome else ""
     clock = time.strftime("%H:%M:%S", time.localtime(passage.at))
-    cells = (clock, client(passage), protocol, notes.model, *tokens, _ending(passage), tries, f"{_ms(passage)}")
+    cells = (clock, client_name(passage), protocol, notes.model, *tokens, _ending(passage), tries, f"{_ms(passage)}")
     text = Text(_columns(tuple(printable(cell, 40) for cell in cells), width), no_wrap=True, overflow="ellipsis")
     text.append(printable(_did(notes)))
     if (style := _STYLES.get(notes.outcome)) is not None:
@@ -101,4 +101,4 @@ def _ms(passage: Passage) -> str:
 
 
 def _did(notes: Notes) -> str:
-    return "; ".join(told(notes))
+    return "; ".join(actions(notes))

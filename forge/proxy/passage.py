@@ -6,7 +6,9 @@ from msgspec import Struct
 
 from stages.effect import Usage
 
-Outcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "refused", "error", "left", "stopped"]
+RequestOutcome = Literal[
+    "", "passed", "clean", "repaired", "retried", "exhausted", "refused", "error", "left", "stopped"
+]
 """What became of a request (docs/proxy.md); empty: the model was not asked."""
 
 AGENT_LENGTH = 100
@@ -23,7 +25,7 @@ class Notes(Struct):
     of the conversation.
     """
 
-    outcome: Outcome = ""
+    outcome: RequestOutcome = ""
     attempts: int = 1
     model: str = ""
     usage: Usage | None = None
@@ -45,7 +47,7 @@ class Passage(Struct, frozen=True):
     notes: Notes
 
 
-def told(notes: Notes) -> list[str]:
+def actions(notes: Notes) -> list[str]:
     """What forge did: what was rescued, what was asked for again, what was cut."""
     said = [f"rescued {_listed(notes.rescued)}"] if notes.rescued else []
     if notes.attempts > 1:
@@ -56,17 +58,17 @@ def told(notes: Notes) -> list[str]:
     return [*said, f"{_listed(notes.left_out)} left out"] if notes.left_out else said
 
 
-def line(passage: Passage) -> str:
+def summary_line(passage: Passage) -> str:
     """The passage in one line of a log."""
     notes = passage.notes
-    said = "; ".join([notes.outcome, *told(notes)] if notes.outcome else told(notes))
+    said = "; ".join([notes.outcome, *actions(notes)] if notes.outcome else actions(notes))
     tokens = f" {notes.usage.prompt}+{notes.usage.completion} tokens" if notes.usage else ""
     took = f"{passage.seconds * 1000:.0f} ms"
     request = f"{_safe(passage.method, 20)} {_safe(passage.path)} {passage.status} {took}{tokens}"
     return f"{request} ({_safe(said, 400)})" if said else request
 
 
-def client(passage: Passage) -> str:
+def client_name(passage: Passage) -> str:
     """The name of the client, of what it says of itself: `OpenAI/Python` of `OpenAI/Python 2.1.0 (…)`."""
     return _safe(passage.agent.split(" ")[0], 40)
 

@@ -20,7 +20,7 @@ from forge.proxy.info import Info
 from forge.proxy.listening import listening_socket, running, url_of
 from forge.proxy.model import VERBATIM, Model
 from forge.proxy.options import ProxyOptions
-from forge.proxy.passage import Passage, line
+from forge.proxy.passage import Passage, summary_line
 from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.routes import below_of, routes_of
@@ -40,7 +40,7 @@ SLOTS = 4
 def log_line(passage: Passage) -> None:
     """A line in the log."""
     if log.isEnabledFor(logging.INFO):
-        log.info("%s", line(passage))
+        log.info("%s", summary_line(passage))
 
 
 class ProxyServer:

@@ -9,7 +9,7 @@ from forge.proxy.admission import Admission, calls, is_said, shown_text
 from forge.proxy.asgi import Outlet
 from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
-from forge.proxy.passage import Outcome
+from forge.proxy.passage import RequestOutcome
 from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, Step
@@ -123,7 +123,7 @@ class Stream:
             reply = replace(reply, reasoning="", sealed="")
         await self.relay.say(reply_pieces(replace(reply, text=text)))
 
-    async def _give_up(self, error: RequestError, outcome: Outcome = "exhausted") -> None:
+    async def _give_up(self, error: RequestError, outcome: RequestOutcome = "exhausted") -> None:
         self._out.notes.outcome = outcome
         if self._out.begun:
             await self.relay.fail(error)
@@ -138,7 +138,7 @@ class Stream:
         else:
             await self._out.answer(refusal_answer(self._exchange.wire, refusal, same=self._exchange.same))
 
-    async def _end(self, outcome: Outcome) -> None:
+    async def _end(self, outcome: RequestOutcome) -> None:
         self._out.notes.outcome = outcome
         await self._out.end()
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from forge.proxy.errors import nothing_usable, refusal_answer
 from forge.proxy.exchange import Exchange
-from forge.proxy.passage import Notes, Outcome
+from forge.proxy.passage import Notes, RequestOutcome
 from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Refusal, Whole
@@ -45,7 +45,7 @@ def _ended(exchange: Exchange, notes: Notes, got: Whole | Refusal, step: Accepte
             notes.rescued = rescued
             return _told(_encoded(exchange, reply), notes, "retried" if retried else "repaired")
         case Accepted() | None if isinstance(got, Whole):
-            outcome: Outcome = "passed" if step is None else "retried" if retried else "clean"
+            outcome: RequestOutcome = "passed" if step is None else "retried" if retried else "clean"
             return _told(_passed(exchange, got), notes, outcome)
         case _:
             notes.compacted = ""
@@ -68,7 +68,7 @@ def _encoded(exchange: Exchange, reply: Reply) -> WireAnswer:
     return WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope()))
 
 
-def _told(answer: WireAnswer, notes: Notes, outcome: Outcome) -> WireAnswer:
+def _told(answer: WireAnswer, notes: Notes, outcome: RequestOutcome) -> WireAnswer:
     notes.outcome = outcome
     told = (("x-forge-outcome", outcome), ("x-forge-attempts", str(notes.attempts)))
     return WireAnswer(body=answer.body, status=answer.status, headers=(*answer.headers, *told))
