@@ -26,6 +26,8 @@ from stages.wire.streaming import Decoder
 
 WireName = Literal["openai", "ollama", "anthropic"]
 
+_STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
+
 
 class Dialect(Struct, frozen=True, kw_only=True):
     """How a backend speaks a protocol, as data: `wire` makes a Wire of it.
@@ -70,7 +72,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     tail: Callable[[Raw | None, Raw | None], Raw]
     decode: Callable[[bytes], Reply | Fault]
     stream: Decoder
-    stream_fields: Mapping[str, Raw]
+    stream_fields: Mapping[str, Raw] = _STREAM
     dialect: Dialect = Dialect()
     at_root: bool = False
     lists_models: bool = False
@@ -85,9 +87,6 @@ class Wire(Struct, frozen=True, kw_only=True):
         """The request as JSON, ready for the wire, that asks for a stream instead of a whole reply."""
         fields = {**msgspec.json.decode(request.head, type=dict[str, Raw]), **self.stream_fields}
         return replace(request, head=Raw(msgspec.json.encode(fields))).body
-
-
-_STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
 
 
 def wire(dialect: Dialect) -> Wire:
@@ -133,7 +132,6 @@ def _ollama(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=OllamaStream(),
-        stream_fields=_STREAM,
         dialect=dialect,
         at_root=True,
         sets_context=True,
@@ -153,7 +151,6 @@ def _anthropic(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=AnthropicStream(),
-        stream_fields=_STREAM,
         dialect=dialect,
         demand=choice.anthropic_choice,
         excludes_demand=("thinking",),
