@@ -5,7 +5,6 @@ events. Sent one by one, each costs a call of the kernel, a tenth of what a requ
 """
 
 import asyncio
-from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -43,7 +42,7 @@ class _Gathering(asyncio.Transport):
     def is_closing(self) -> bool:
         return self._transport.is_closing()
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> object:
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:

@@ -49,13 +49,9 @@ class CallDelta(Struct, frozen=True, kw_only=True, tag="call_delta"):
 
 
 class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
-    """The reply is complete. `finish` is the server's own word (stop, length …), `sealed` that of `effect.Reply`.
-
-    `assumed`: the server ended the stream without such a word.
-    """
+    """The reply is complete. `finish` is the server's own word (stop, length …), `sealed` that of `effect.Reply`."""
 
     finish: str = "stop"
-    assumed: bool = False
     usage: Usage | None = None
     sealed: str = ""
 

@@ -94,7 +94,7 @@ _S = TypeVar("_S", bound=OpenAIStream)
 
 
 def _ended(stream: OpenAIStream) -> Ended:
-    return Ended(finish=stream.finish_reason or "stop", assumed=not stream.finish_reason, usage=stream.usage)
+    return Ended(finish=stream.finish_reason or "stop", usage=stream.usage)
 
 
 def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, StreamRead]:
