@@ -121,7 +121,7 @@ class ToolFailed(Exception):  # noqa: N818 - a name that users know
     """Raise this in a tool if trying again is pointless: the model must adapt. The error is not counted."""
 
 
-_ADVICE = "Try the mode constrained, or a larger model."
+_ADVICE = "Try a larger model, or the mode constrained if it was another."
 _CUT_OFF = (
     "It reached the maximum number of tokens per reply before a call was complete; allow more "
     "(--max-tokens; in Python Sampling(max_tokens=…))."

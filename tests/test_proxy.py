@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -71,6 +72,28 @@ def run(go: Callable[[], Awaitable[None]]) -> None:
 
 def asked(**more: object) -> dict[str, object]:
     return {"model": "tiny", "messages": [ASK], "tools": [LOOK], **more}
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "look"}}])
+def test_a_demanded_call_is_held_to_its_schema_from_the_first_correction_on(choice: object) -> None:
+    """llama.cpp takes the demand and does not enforce it: the call comes as text, with padding to the limit."""
+    padded = completion('{"name": "look", "arguments": {"at"' + " " * 40, finish="length")
+    other = LOOK | {"function": LOOK["function"] | {"name": "other"}}
+
+    async def go() -> None:
+        script = (whole(padded), whole(completion('{"tool":"look","args":{"at":4}}')))
+        async with behind(*script, profile="llama-server") as there:
+            body = asked(tool_choice=choice) | {"tools": [LOOK, other]}
+            status, answer, headers = await there.post("/v1/chat/completions", body)
+            assert (status, headers["x-forge-outcome"]) == (200, "retried")
+            (call,) = json.loads(answer)["choices"][0]["message"]["tool_calls"]
+            assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("look", {"at": 4})
+            first, second = (there.model.body(number) for number in (0, 1))
+            assert "response_format" not in first
+            allowed = json.dumps(second["response_format"])
+            assert ('"other"' in allowed, "answer" in allowed) == (choice == "required", False)
+
+    run(go)
 
 
 def test_a_clean_reply_passes_byte_for_byte_in_both_directions() -> None:

@@ -24,7 +24,7 @@ from forge.proxy.turn import (
     opening,
     unanswered,
     verbatim_turn,
-    with_step_retries,
+    with_constrained_retries,
     written_turn,
 )
 from forge.proxy.upstream import Caller, Post, Refusal, Upstream
@@ -179,7 +179,7 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     setup, name = model.setup_for(request), model.name or (request.model if same else "")
     turn = verbatim_turn(given, request, guard, setup) if same else written_turn(given, request, guard, setup, name)
     if model.constrains:
-        turn = with_step_retries(turn, request, guard, setup, name)
+        turn = with_constrained_retries(turn, request, guard, setup, name)
     if same:
         return Guarded(guard, Again(turn=turn, state=state, request=Request())), Request()
     first = ask(turn, state)

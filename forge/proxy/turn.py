@@ -103,22 +103,24 @@ def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, set
     return Turn(lambda: asking, guard.judging, partial(last_reply, given, guard))
 
 
-def with_step_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
-    """The turn, in whose retries the model can call nothing but what pending steps need, while there are some.
+def with_constrained_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
+    """The turn, whose retries are written anew in the mode constrained where words are no answer.
 
-    Words are no answer then. Such a retry is written anew, in the mode constrained: a small model that has skipped a
-    step skips it again whatever it is told, and one that must call something is not to be tempted by other tools. Its
-    reply is text, so calls must be looked for there; what has no noun would be lost.
+    While steps are pending, the model can call nothing but what they need: one that has skipped a step skips it again
+    whatever it is told. Where the client demands a call, it can make no more than a call: servers take the demand and
+    do not enforce it. The reply is text, so calls must be looked for there; what has no noun would be lost.
     """
     if not guard.rules.rescue or any(foreign.fate != "dropped" for foreign in request.foreign):
         return turn
 
     def constraining(state: State) -> Stage | None:
-        left = pending(guard.rules, state.ledger) if len(state.history) > len(request.history) else ()
-        needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
-        if not needed:
+        if len(state.history) == len(request.history):
             return None
-        rules = guard.applied.among(needed)
+        left = pending(guard.rules, state.ledger)
+        needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
+        if not needed and request.choice.mode != "required":
+            return None
+        rules = guard.applied.among(needed) if needed else guard.rules
         return pipeline(*writing(request, rules, replace(setup, mode="constrained"), model), _UNBOUND)
 
     return replace(turn, constraining=constraining)
