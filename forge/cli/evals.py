@@ -38,11 +38,7 @@ def _fill_run(parser: Parser) -> None:
     _model(parser)
     _compared(parser)
     add = parser.add_argument
-    add("--runs", type=count, metavar="N", help="seeds for each scenario (default: 5)")
-    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
-    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
-    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
-    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
+    _runs(parser, "seeds for each scenario")
     add("--config", type=Path, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
     add("--probe", action="store_true", default=False, help="run nothing: print what the server has and can do")
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
@@ -55,11 +51,7 @@ def _fill_bfcl(parser: Parser) -> None:
     _model(parser)
     add("--mode", type=_names, metavar="MODE,…", help="of forge: auto (default), native, prompted, constrained")
     add("--against", type=_names, metavar="PLAYER,…", help="server: its own tool calls; bfcl-prompt: BFCL's prompt")
-    add("--runs", type=count, metavar="N", help="questions of each category (default: 5)")
-    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
-    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
-    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
-    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
+    _runs(parser, "questions of each category")
     parser.set_defaults(command=command_of("forge.cli.eval_bfcl", "run_bfcl"))
 
 
@@ -136,6 +128,15 @@ def _compared(parser: Parser) -> None:
     add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
     add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
+
+
+def _runs(parser: Parser, what: str) -> None:
+    add = parser.add_argument
+    add("--runs", type=count, metavar="N", help=f"{what} (default: 5)")
+    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
+    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
+    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
+    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
 
 
 def _names(text: str) -> tuple[str, ...]:

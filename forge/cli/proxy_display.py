@@ -151,7 +151,7 @@ class ToDisplay(logging.Handler):
 
 
 def terminal_page(*, plain: bool) -> Callable[[], Page] | None:
-    """The terminal's page; None where plain lines are wanted, or standard error is no terminal that can more."""
+    """The terminal's page; None where plain lines are wanted, or standard error is no capable terminal."""
     console = Console(stderr=True)
     if plain or console.no_color or not console.is_terminal or console.is_dumb_terminal:
         return None

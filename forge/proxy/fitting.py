@@ -60,9 +60,9 @@ def fitted(request: ServerRequest, setup: Setup, tokens: int, *, same: bool, rat
 def refitted(
     given: ServerRequest, sent: ServerRequest, setup: Setup, overflow: Overflow, limit: int, *, same: bool
 ) -> Fitted | None:
-    """What the client has given, for a context over which what was sent of it went; None where it is no shorter.
+    """The client's request compacted anew after what was sent overflowed; None where that makes it no shorter.
 
-    `limit` is a maximum of its own, 0: none. By the server's count forge's estimate is mended.
+    `limit` is a maximum of its own, 0: none. The server's count corrects forge's estimate.
     """
     known = tuple(filter(None, (overflow.maximum or setup.context_tokens, limit)))
     if not known:

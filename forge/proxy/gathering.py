@@ -13,7 +13,7 @@ class GatheringProtocol(HttpToolsProtocol):
     """uvicorn's protocol on such a transport."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """As asyncio tells it."""
+        """A callback of asyncio's."""
         super().connection_made(_Gathering(transport, self.loop))
 
 

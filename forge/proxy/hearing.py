@@ -10,7 +10,7 @@ from stages.wire.wires import Wire
 
 
 class Hearing:
-    """Chunks in, events out. An answer that begins as an object is a whole reply, but for Ollama, whose lines do."""
+    """Chunks in, events out. An answer that begins as an object is a whole reply, except for Ollama's lines."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire, self._decoder, self._cutter = wire, wire.stream, EventCutter()

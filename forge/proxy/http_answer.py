@@ -22,13 +22,13 @@ class UnansweredError(Exception):
 
 
 class Pausable(Protocol):
-    """What of a transport an answer needs: to stop reading for a while."""
+    """The part of a transport that an answer needs: reading paused and resumed."""
 
     def pause_reading(self) -> None:
-        """Read no more."""
+        """Pause reading."""
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading."""
 
 
 class HttpAnswer:
@@ -85,7 +85,7 @@ class HttpAnswer:
         return b"".join(found)
 
     def stop(self) -> None:
-        """Watch the time no more."""
+        """Stop the timer."""
         self._timer.cancel()
 
     def feed(self, data: bytes) -> None:
@@ -104,7 +104,7 @@ class HttpAnswer:
         self._wake()
 
     def lost(self, error: Exception | None) -> None:
-        """The connection is gone: the end of a body that says nothing of its length."""
+        """The connection was closed, which ends a body without a length."""
         if self._begun and error is None and not {"content-length", "transfer-encoding"} & self.headers.keys():
             self.ended = True
         elif not self.ended:
@@ -119,7 +119,7 @@ class HttpAnswer:
         self._wake()
 
     def on_message_begin(self) -> None:
-        """As httptools tells it. What comes after the answer was not asked for, and is not read."""
+        """A callback of httptools. What comes after the answer was not asked for, and is not read."""
         self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -164,7 +164,7 @@ class HttpAnswer:
             self._waiter.set_result(None)
 
     def _look(self) -> None:
-        """Whether it takes too long; where the client is what is slow, only of all the time."""
+        """Fail if it takes too long; while a slow client has reading paused, only the total counts."""
         now = self._loop.time()
         late = self._end if self._paused else min(self._end, self._heard + self._silence)
         if now >= late - 0.001:

@@ -47,14 +47,14 @@ class HttpConnection(asyncio.Protocol):
         self.transport = secured
 
     def data_received(self, data: bytes) -> None:
-        """As asyncio tells it. What nobody has asked for is the answer to nothing, nor will be what comes after it."""
+        """A callback of asyncio's. After bytes that no request asked for, the connection cannot be used again."""
         if self._answer is None:
             self.open = False
         else:
             self._answer.feed(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """As asyncio tells it."""
+        """A callback of asyncio's."""
         self.open = False
         if self._answer is not None:
             self._answer.lost(error)

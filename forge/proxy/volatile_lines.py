@@ -40,7 +40,7 @@ def steady(text: str) -> str:
 
 
 def steadied(request: ServerRequest, *, same: bool) -> ServerRequest:
-    """The request with steady system messages; a list of texts is one text, as agents write now this, now that."""
+    """The request with steady system messages; a list of texts becomes one text: agents write either."""
     history = tuple(replace(m, text=steady(m.text)) if isinstance(m, System) else m for m in request.history)
     steadily = replace(request, history=request.history if history == request.history else history)
     return _in_body(steadily) if same else steadily
