@@ -21,7 +21,7 @@ _objects = msgspec.json.Decoder(list[Raw])
 _text = msgspec.json.Decoder(str)
 
 
-def with_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
+def with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
     """The request with these options, under the client's own; `max_tokens` stays the client's affair."""
     options = replace(options, max_tokens=UNSET)
     sampled = replace(request, sampling=request.sampling.over(options))

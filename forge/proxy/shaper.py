@@ -5,7 +5,7 @@ from msgspec import Struct
 from forge.backends.sampling import known_sampling
 from forge.connection import Setup
 from forge.proxy.fitting import fitted
-from forge.proxy.model_options import with_sampling, with_thinking, without_earlier_reasoning
+from forge.proxy.model_options import with_default_sampling, with_thinking, without_earlier_reasoning
 from forge.proxy.offers import takes_respond, with_respond, without_hidden
 from forge.proxy.shaping import Shaping
 from forge.proxy.volatile_lines import steadied
@@ -51,7 +51,7 @@ def shaped_request(
         if (options := _recommended(names)) is None:
             said = f"no sampling is recommended for {' or '.join(names)}: sampling in the policy of this server"
             return RequestError(message=said, retriable=False)
-        left = with_sampling(left, options, wire(setup.dialect), same=same)
+        left = with_default_sampling(left, options, wire(setup.dialect), same=same)
     responds = shaping.respond and takes_respond(left)
     whole = with_respond(left, wire(setup.dialect), same=same) if responds else left
     if shaping.context_tokens is None:
