@@ -308,6 +308,27 @@ def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_words_
     run(go)
 
 
+def test_so_it_is_for_a_client_of_another_protocol_than_the_backends() -> None:
+    made = [{"name": one["function"]["name"], "input_schema": one["function"]["parameters"]} for one in TOOLS]
+    body = {"model": "m", "max_tokens": 99, "tools": made, "messages": [{"role": "user", "content": "Commit."}]}
+
+    async def go() -> None:
+        script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
+        async with (
+            client(STEPS, *script, profile="llama-server", retries=3) as there,
+            aiohttp.ClientSession() as session,
+            session.post(there.proxy.url + "/v1/messages", json=body) as answer,
+        ):
+            assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
+            first, second, third, fourth = map(there.server.body, range(4))
+            assert ("response_format" in second, "response_format" in third | fourth) == (True, False)
+            assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
+            assert third["messages"][: len(first["messages"])] == first["messages"]
+            assert fourth["messages"][: len(third["messages"])] == third["messages"]
+
+    run(go)
+
+
 def test_a_constrained_attempt_that_was_refused_and_was_the_last_leaves_the_last_words() -> None:
     async def go() -> None:
         script = (calls(COMMIT, text="Here."), REFUSED)
