@@ -33,10 +33,6 @@ _UNBOUND = send(Rules(tools=(), on_text="accept"))
 """Rules of order may leave no tool to call; there is still the answer in words."""
 
 
-_LATER = frozenset({408, 429})
-"""Statuses by which a server refuses no request for what is in it."""
-
-
 class Accepted(Struct, frozen=True):
     """The reply that the client gets. `clean`: as the model gave it; otherwise with calls found or repaired."""
 
@@ -176,7 +172,9 @@ def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
         return None
     if overflow_of(fault):
         return Exhausted(asked.last)
-    refused = fault.status is not None and 400 <= fault.status < 500 and fault.status not in _LATER
+    refused = (
+        fault.status is not None and 400 <= fault.status < 500 and fault.status not in (408, 429)
+    )  # those say: later
     if not (refused and asked.constrained):
         return None
     plain = replace(asked.turn, constraining=lambda _: None)
