@@ -172,9 +172,7 @@ def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
         return None
     if overflow_of(fault):
         return Exhausted(asked.last)
-    refused = (
-        fault.status is not None and 400 <= fault.status < 500 and fault.status not in (408, 429)
-    )  # those say: later
+    refused = 400 <= (fault.status or 0) < 500 and fault.status not in (408, 429)  # those say: later
     if not (refused and asked.constrained):
         return None
     plain = replace(asked.turn, constraining=lambda _: None)
