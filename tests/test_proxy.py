@@ -630,7 +630,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
     async def go() -> None:
         async with behind() as there:
             port = int(there.url.rpartition(":")[2])
-            with pytest.raises(ForgeError, match=r"cannot listen on 127\.0\.0\.1"):
+            with pytest.raises(ForgeError, match=r"cannot listen on 127\.0\.0\.1.*; choose another port"):
                 async with ProxyServer(there.model.url, ProxyOptions(port=port)):
                     pass
 

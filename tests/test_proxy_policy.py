@@ -149,7 +149,11 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"a = ", "is no TOML: Invalid value (at "), (b"\xff", "cannot be read"), (b"#" * (1 << 20) + b"#", "bytes")],
+    [
+        (b"a = ", "is not valid TOML: Invalid value (at "),
+        (b"\xff", "cannot be read: it is not UTF-8"),
+        (b"#" * (1 << 20) + b"#", "bytes"),
+    ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     file = tmp_path / "policy.toml"
@@ -448,7 +452,7 @@ def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> None:
         async with client(STEPS, done, calls(READ), *[done] * 3, calls(TEST), done) as there:
             assert (await there.say("Do the tests pass?"), there.outcome) == (["read"], "retried")
             assert (await there.went("x = 1"), there.outcome) == ([], "exhausted")
-            assert there.said == "All tests pass.\n[refused: first comes test]"
+            assert there.said == "All tests pass.\n[refused: first complete test]"
             assert await there.say("Did you run them?") == ["test"]
             assert (await there.went("2 passed"), there.outcome, there.said) == ([], "clean", "All tests pass.")
 

@@ -89,7 +89,7 @@ COMMANDS = (
             "forge proxy --backend ollama:qwen3:4b --host 0.0.0.0 --api-key-env PROXY_KEY",
         ),
         fill=takes.fill_proxy,
-        codes="exit codes: 2 wrong use, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
+        codes="exit codes: 2 wrong usage, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
     ),
     Command(
         name="eval",

@@ -98,7 +98,7 @@ def _read(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ForgeError(f"{file} is not TOML: {error}") from None
     for name in content.keys() - _known():
-        raise ForgeError(f"{file} has an option {name!r}, which there is not.{did_you_mean(name, _known())}")
+        raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _known())}")
     beside = file.parent
     if isinstance(files := content.get("files"), list):
         content["files"] = [str(beside / one) for one in files]

@@ -45,6 +45,8 @@ def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
         code = asyncio.run(until_signal(_run(console, evaluation, servers, file)))
     if code:
         console.print(Text(f"Stopped. The same command goes on with what is not in {file.path} yet."), soft_wrap=True)
+    else:
+        console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
     return code
 
 

@@ -124,7 +124,7 @@ def _notes(label: str, pairing: Pairing) -> Iterator[str]:
         yield f"{label}: {quantity(pairing.unjudged, 'pair')} left out, in which a check raised"
     if pairing.repeated:
         yield (
-            f"{label}: {quantity(pairing.repeated, 'pair')} left out that only repeat another of the same scenario, "
+            f"{label}: {quantity(pairing.repeated, 'pair')} left out as repetitions of another of the same scenario, "
             "as at temperature 0"
         )
 

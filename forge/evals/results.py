@@ -71,7 +71,7 @@ def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
     try:
         version = decode(_versions, line).version
     except msgspec.DecodeError as error:
-        raise ForgeError(f"{place} is no row of results ({error}). Remove the line, or run it again") from None
+        raise ForgeError(f"{place} is not a row of results ({error}). Remove the line, or run it again") from None
     if version != ROW_VERSION:
         raise ForgeError(
             f"{place} is of version {version} of the format, this forge reads version {ROW_VERSION} only. "
@@ -80,4 +80,4 @@ def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
     try:
         return sound_struct(decode(_rows, line))
     except msgspec.DecodeError as error:
-        raise ForgeError(f"{place} is no row of results: {error}") from None
+        raise ForgeError(f"{place} is not a row of results: {error}") from None

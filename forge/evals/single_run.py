@@ -35,7 +35,7 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     """The row of a run. ServerLost if its model cannot be asked; anything else that goes wrong is in the row."""
     record = Record(started=time.time())
     try:
-        world = cell.scenario.world(cell.seed)
+        world = _world_of(cell)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         ended, judged = _crashed(error), Judged("unjudged", f"the scenario raised {type(error).__name__}: {error}")
         return _row(cell, options, record, ended, judged)
@@ -50,6 +50,14 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     if judged.verdict == "unfinished" and ended.why:
         judged = Judged("unfinished", ended.why)
     return _row(cell, options, record, ended, judged)
+
+
+def _world_of(cell: Cell) -> World:
+    """The scenario's world for the seed. TypeError if its function returns something else, as a user's may."""
+    made: object = cell.scenario.world(cell.seed)
+    if not isinstance(made, World):
+        raise TypeError(f"its world function returned {type(made).__name__}, not World")
+    return made
 
 
 def task_of(cell: Cell, world: World, connection: Connection, record: Record, journal: Path | None = None) -> Task:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -30,7 +31,8 @@ def listening_socket(options: ProxyOptions) -> Iterator[socket.socket]:
         made.listen(BACKLOG)
     except OSError as error:
         made.close()
-        raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}") from None
+        other = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
+        raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}{other}") from None
     with made:
         yield made
 

@@ -38,8 +38,10 @@ def read_policy(path: Path) -> Policy:
         if len(data) > SIZE_LIMIT:
             raise ForgeError(f"the policy {path} has more than {SIZE_LIMIT} bytes")
         return policy_from_toml(data.decode(), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ForgeError(f"the policy {path} cannot be read: {error}") from None
+    except OSError as error:
+        raise ForgeError(f"the policy {path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ForgeError(f"the policy {path} cannot be read: it is not UTF-8 ({error.reason})") from None
 
 
 def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
@@ -47,7 +49,7 @@ def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ForgeError(f"{origin} is no TOML: {error}") from None
+        raise ForgeError(f"{origin} is not valid TOML: {error}") from None
     faults = [*_faults(tables, _File, "")]
     if not faults:
         policy = _converted(tables)

@@ -84,7 +84,7 @@ def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
     """Why the calls may not run, or the words be the answer where there are none; empty where they may."""
     if not calls:
         left = pending(guard.rules, state.ledger)
-        return f"first comes {', '.join(left)}" if left else ""
+        return f"first complete {', '.join(left)}" if left else ""
     # A tool that does not exist is no guard's concern. The model is spoken to as if for the first time.
     known = tuple(call for call in calls if call.name in guard.tools.specs)
     calm = state.note(premature=0, prerequisite_violations=0)

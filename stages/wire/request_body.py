@@ -58,7 +58,7 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         said, path = _located(str(error))
         raise Refused(said if path else f"the request's body: {said}", path) from None
     except msgspec.DecodeError as error:
-        raise Refused(f"the request's body is no JSON: {error}") from None
+        raise Refused(f"the request's body is not valid JSON: {error}") from None
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -38,6 +38,10 @@ def unborn(seed: int) -> World:
     raise LookupError("no data for it")
 
 
+def flat(seed: int) -> None:
+    """Forgets to return its world."""
+
+
 from functools import partial
 from stages.state import Price
 
@@ -47,5 +51,6 @@ WAYS = [
              tags=frozenset({"money", way}))
     for way in ("rightly", "wrong", "text", "hang", "raises", "together", "forbidden")
 ]
+flat = Scenario(name="flat", about="returns no world", world=flat, ideal_calls=1, tags=frozenset({"broken"}))
 nothing = Scenario(name="nothing", about="has no world", world=unborn, ideal_calls=1, tags=frozenset({"broken"}))
 '''

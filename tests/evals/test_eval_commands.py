@@ -146,7 +146,7 @@ def test_check_refuses_what_it_cannot_compare(
     lines = results.read_bytes().splitlines(keepends=True)
     damaged = tmp_path / "damaged.jsonl"
     damaged.write_bytes(b"".join((lines[0], lines[1][:50] + b"\n", *lines[2:])))
-    assert "line 2 is no row of results" in refused(capsys, "check", damaged, "--against", results)
+    assert "line 2 is not a row of results" in refused(capsys, "check", damaged, "--against", results)
     older = tmp_path / "older.jsonl"
     older.write_bytes(lines[0].replace(b'"version":1', b'"version":0'))
     assert "is of version 0 of the format" in refused(capsys, "check", results, "--against", older)

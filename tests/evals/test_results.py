@@ -40,13 +40,13 @@ LINES = [msgspec.json.encode(row(seed=seed)) for seed in range(3)]
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ([LINES[0], LINES[1][:70], LINES[2]], "line 2 is no row of results"),
-        ([LINES[0], b"", LINES[2]], "line 2 is no row of results"),
-        ([LINES[0], b"[" * 100_000, LINES[2]], "line 2 is no row of results .it is nested deeper than 128 levels"),
-        ([LINES[0], b'{"version":1,"seed":4}'], "line 2 is no row of results: Object missing required field"),
+        ([LINES[0], LINES[1][:70], LINES[2]], "line 2 is not a row of results"),
+        ([LINES[0], b"", LINES[2]], "line 2 is not a row of results"),
+        ([LINES[0], b"[" * 100_000, LINES[2]], "line 2 is not a row of results .it is nested deeper than 128 levels"),
+        ([LINES[0], b'{"version":1,"seed":4}'], "line 2 is not a row of results: Object missing required field"),
         ([LINES[0].replace(b'"version":1', b'"version":7')], "line 1 is of version 7 of the format, .* version 1 only"),
         ([LINES[0], LINES[1], LINES[0]], "scenario basic_2step, seed 0, forge auto on qwen is there twice"),
-        ([b"\xff\xfe\x00"], "line 1 is no row of results"),
+        ([b"\xff\xfe\x00"], "line 1 is not a row of results"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path: Path, lines: list[bytes], sentence: str) -> None:

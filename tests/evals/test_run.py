@@ -77,7 +77,7 @@ def test_players_are_sampled_with_the_same_seeds_and_runs_with_other_ones(tmp_pa
 
 
 def test_what_goes_wrong_in_one_run_is_its_row(tmp_path: Path, server: str) -> None:
-    names = "refund_wrong,refund_text,refund_raises,refund_hang,nothing"
+    names = "refund_wrong,refund_text,refund_raises,refund_hang,nothing,flat"
     ended = run(tmp_path, server, "--scenario", names, "--runs", "1", "--timeout", "2")
     assert (ended.returncode, ended.stderr) == (0, "")
     found = {name: row for (_, name, _), row in rows(tmp_path).items()}
@@ -87,10 +87,12 @@ def test_what_goes_wrong_in_one_run_is_its_row(tmp_path: Path, server: str) -> N
         "refund_raises": ("unjudged", "Completed"),
         "refund_hang": ("unfinished", "Timeout"),
         "nothing": ("unjudged", "LookupError"),
+        "flat": ("unjudged", "TypeError"),
     }
     assert found["refund_wrong"].why == "paid back [12.5], not 11.5"
     assert found["refund_raises"].why == "a check raised ValueError: no idea"
     assert found["nothing"].why == "the scenario raised LookupError: no data for it"
+    assert found["flat"].why == "the scenario raised TypeError: its world function returned NoneType, not World"
     assert found["refund_hang"].why == "it had not ended after 2 s"
     assert found["refund_text"].retries == 3
 
@@ -98,6 +100,7 @@ def test_what_goes_wrong_in_one_run_is_its_row(tmp_path: Path, server: str) -> N
 def test_only_what_is_not_in_the_file_is_run(tmp_path: Path, server: str) -> None:
     first = run(tmp_path, server, "--scenario", "refund_rightly")
     assert "2 runs\n" in first.stdout
+    assert first.stdout.endswith("Results: r.jsonl. To compare: forge eval report r.jsonl\n")
     before = (tmp_path / "r.jsonl").read_bytes()
     again = run(tmp_path, server, "--scenario", "refund_rightly")
     assert "2 runs, 2 of them in r.jsonl already" in again.stdout
@@ -195,11 +198,12 @@ def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
         (("--compact", "tired"), "Did you mean tiered?"),
         (("--think", "hard"), "there is no think 'hard'"),
         (("--against", "plane"), "Did you mean plain?"),
+        (("--against", "forge:native"), "the player 'forge' has no modes of its own; --mode chooses those of forge"),
         (("empty.py",), "empty.py has no scenario"),
         (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
         (("missing.py",), "there is no file missing.py"),
         (("again.py",), "two scenarios are named refund_rightly"),
-        (("-o", "torn.jsonl"), "torn.jsonl, line 1 is no row of results"),
+        (("-o", "torn.jsonl"), "torn.jsonl, line 1 is not a row of results"),
         (("-o", "other.jsonl"), "other.jsonl, line 1 is of version 99"),
         (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
         (("--backend", "http://127.0.0.1:1"), "cannot connect"),
@@ -242,7 +246,7 @@ def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tm
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [
-        ("rnus = 3", (), "evals.toml has an option 'rnus', which there is not. Did you mean runs?"),
+        ("rnus = 3", (), "evals.toml: there is no option 'rnus'. Did you mean runs?"),
         ("runs = 0", (), "evals.toml: Expected `int` >= 1 - at `$.runs`"),
         ("runs = ", (), "evals.toml is not TOML"),
         ("[[model]]\nmodel = 'x'", (), "missing required field `backend`"),
