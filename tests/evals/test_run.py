@@ -202,7 +202,7 @@ def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
         (("empty.py",), "empty.py has no scenario"),
         (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
         (("missing.py",), "there is no file missing.py"),
-        (("again.py",), "two scenarios are named refund_rightly"),
+        (("again.py",), "two scenarios are named flat"),
         (("-o", "torn.jsonl"), "torn.jsonl, line 1 is not a row of results"),
         (("-o", "other.jsonl"), "other.jsonl, line 1 is of version 99"),
         (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
