@@ -527,7 +527,7 @@ async def until(there: Behind, **wanted: int) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/v1/chat/completions", b"{", 400, "no JSON"),
+        ("/v1/chat/completions", b"{", 400, "not valid JSON"),
         ("/v1/chat/completions", b'{"messages":[]}', 400, "model"),
         ("/v1/chat/completions", b'{"model":"m","messages":[{"role":"user","content":7}]}', 400, "messages[0].content"),
         ("/v1/messages", b'{"model":"m","messages":[]}', 400, "max_tokens"),
