@@ -12,7 +12,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"forge: {wrong}\n")
         return 2
     # Where files of another package have taken their place, nothing more of forge can be imported.
-    from forge.cli.main import run_command  # noqa: PLC0415
+    from forge.cli.dispatch import run_command  # noqa: PLC0415
 
     return run_command(arguments)
 

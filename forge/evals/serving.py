@@ -1,6 +1,6 @@
 """Serving: the model server of a series of runs, started if it has to be, and a connection to it for each mode."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import PurePath
 from typing import Literal
@@ -47,7 +47,7 @@ class Serving(Struct, frozen=True, kw_only=True):
     model: str
     backend: str
     slots: int
-    connections: dict[str, Connection]
+    connections: Mapping[str, Connection]
 
     def connection(self, configuration: Configuration) -> Connection:
         """The one for that configuration; players other than forge have no modes of it."""

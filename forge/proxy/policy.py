@@ -1,8 +1,9 @@
 """What a policy says: the rules of a session and how a model is asked, for all models and for some by name."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from forge.proxy.shaping import Shaping
 from stages.policy.order import Use
@@ -55,7 +56,7 @@ class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     on_violation: OnViolation = "block_all"
     scope: Literal["session", "answer"] = "session"
     errors: tuple[str, ...] = ERRORS
-    tools: dict[str, ToolPolicy] = {}
+    tools: Mapping[str, ToolPolicy] = field(default_factory=dict)
 
 
 NO_POLICY = ModelPolicy()

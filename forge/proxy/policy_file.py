@@ -22,7 +22,7 @@ SIZE_LIMIT = 1 << 20
 class _File(ModelPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """The whole file: what holds for all models, and a table for each pattern of names."""
 
-    model: dict[str, ModelPolicy] = msgspec.field(default_factory=dict)
+    model: Mapping[str, ModelPolicy] = msgspec.field(default_factory=dict)
 
 
 def given_policy(given: Policy | Path | str) -> Policy:

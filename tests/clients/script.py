@@ -63,6 +63,8 @@ def instance(schema: Schema, name: str = "") -> Any:
     """A small value that fits a schema of the kinds that clients send; a command prints MARK."""
     if values := schema.get("enum", [schema[word] for word in ("const", "default") if word in schema]):
         return values[0]
+    if options := schema.get("anyOf"):
+        return instance(options[0], name)
     kinds = schema.get("type", "object" if "properties" in schema else "string")
     match kinds if isinstance(kinds, str) else kinds[0]:
         case "object":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from forge.cli.main import run_command
+from forge.cli.dispatch import run_command
 from tests.evals.rows import AUTO, PLAIN, row, rows_of, suite, written
 
 TWO = {AUTO: 0.95, PLAIN: 0.2}
@@ -47,7 +47,7 @@ def test_without_scipy_runs_are_made_and_reports_say_what_is_missing(results: Pa
 import sys
 sys.modules["scipy"] = None
 import forge.cli.eval_run
-from forge.cli.main import run_command
+from forge.cli.dispatch import run_command
 sys.exit(run_command(["eval", "report", "results.jsonl"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=results.parent)
