@@ -1,6 +1,7 @@
 """Bad input of every kind, from clients and from servers, in each protocol: an answer that the client can show."""
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ Told = tuple[str, ...]
 """A message: who says it, and what."""
 
 DEEP = "[" * 5000 + "]" * 5000
+READS_DEEP = sys.version_info >= (3, 12)
+"""Whether the JSON library reads past what is nested so deeply: nobody but the backend wants it, so it goes on."""
 DEEPLY = '{"at": ' + DEEP + "}"
 
 CALL: Told = ("call", "c1", "look", '{"at": 4}')
@@ -211,12 +214,16 @@ REQUESTS: dict[str, tuple[int, Callable[[str], bytes]]] = {
     "a body of 17 MiB": (413, lambda path: body(path, [("user", "x" * 17 * 1024 * 1024)])),
     "a result that is nested deeply": (200, lambda path: body(path, [ASKED, CALL, ("result", "c1", DEEP)])),
     "a body that is nested deeply": (
-        400,
+        200 if READS_DEEP else 400,
         lambda path: body(path, [ASKED]).replace(b'"model"', b'"odd":' + DEEP.encode() + b',"model"'),
     ),
     "a million of brackets": (
         413,
         lambda path: body(path, [ASKED]).replace(b'"model"', b'"odd":[' + b"{}," * 500_000 + b'1],"model"'),
+    ),
+    "a field that is nested beyond what forge reads": (
+        200,
+        lambda path: body(path, [ASKED]).replace(b'"model"', b'"odd":' + b"[" * 300 + b"]" * 300 + b',"model"'),
     ),
     "no JSON": (400, lambda path: body(path, [ASKED])[:-3]),
     "no object": (400, lambda _: b"[1]"),

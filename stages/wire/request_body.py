@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.message import Assistant, History
-from stages.repair.decoding import decode, objects
+from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 from stages.wire.served import NO_PARAMETERS, Choice, OfferedTool, RequestError
@@ -53,7 +53,7 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     if len(body) > OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > OBJECTS_LIMIT:
         raise Refused(f"the request has more than {OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
-        return _quickly(decoder, body)
+        return decode_unread(decoder, body)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
         raise Refused(said if path else f"the request's body: {said}", path) from None
@@ -68,17 +68,6 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _quickly(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """As `decode`, which looks first how deep all of it is nested, at five times the cost of decoding it.
-
-    Here only what is left unread can be deep, and that is looked at when it is read.
-    """
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return decode(decoder, body)
 
 
 def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:

@@ -19,7 +19,7 @@ from msgspec import Raw, Struct
 
 from stages.effect import Request
 from stages.message import History
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_unread
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 
@@ -137,7 +137,7 @@ _raws = msgspec.json.Decoder(tuple[Raw, ...])
 
 def fields(request: ServerRequest) -> dict[str, Raw]:
     """The fields of the body, in the client's order, each as it came."""
-    return decode(_fields, request.body)
+    return decode_unread(_fields, request.body)
 
 
 def as_sent(request: ServerRequest) -> Request:
@@ -149,5 +149,5 @@ def as_sent(request: ServerRequest) -> Request:
     names = list(given)
     at = names.index("messages")
     head, tail = ({name: given[name] for name in part} for part in (names[:at], names[at + 1 :]))
-    messages = decode(_raws, bytes(given["messages"]))
+    messages = decode_unread(_raws, bytes(given["messages"]))
     return Request(head=Raw(msgspec.json.encode(head)), messages=messages, tail=Raw(msgspec.json.encode(tail)))
