@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock
 from platformdirs import user_cache_path
 
 VERSION = "0.10.0"
@@ -31,15 +32,18 @@ def _environment(name: str, version: str, fill: Callable[[Path, tuple[str, ...]]
     folder = user_cache_path("forge") / "bench" / f"{name}-{version}-{sys.implementation.cache_tag}"
     python = folder / "bin" / "python"
     ready = folder / "ready"
-    if not ready.exists():
-        try:
-            sys.stderr.write(f"setting up {name} {version} in {folder} (once)\n")
-            _run(sys.executable, "-m", "venv", "--clear", str(folder))
-            fill(folder, (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"))
-        except (OSError, subprocess.CalledProcessError) as error:
-            sys.stderr.write(f"{name} cannot be installed: {error}\n")
-            return None
-        ready.touch()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Who comes second waits, and then finds it there: to clear a folder that another is filling would break both.
+    with FileLock(folder.with_name(f".{folder.name}.lock")):
+        if not ready.exists():
+            try:
+                sys.stderr.write(f"setting up {name} {version} in {folder} (once)\n")
+                _run(sys.executable, "-m", "venv", "--clear", str(folder))
+                fill(folder, (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"))
+            except (OSError, subprocess.CalledProcessError) as error:
+                sys.stderr.write(f"{name} cannot be installed: {error}\n")
+                return None
+            ready.touch()
     return python
 
 
