@@ -163,6 +163,8 @@ _Tail = Callable[[State, bool], Raw]
 
 
 def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: ToolSchemas | None) -> _Tail:
+    if mode == "constrained" and not rules.tools:
+        return lambda *_: wire.tail(None, None)  # there is no call to hold a reply to
     if mode == "constrained":
         return _constraint(rules, wire, form, schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, mode, wire, schemas)

@@ -7,7 +7,6 @@ from rich.console import Console
 from forge.cli.eval_options import eval_options
 from forge.cli.eval_run import carried_out
 from forge.cli.eval_scenarios import Chosen
-from forge.errors import ForgeError
 from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
 from forge.evals.selection import picked
 
@@ -15,11 +14,10 @@ from forge.evals.selection import picked
 def run_bfcl(given: argparse.Namespace) -> int:
     """Play the categories; 1 if the server is lost on the way."""
     options = eval_options(given)
-    if options.ablation != ("",) or options.compact != ("",):
-        raise ForgeError("one turn has nothing to ablate or to compact; leave out --ablation and --compact")
-    for name in options.category:
+    names: tuple[str, ...] = getattr(given, "category", ())
+    for name in names:
         picked(CATEGORIES, name, "category")
     package = ensure_package()
     with Checker(package) as checker:
-        every = scenarios(package, checker, options.category or CATEGORIES)
+        every = scenarios(package, checker, names or CATEGORIES)
         return carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))

@@ -50,7 +50,6 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     files: _Names = ()
     suite: Literal["all", "seeds"] | None = None
     scenario: _Names = ()
-    category: _Names = ()
     tags: _Names = ()
     runs: _Count = 5
     seed: int = 1

@@ -50,7 +50,7 @@ def _on(workflow: CompiledWorkflow, setup: Setup) -> _OnBackend:
         setup=setup,
         wire=spoken,
         # Only this form leaves a constraint room for words, and for several calls.
-        form=LIST if constrains and rules.on_text == "accept" else FORMS[setup.form],
+        form=LIST if constrains and rules.tools and rules.on_text == "accept" else FORMS[setup.form],
         in_text=setup.falls_back or bool(possible.modes) or setup.mode != "native",
     )
 

@@ -418,6 +418,13 @@ def test_a_constraint_leaves_room_for_words_once_they_are_welcome() -> None:
     assert {schema["anyOf"][0]["type"] for schema in schemas} == {"array"}
 
 
+def test_a_conversation_without_tools_is_asked_for_words_without_a_constraint() -> None:
+    model = Scripted(["Hello."], mode="constrained")
+    run = run_sync(Workflow("chat", tools=[], on_text="accept"), "Hi!", backend=model).unwrap()
+    assert run.value == "Hello."
+    assert "response_format" not in json.loads(model.requests[0])
+
+
 def test_an_answer_in_words_does_not_skip_the_steps() -> None:
     run = finished(Desk(on_text="accept"), ["All done!", LOOK, "It is 7."])
     assert len(nudges(run)) == 1

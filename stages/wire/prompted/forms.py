@@ -124,7 +124,7 @@ def _as_text(message: Message, form: Form) -> tuple[str, str]:
 def _said(text: str, calls: tuple[ToolCall, ...], form: Form) -> str:
     """A reply in the form; a call with damaged arguments is no example to follow: repaired, or told as it was."""
     if not calls:
-        return form.encode_answer(text)
+        return form.encode_answer(text) if text else ""
     sound = [with_object_arguments(call) for call in calls]
     if None in sound:
         told = (
