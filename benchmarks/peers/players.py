@@ -72,9 +72,12 @@ class _Played(ExitStack):
                     outcome = self._reached or (None if self._workflow.on_text == "nudge" else Said(text=text))
                     if outcome is not None:
                         self._task.record.outcomes.append(outcome)
+                case {"ended": "completed"} if len(self._task.record.outcomes) < len(self._task.messages):
+                    return Ended("text", "it ended with text, which is no outcome here")
+                case {"ended": "completed"}:
+                    return Ended(type(self._task.record.outcomes[-1]).__name__)
                 case {"ended": str(end), "why": str(why)}:
-                    lacking = len(self._task.record.outcomes) < len(self._task.messages)
-                    return Ended(end, why or ("it ended with text, which is no outcome here" if lacking else ""))
+                    return Ended(end, why)
                 case other:
                     raise RuntimeError(f"the peer said {other!r}")
 

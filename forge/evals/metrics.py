@@ -43,7 +43,7 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     """The metrics of the runs of one configuration."""
     runs = tuple(rows)
     evidence = independent(runs)
-    finished = [row for row in runs if row.end in _OUTCOMES]
+    finished = [row for row in runs if _completed(row)]
     right = [row for row in runs if row.verdict == "right"]
     unjudged = sum(row.verdict == "unjudged" for row in runs)
     seeds, passed = _passed(runs)
@@ -52,7 +52,7 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
         unjudged=unjudged,
         repeated=len(runs) - unjudged - len(evidence),
         right=_share(evidence, lambda row: row.verdict == "right"),
-        completed=_share(evidence, lambda row: row.end in _OUTCOMES),
+        completed=_share(evidence, _completed),
         harm=_share(evidence, lambda row: row.verdict == "harm"),
         passed=passed,
         seeds=seeds,
@@ -63,6 +63,11 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
         tokens=_mean([row.input_tokens + row.output_tokens for row in runs]),
         cost=_total([row.cost for row in runs]),
     )
+
+
+def _completed(row: Row) -> bool:
+    """Whether it reached an outcome: what is right or wrong did; of harm only the end tells, by forge's names."""
+    return row.verdict in {"right", "wrong"} or row.end in _OUTCOMES
 
 
 def _share(rows: Sequence[Row], holds: Callable[[Row], bool]) -> Proportion:

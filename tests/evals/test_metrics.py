@@ -24,6 +24,12 @@ def test_harm_that_did_not_come_to_an_end_is_not_completed() -> None:
     assert metrics_of([replace(row(verdict="harm"), end="Timeout")]).completed == Proportion(0, 1)
 
 
+def test_a_run_with_an_answer_is_completed_whatever_its_player_calls_the_end() -> None:
+    found = metrics_of([replace(made, end="calls") for made in rows_of(AUTO, [R, W])])
+    assert found.completed == Proportion(2, 2)
+    assert (found.seconds, found.wasted) == (2.5, 0.5)
+
+
 def test_a_scenario_is_passed_if_all_its_seeds_are_right() -> None:
     rows = [*rows_of(AUTO, [R, R, R], "a"), *rows_of(AUTO, [R, W, R], "b"), *rows_of(AUTO, [R, R], "begun")]
     found = metrics_of(rows)
