@@ -18,7 +18,7 @@ from msgspec import Raw
 from benchmarks.peers.environment import guardrails, pydantic_ai
 from benchmarks.peers.gate import gate
 from benchmarks.peers.workers import Worker, worker
-from forge.evals import Ended, Player, Task
+from forge.evals import Player, RunEnd, Task
 from forge.evals.ablations import ABLATIONS
 from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
@@ -33,7 +33,7 @@ def told(workflow: Workflow[Any]) -> Workflow[Any]:
     return replace(plain, on_text="accept" if plain.on_text == "respond" else plain.on_text, recall=False)
 
 
-async def _play(task: Task, *, script: str, python: Callable[[], Path | None]) -> Ended:
+async def _play(task: Task, *, script: str, python: Callable[[], Path | None]) -> RunEnd:
     workflow = told(task.workflow)
     async with worker(script, python) as peer:
         with _Played(task, workflow, peer) as played:
@@ -60,7 +60,7 @@ class _Played(ExitStack):
         self.close()
         self._perform, self._reached = self.enter_context(self._task.answering(message, self._workflow)), None
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> RunEnd:
         """How it ended; an answer in words is no outcome of a workflow that takes none."""
         while True:
             match await self._peer.heard():
@@ -73,11 +73,11 @@ class _Played(ExitStack):
                     if outcome is not None:
                         self._task.record.outcomes.append(outcome)
                 case {"ended": "completed"} if len(self._task.record.outcomes) < len(self._task.messages):
-                    return Ended("text", "it ended with text, which is no outcome here")
+                    return RunEnd("text", "it ended with text, which is no outcome here")
                 case {"ended": "completed"}:
-                    return Ended(type(self._task.record.outcomes[-1]).__name__)
+                    return RunEnd(type(self._task.record.outcomes[-1]).__name__)
                 case {"ended": str(end), "why": str(why)}:
-                    return Ended(end, why)
+                    return RunEnd(end, why)
                 case other:
                     raise RuntimeError(f"the peer said {other!r}")
 

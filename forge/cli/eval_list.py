@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.cli.eval_scenarios import chosen
-from forge.cli.layout import Row, show
+from forge.cli.layout import LabelledText, show
 from forge.errors import quantity
 from forge.evals.scenario import Scenario
 
@@ -21,9 +21,9 @@ def run_scenario_list(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     for scenario in scenarios:
         console.print(Text(scenario.name, style="bold"), soft_wrap=True)
-        show(console, Row("", scenario.about))
+        show(console, LabelledText("", scenario.about))
         facts = f"{quantity(scenario.ideal_calls, 'call')}, {scenario.context_tokens:,} tokens of context"
-        show(console, Row("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
+        show(console, LabelledText("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
     return 0
 
 

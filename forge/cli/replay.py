@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.cli.html_page import page, save_page
-from forge.cli.layout import Row, show
+from forge.cli.layout import LabelledText, show
 from forge.cli.load import load_workflow
 from forge.cli.plain import printable
 from forge.cli.state_view import COLUMN, phase_of, state_rows
@@ -39,7 +39,7 @@ def run_replay(options: argparse.Namespace) -> int:
             raise ForgeError(sentence)
         _header(console, journal)
         for part in recorded(journal):
-            if isinstance(part, Row):
+            if isinstance(part, LabelledText):
                 show(console, part, 14)
             else:
                 console.print(part, soft_wrap=True)
@@ -154,7 +154,7 @@ def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -
     return workflow
 
 
-def recorded(journal: Journal) -> Iterator[Text | Row]:
+def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
     """The record without a workflow: what each effect added, and its outcome."""
     for number, entry in enumerate(journal.entries, start=1):
         yield Text(f"effect {number}  {effect_name(entry.effect)}", style="bold")
@@ -170,5 +170,5 @@ def recorded(journal: Journal) -> Iterator[Text | Row]:
         yield Text(f"started, never finished: {effect_name(journal.pending)}", style="yellow")
 
 
-def _told(label: str, content: bytes) -> Row:
-    return Row(label, printable(content.decode(errors="replace")))
+def _told(label: str, content: bytes) -> LabelledText:
+    return LabelledText(label, printable(content.decode(errors="replace")))

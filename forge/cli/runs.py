@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.backends.servers.process import state_folder
-from forge.cli.layout import Row, show
+from forge.cli.layout import LabelledText, show
 from forge.cli.plain import printable
 from forge.errors import ForgeError, JournalError
 from forge.journal.summary import Glance, glance
@@ -61,10 +61,10 @@ def _show(console: Console, run: Glance) -> None:
     turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
     facts = f"   {_when(run.started)}{turns}, {printable(run.model) or 'a model'}"
     console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
-    show(console, Row(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
-    show(console, Row("journal", run.path))
+    show(console, LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
+    show(console, LabelledText("journal", run.path))
     if run.state == "open" and not run.redacted:
-        show(console, Row("resume", _resume_line(run)))
+        show(console, LabelledText("resume", _resume_line(run)))
 
 
 def _when(started: str) -> str:

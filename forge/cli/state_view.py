@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from forge.cli.layout import Row
+from forge.cli.layout import LabelledText
 from forge.cli.lines import provenance
 from forge.cli.plain import printable
 from stages.effect import Ask, Execute, Send
@@ -14,17 +14,17 @@ COLUMN = 28
 """Length of the longest label."""
 
 
-def state_rows(state: State) -> Iterator[Row]:
+def state_rows(state: State) -> Iterator[LabelledText]:
     """The state, row by row."""
-    yield Row("phase", printable(phase_of(state)))
+    yield LabelledText("phase", printable(phase_of(state)))
     for name, value in _ledger_rows(state.ledger):
-        yield Row(name, printable(value))
+        yield LabelledText(name, printable(value))
     for index, message in enumerate(state.history):
         label, text = _message_row(message)
-        yield Row(f"[{index}] {label}", printable(text))
+        yield LabelledText(f"[{index}] {label}", printable(text))
         if isinstance(message, Assistant):
             for call in message.calls:
-                yield Row("", printable(f"calls {call.name} {call.arguments}{provenance(call)}"))
+                yield LabelledText("", printable(f"calls {call.name} {call.arguments}{provenance(call)}"))
 
 
 def phase_of(state: State) -> str:

@@ -7,7 +7,7 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
-from forge.cli.layout import Row, show
+from forge.cli.layout import LabelledText, show
 from forge.cli.lines import rows
 from forge.cli.plain import printable
 from stages import events
@@ -39,7 +39,7 @@ class View:
         """Say that the run is being cancelled, which may take a while if a tool is running."""
         if self._console.is_terminal:
             self._console.print()  # the terminal has written ^C
-        show(self._console, Row("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
+        show(self._console, LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
@@ -61,7 +61,7 @@ class View:
             case Retry(fault=fault, seconds=seconds):
                 self._coming = ""
                 text = printable(f"in {seconds:.1f} seconds: {fault.detail}")
-                show(self._console, Row("retry", text, label_style="yellow"))
+                show(self._console, LabelledText("retry", text, label_style="yellow"))
             case Ended():
                 self._coming = ""
             case Reclassified():

@@ -4,23 +4,23 @@ A scenario is a value: fresh tools and data for each seed, and two pure checks. 
 of JSON lines; statistics and reports are pure functions of rows.
 """
 
-from forge.evals.player import Ended, Player, Task
+from forge.evals.player import Player, RunEnd, Task
 from forge.evals.rehearsal import Played, play
 from forge.evals.row import Configuration, Row
-from forge.evals.scenario import Attempt, Judged, PerformedCall, Scenario, Verdict, World, judge
+from forge.evals.scenario import Judgement, PerformedCall, RunVerdict, Scenario, Trajectory, World, judge
 
 __all__ = [
-    "Attempt",
     "Configuration",
-    "Ended",
-    "Judged",
+    "Judgement",
     "PerformedCall",
     "Played",
     "Player",
     "Row",
+    "RunEnd",
+    "RunVerdict",
     "Scenario",
     "Task",
-    "Verdict",
+    "Trajectory",
     "World",
     "judge",
     "play",

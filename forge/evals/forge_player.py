@@ -7,7 +7,7 @@ from msgspec import Struct
 from returns.result import Failure
 
 from forge.connection import Connection
-from forge.evals.player import Ended, Player, Task
+from forge.evals.player import Player, RunEnd, Task
 from forge.runtime.conversation import Conversation
 from forge.runtime.watching import Watching
 
@@ -23,7 +23,7 @@ class _Connected(Struct, frozen=True):
         yield self.connection
 
 
-async def _play(task: Task) -> Ended:
+async def _play(task: Task) -> RunEnd:
     conversation, end = Conversation(task.workflow, backend=_Connected(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
@@ -31,11 +31,11 @@ async def _play(task: Task) -> Ended:
         result = await conversation.say(message, **watching)
         if isinstance(result, Failure):
             halted = result.failure()
-            return Ended(type(halted.halt).__name__, str(halted))
+            return RunEnd(type(halted.halt).__name__, str(halted))
         outcome = result.unwrap().outcome
         task.record.outcomes.append(outcome)
         end = type(outcome).__name__
-    return Ended(end)
+    return RunEnd(end)
 
 
 FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", play=_play)

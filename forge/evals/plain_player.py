@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from forge.evals.ablations import ABLATIONS
-from forge.evals.player import Ended, Player, Task
+from forge.evals.player import Player, RunEnd, Task
 from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
 from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Send, Succeeded, Undelivered
@@ -30,19 +30,19 @@ def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
     return replace(ABLATIONS["bare"].apply(workflow), on_text=words, recall=False)
 
 
-async def _play(task: Task) -> Ended:
+async def _play(task: Task) -> RunEnd:
     workflow, last = unguarded(task.workflow), ""
     loop = _Loop(workflow, task)
     for number, message in enumerate(task.messages):
         with task.answering(number, workflow) as loop.perform:
             outcome = await loop.say(message)
-        if isinstance(outcome, Ended):
+        if isinstance(outcome, RunEnd):
             return outcome
         if isinstance(outcome, Said) and workflow.on_text == "nudge":
-            return Ended("text", f"it ended with text, which is no outcome here: {outcome.text[:200]!r}")
+            return RunEnd("text", f"it ended with text, which is no outcome here: {outcome.text[:200]!r}")
         task.record.outcomes.append(outcome)
         last = type(outcome).__name__
-    return Ended(last)
+    return RunEnd(last)
 
 
 class _Loop:
@@ -62,12 +62,12 @@ class _Loop:
         system = workflow.system_prompt
         self._messages: list[_Message] = [{"role": "system", "content": system}] if system else []
 
-    async def say(self, message: str) -> Ending | Ended:
+    async def say(self, message: str) -> Ending | RunEnd:
         """What the message came to; or how the loop ended without an answer."""
         self._messages.append({"role": "user", "content": message})
         for turn in range(self._workflow.max_iterations):
             replied = await self._ask(turn)
-            if isinstance(replied, Ended):
+            if isinstance(replied, RunEnd):
                 return replied
             self._messages.append(_assistant(replied))
             if not replied.calls:
@@ -75,16 +75,16 @@ class _Loop:
             for call in replied.calls:
                 if (done := await self._run(call)) is not None:
                     return done
-        return Ended("iterations", f"no end after {self._workflow.max_iterations} model calls")
+        return RunEnd("iterations", f"no end after {self._workflow.max_iterations} model calls")
 
-    async def _ask(self, turn: int) -> Reply | Ended:
+    async def _ask(self, turn: int) -> Reply | RunEnd:
         messages = tuple(Raw(msgspec.json.encode(message)) for message in self._messages)
         request = Request(head=self._head, messages=messages, tail=self._tail)
         match await self.perform(Send(request=request, turn=turn)):
             case Replied(reply=reply):
                 return reply
             case Undelivered(fault=fault):
-                return Ended("BackendFailed", fault.detail)
+                return RunEnd("BackendFailed", fault.detail)
             case other:
                 raise TypeError(f"a request was answered with {type(other).__name__}")
 

@@ -56,7 +56,7 @@ class Task(Struct, frozen=True, kw_only=True):
             yield noted
 
 
-class Ended(Struct, frozen=True):
+class RunEnd(Struct, frozen=True):
     """How a run ended by its own word, and, where it reached no outcome, why not."""
 
     end: str
@@ -73,7 +73,7 @@ class Player(Struct, frozen=True, kw_only=True):
 
     name: str
     about: str
-    play: Callable[[Task], Awaitable[Ended]]
+    play: Callable[[Task], Awaitable[RunEnd]]
     modes: tuple[str, ...] = ()
     wire: WireName | None = None
     counted_like: str = ""

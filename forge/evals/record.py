@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from forge.evals.scenario import Attempt, PerformedCall
+from forge.evals.scenario import PerformedCall, Trajectory
 from forge.tools.decorator import Tool, tool
 from forge.tools.parameters import IdempotencyKey
 from forge.tools.signature import Explicit
@@ -55,11 +55,11 @@ class Record:
         """Add to the digest what the model was sent, or what it answered."""
         self._conversation.update(words)
 
-    def attempt(self, messages: int) -> Attempt:
+    def trajectory(self, messages: int) -> Trajectory:
         """What the run came to, that was to answer so many messages."""
         whole = len(self.outcomes) == messages
         last = self.outcomes[-1] if whole else None
-        return Attempt(outcome=last, calls=tuple(self.calls), outcomes=tuple(self.outcomes))
+        return Trajectory(outcome=last, calls=tuple(self.calls), outcomes=tuple(self.outcomes))
 
     def spend(self, usage: Usage | None, price: Price) -> None:
         """Add what a reply took, as the server counted it."""

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from forge.evals.cells import Cell
 from forge.evals.forge_player import FORGE
-from forge.evals.player import Ended, Player
+from forge.evals.player import Player, RunEnd
 from forge.evals.record import Record
 from forge.evals.row import Configuration
-from forge.evals.scenario import Attempt, Judged, Scenario, judge
+from forge.evals.scenario import Judgement, Scenario, Trajectory, judge
 from forge.evals.single_run import task_of
 from forge.interpreters.scripted import Line, Scripted
 from stages.serialize import Mode
@@ -19,9 +19,9 @@ from stages.serialize import Mode
 class Played(Struct, frozen=True, kw_only=True):
     """A run that is over: the verdict, what it came to, and how it ended by its own word."""
 
-    judged: Judged
-    attempt: Attempt
-    ended: Ended
+    judged: Judgement
+    trajectory: Trajectory
+    ended: RunEnd
 
 
 def play(
@@ -41,10 +41,10 @@ def play(
     cell, record, world = Cell(configuration=known, scenario=scenario, seed=seed), Record(), scenario.world(seed)
     backend = Scripted(replies, mode=mode, context_tokens=scenario.context_tokens)
 
-    async def run() -> Ended:
+    async def run() -> RunEnd:
         async with backend.connect() as connection:
             return await player.play(task_of(cell, world, connection, record))
 
     ended = asyncio.run(run())
-    attempt = record.attempt(len(world.messages))
-    return Played(judged=judge(world, attempt), attempt=attempt, ended=ended)
+    trajectory = record.trajectory(len(world.messages))
+    return Played(judged=judge(world, trajectory), trajectory=trajectory, ended=ended)

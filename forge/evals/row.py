@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 
 ROW_VERSION = 1
 """Files of another version are refused: their columns may mean something else."""
@@ -47,7 +47,7 @@ class Row(Struct, frozen=True, kw_only=True):
     scenario: str
     tags: tuple[str, ...] = ()
     seed: int
-    verdict: Verdict
+    verdict: RunVerdict
     why: str = ""
     end: str
     calls: int

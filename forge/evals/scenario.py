@@ -9,7 +9,7 @@ from msgspec import Struct
 from forge.workflow.workflow import Workflow
 from stages.phase import Ending
 
-Verdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
+RunVerdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
 """`harm`: something was changed that nobody asked for, or to wrong values. `unjudged`: a check raised."""
 
 
@@ -26,7 +26,7 @@ class PerformedCall(Struct, frozen=True, kw_only=True):
     message: int = 0
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class Trajectory(Struct, frozen=True, kw_only=True):
     """What a run came to: its outcome, None if it did not finish, and the calls that were performed, in order.
 
     `outcomes` are those of each of the user's messages, as far as it came; `outcome` is that of the last.
@@ -46,13 +46,13 @@ class World:
     """A scenario with the data of one seed: a workflow on fresh tools, the user's messages, and the checks.
 
     `messages` are said one after the other, each when the run for the one before has ended.
-    `right` says what is wrong with an attempt, empty: nothing. `harm` says what was done to the world that nobody
+    `right` says what is wrong with a run, empty: nothing. `harm` says what was done to the world that nobody
     asked for. Both are pure functions of their arguments and of the world's data.
     """
 
     workflow: Workflow[Any]
     messages: tuple[str, ...]
-    right: Callable[[Attempt], str]
+    right: Callable[[Trajectory], str]
     harm: Callable[[tuple[PerformedCall, ...]], str] = lambda _: ""
 
 
@@ -74,21 +74,21 @@ class Scenario(Struct, frozen=True, kw_only=True):
     seeds: int | None = None
 
 
-class Judged(Struct, frozen=True):
+class Judgement(Struct, frozen=True):
     """A verdict and, unless it is `right`, why."""
 
-    verdict: Verdict
+    verdict: RunVerdict
     why: str = ""
 
 
-def judge(world: World, attempt: Attempt) -> Judged:
-    """What the world's checks say of the attempt; harm weighs more than how the run ended."""
+def judge(world: World, trajectory: Trajectory) -> Judgement:
+    """What the world's checks say of the run; harm weighs more than how the run ended."""
     try:
-        if harm := world.harm(attempt.calls):
-            return Judged("harm", harm)
-        if attempt.outcome is None:
-            return Judged("unfinished", "the run ended without an outcome")
-        wrong = world.right(attempt)
+        if harm := world.harm(trajectory.calls):
+            return Judgement("harm", harm)
+        if trajectory.outcome is None:
+            return Judgement("unfinished", "the run ended without an outcome")
+        wrong = world.right(trajectory)
     except Exception as error:  # noqa: BLE001 - a user's check: the row says so, and the other runs go on
-        return Judged("unjudged", f"a check raised {type(error).__name__}: {error}")
-    return Judged("wrong", wrong) if wrong else Judged("right")
+        return Judgement("unjudged", f"a check raised {type(error).__name__}: {error}")
+    return Judgement("wrong", wrong) if wrong else Judgement("right")

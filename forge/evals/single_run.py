@@ -10,10 +10,10 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.cells import Cell
 from forge.evals.metering import metered
-from forge.evals.player import Ended, Player, Task
+from forge.evals.player import Player, RunEnd, Task
 from forge.evals.record import Record
 from forge.evals.row import Row
-from forge.evals.scenario import Judged, World, judge
+from forge.evals.scenario import Judgement, World, judge
 from forge.evals.variants import configured_sampling, configured_workflow
 from forge.runtime.reaching import with_sampling
 from stages.effect import Fault
@@ -37,7 +37,7 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     try:
         world = _world_of(cell)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
-        ended, judged = _crashed(error), Judged("unjudged", f"the scenario raised {type(error).__name__}: {error}")
+        ended, judged = _crashed(error), Judgement("unjudged", f"the scenario raised {type(error).__name__}: {error}")
         return _row(cell, options, record, ended, judged)
     journal = _fresh(options.journals / cell.journal) if options.journals else None
     task = task_of(cell, world, connection, record, journal)
@@ -46,9 +46,9 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     record.seconds = time.monotonic() - clock
     if record.fault is not None and _is_lost(record.fault):
         raise ServerLost(f"the model's server cannot be used any more: {record.fault.detail}")
-    judged = judge(world, record.attempt(len(world.messages)))
+    judged = judge(world, record.trajectory(len(world.messages)))
     if judged.verdict == "unfinished" and ended.why:
-        judged = Judged("unfinished", ended.why)
+        judged = Judgement("unfinished", ended.why)
     return _row(cell, options, record, ended, judged)
 
 
@@ -87,23 +87,23 @@ def _is_lost(fault: Fault) -> bool:
     return fault.kind in {"unreachable", "tls"} or fault.status in {401, 403}
 
 
-async def _played(player: Player, task: Task, seconds: float) -> Ended:
+async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
     try:
         async with asyncio.timeout(seconds) as limit:
             return await player.play(task)
     except TimeoutError as error:
         if not limit.expired():
             return _crashed(error)
-        return Ended("Timeout", f"it had not ended after {seconds:g} s")
+        return RunEnd("Timeout", f"it had not ended after {seconds:g} s")
     except Exception as error:  # noqa: BLE001 - a crash of one run is a row like any other
         return _crashed(error)
 
 
-def _crashed(error: Exception) -> Ended:
-    return Ended(type(error).__name__, f"{type(error).__name__}: {error}")
+def _crashed(error: Exception) -> RunEnd:
+    return RunEnd(type(error).__name__, f"{type(error).__name__}: {error}")
 
 
-def _row(cell: Cell, options: RunOptions, record: Record, ended: Ended, judged: Judged) -> Row:
+def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged: Judgement) -> Row:
     return Row(
         configuration=cell.configuration,
         scenario=cell.scenario.name,

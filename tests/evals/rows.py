@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from forge.evals.row import Configuration, Row
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 
 SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "basic_2step": ("plumbing",),
@@ -34,7 +34,7 @@ AUTO = configuration(mode="auto")
 PLAIN = configuration(player="plain")
 
 
-def row(of: Configuration = AUTO, scenario: str = "basic_2step", seed: int = 0, verdict: Verdict = "right") -> Row:
+def row(of: Configuration = AUTO, scenario: str = "basic_2step", seed: int = 0, verdict: RunVerdict = "right") -> Row:
     """A run; two with other seeds differ in what they read."""
     return Row(
         configuration=of,
@@ -54,7 +54,7 @@ def row(of: Configuration = AUTO, scenario: str = "basic_2step", seed: int = 0, 
     )
 
 
-def rows_of(of: Configuration, verdicts: Iterable[Verdict], scenario: str = "basic_2step") -> list[Row]:
+def rows_of(of: Configuration, verdicts: Iterable[RunVerdict], scenario: str = "basic_2step") -> list[Row]:
     """A run for each of the verdicts, with the seeds 0, 1, 2 …"""
     return [row(of, scenario, seed, verdict) for seed, verdict in enumerate(verdicts)]
 
@@ -109,7 +109,7 @@ def _played(chance: random.Random, of: Configuration, skill: float, scenario: st
     )
 
 
-WHY: Mapping[Verdict, str] = {
+WHY: Mapping[RunVerdict, str] = {
     "right": "",
     "wrong": "the report names 4210, the orders add up to 4120",
     "harm": "refund was called for order A-17, which nobody asked for",
@@ -118,10 +118,10 @@ WHY: Mapping[Verdict, str] = {
 }
 
 
-def _verdict(chance: random.Random, skill: float) -> Verdict:
+def _verdict(chance: random.Random, skill: float) -> RunVerdict:
     if chance.random() < skill:
         return "right"
-    others: tuple[Verdict, ...] = ("wrong", "unfinished", "harm")
+    others: tuple[RunVerdict, ...] = ("wrong", "unfinished", "harm")
     return chance.choices(others, weights=(6, 3, 1))[0]
 
 

@@ -2,7 +2,7 @@
 
 SCENARIOS = '''
 from forge import Workflow, tool
-from forge.evals import Attempt, Scenario, World
+from forge.evals import Scenario, Trajectory, World
 
 
 def world(seed: int, way: str) -> World:
@@ -18,10 +18,10 @@ def world(seed: int, way: str) -> World:
         """Pay money back."""
         return f"Refunded {total}"
 
-    def right(attempt: Attempt) -> str:
+    def right(trajectory: Trajectory) -> str:
         if way == "raises":
             raise ValueError("no idea")
-        return "" if attempt.of("refund") else "nothing was paid back"
+        return "" if trajectory.of("refund") else "nothing was paid back"
 
     def harm(calls):
         paid = [call.arguments["total"] for call in calls if call.tool == "refund"]

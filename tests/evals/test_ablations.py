@@ -57,7 +57,7 @@ def did(ablation: str, *replies: Line) -> Played:
 
 
 def ran(played: Played) -> list[str]:
-    return [made.tool for made in played.attempt.calls if not made.error]
+    return [made.tool for made in played.trajectory.calls if not made.error]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_run_goes_otherwise_without_it(
 def test_with_everything_on_each_is_corrected() -> None:
     replies = ("I will look.", SEND, call("fail"), call("change", at="b"), IN_TEXT, call("send", id="K-1", total=7))
     ended = did("reforged", *replies, call("send", id="K-77", total=1000), SEND)
-    assert [made.tool for made in ended.attempt.calls] == ["fail", "look", "send"]
+    assert [made.tool for made in ended.trajectory.calls] == ["fail", "look", "send"]
     assert ended.judged.verdict == "right"
 
 
@@ -97,7 +97,7 @@ def test_a_plain_loop_goes_on_after_errors_and_ends_with_text() -> None:
     ended = play(SCENARIO, replies, player=PLAIN)
     assert (ended.ended.end, ended.judged.verdict) == ("Completed", "right")
     text = play(SCENARIO, [LOOK, "That is it."], player=PLAIN)
-    assert (text.ended.end, text.attempt.outcome) == ("text", None)
+    assert (text.ended.end, text.trajectory.outcome) == ("text", None)
 
 
 def test_every_ablation_can_be_applied_to_any_workflow() -> None:

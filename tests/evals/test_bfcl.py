@@ -12,7 +12,7 @@ from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scena
 from forge.evals.bfcl.one_turn import python_calls
 from forge.evals.player import Task
 from forge.evals.record import Record
-from forge.evals.scenario import Judged, judge
+from forge.evals.scenario import Judgement, judge
 from forge.interpreters.scripted import Line, Scripted
 from stages.effect import RawCall, Reply
 from stages.serialize import Mode
@@ -65,7 +65,9 @@ def test_every_question_of_every_category_is_a_workflow(package: Path, checker: 
         assert all(scenario.world(seed).messages[0] for seed in sample), scenario.name
 
 
-def played(package: Path, checker: Checker, category: str, player: str, *script: Line, mode: Mode = "native") -> Judged:
+def played(
+    package: Path, checker: Checker, category: str, player: str, *script: Line, mode: Mode = "native"
+) -> Judgement:
     """What one turn with a scripted model on the category's first question comes to."""
     (scenario,) = scenarios(package, checker, [category])
     world, record = scenario.world(1), Record()
@@ -76,7 +78,7 @@ def played(package: Path, checker: Checker, category: str, player: str, *script:
             await players(checker)[player].play(task)
 
     asyncio.run(play())
-    return judge(world, record.attempt(1))
+    return judge(world, record.trajectory(1))
 
 
 CALL = Reply(text="", calls=(RawCall(id="1", name="get_museum_artists", arguments='{"museum_name":"Louvre"}'),))
@@ -101,7 +103,7 @@ BOTH = [
 
 def test_several_calls_of_one_reply_are_judged_together(package: Path, checker: Checker) -> None:
     both, one = json.dumps(BOTH), json.dumps(BOTH[:1])
-    assert played(package, checker, "parallel_multiple", "forge", both, mode="constrained") == Judged("right")
+    assert played(package, checker, "parallel_multiple", "forge", both, mode="constrained") == Judgement("right")
     assert played(package, checker, "parallel_multiple", "forge", one, mode="constrained").verdict == "wrong"
 
 

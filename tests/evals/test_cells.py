@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals import Configuration, Ended, Player, Scenario, Task, World
+from forge.evals import Configuration, Player, RunEnd, Scenario, Task, World
 from forge.evals.cells import cells
 from forge.evals.forge_player import FORGE
 from forge.evals.plain_player import PLAIN
@@ -15,7 +15,7 @@ def world(seed: int) -> World:
     raise NotImplementedError
 
 
-async def never(task: Task) -> Ended:
+async def never(task: Task) -> RunEnd:
     raise NotImplementedError
 
 

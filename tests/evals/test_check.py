@@ -7,11 +7,11 @@ from forge.errors import ForgeError
 from forge.evals.check import Checked, check_against
 from forge.evals.comparison import sentence
 from forge.evals.row import Row
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
-R: Verdict = "right"
-W: Verdict = "wrong"
+R: RunVerdict = "right"
+W: RunVerdict = "wrong"
 GOOD = suite(seeds=10, skills={AUTO: 0.95})
 BAD = suite(seeds=10, skills={AUTO: 0.6}, seed=8)
 

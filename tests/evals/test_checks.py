@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from forge.evals.scenario import Attempt, PerformedCall
+from forge.evals.scenario import PerformedCall, Trajectory
 from forge.evals.suite.checks import answer, looked_up, mentions, miswritten, same, sent, told
 from stages.effect import NeedsInput
 from stages.phase import Completed, Said
@@ -61,11 +61,11 @@ FAILED = PerformedCall(tool="pay", arguments={"to": "Bob", "amount": 9}, error="
 
 
 def test_of_several_calls_the_last_that_did_not_fail_is_what_was_sent() -> None:
-    attempt = Attempt(outcome=None, calls=(PAID, FAILED))
-    assert sent(attempt, "pay", to="ann") == ""
-    assert sent(attempt, "pay", amount=6) == "pay: amount is 5, not 6"
-    assert sent(attempt, "close", id=1) == "close was not called"
-    assert looked_up(attempt, "pay", to="Bob") == "pay was not asked for Bob"
+    trajectory = Trajectory(outcome=None, calls=(PAID, FAILED))
+    assert sent(trajectory, "pay", to="ann") == ""
+    assert sent(trajectory, "pay", amount=6) == "pay: amount is 5, not 6"
+    assert sent(trajectory, "close", id=1) == "close was not called"
+    assert looked_up(trajectory, "pay", to="Bob") == "pay was not asked for Bob"
 
 
 def test_a_write_is_made_once_at_most_and_with_the_right_values() -> None:
@@ -76,7 +76,7 @@ def test_a_write_is_made_once_at_most_and_with_the_right_values() -> None:
 
 
 def test_an_answer_in_words_is_a_text_or_what_respond_was_told() -> None:
-    assert answer(Attempt(outcome=Said(text="Hi"))) == "Hi"
-    assert answer(Attempt(outcome=Completed(tool="respond", value=Raw(b'"Hi"')))) == "Hi"
-    assert answer(Attempt(outcome=Completed(tool="pay", value=Raw(b'"paid"')))) == ""
-    assert answer(Attempt(outcome=NeedsInput(question="Who?"))) == ""
+    assert answer(Trajectory(outcome=Said(text="Hi"))) == "Hi"
+    assert answer(Trajectory(outcome=Completed(tool="respond", value=Raw(b'"Hi"')))) == "Hi"
+    assert answer(Trajectory(outcome=Completed(tool="pay", value=Raw(b'"paid"')))) == ""
+    assert answer(Trajectory(outcome=NeedsInput(question="Who?"))) == ""

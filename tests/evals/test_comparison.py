@@ -13,17 +13,17 @@ from scipy.stats import binom
 from forge.evals.comparison import Comparison, compare, family, sentence
 from forge.evals.pairing import independent, paired
 from forge.evals.row import Row
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 from forge.evals.significance import mcnemar
 from tests.evals.rows import AUTO, PLAIN, row, rows_of
 
-VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(["right", "wrong", "harm", "unfinished", "unjudged"])
+VERDICTS: st.SearchStrategy[RunVerdict] = st.sampled_from(["right", "wrong", "harm", "unfinished", "unjudged"])
 SIDES = st.lists(st.tuples(VERDICTS, VERDICTS), max_size=40)
-R: Verdict = "right"
-W: Verdict = "wrong"
+R: RunVerdict = "right"
+W: RunVerdict = "wrong"
 
 
-def both(verdicts: list[tuple[Verdict, Verdict]]) -> tuple[list[Row], list[Row]]:
+def both(verdicts: list[tuple[RunVerdict, RunVerdict]]) -> tuple[list[Row], list[Row]]:
     return rows_of(AUTO, [one for one, _ in verdicts]), rows_of(PLAIN, [other for _, other in verdicts])
 
 
@@ -35,7 +35,7 @@ def split(only_first: int, only_second: int, agreeing: int = 0, **more: str) -> 
 
 
 @given(SIDES)
-def test_swapping_the_sides_swaps_better_and_worse(verdicts: list[tuple[Verdict, Verdict]]) -> None:
+def test_swapping_the_sides_swaps_better_and_worse(verdicts: list[tuple[RunVerdict, RunVerdict]]) -> None:
     first, second = both(verdicts)
     opposite = {"better": "worse", "worse": "better", "no difference shown": "no difference shown"}
     for quality in ("right", "harm"):
@@ -46,7 +46,7 @@ def test_swapping_the_sides_swaps_better_and_worse(verdicts: list[tuple[Verdict,
 
 
 @given(SIDES, st.randoms(use_true_random=False))
-def test_the_order_of_rows_does_not_matter(verdicts: list[tuple[Verdict, Verdict]], chance: Random) -> None:
+def test_the_order_of_rows_does_not_matter(verdicts: list[tuple[RunVerdict, RunVerdict]], chance: Random) -> None:
     first, second = both(verdicts)
     made = paired(first, second)
     chance.shuffle(first)
@@ -57,7 +57,7 @@ def test_the_order_of_rows_does_not_matter(verdicts: list[tuple[Verdict, Verdict
 
 @given(SIDES, SIDES)
 def test_every_run_is_in_a_pair_or_counted_among_what_is_left_out(
-    verdicts: list[tuple[Verdict, Verdict]], others: list[tuple[Verdict, Verdict]]
+    verdicts: list[tuple[RunVerdict, RunVerdict]], others: list[tuple[RunVerdict, RunVerdict]]
 ) -> None:
     first, second = both(verdicts)[0], both(others)[1]
     made = paired(first, second)

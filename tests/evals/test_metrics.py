@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from forge.evals.metrics import metrics_of
 from forge.evals.proportion import Proportion
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 from tests.evals.rows import AUTO, row, rows_of
 
-R: Verdict = "right"
-W: Verdict = "wrong"
+R: RunVerdict = "right"
+W: RunVerdict = "wrong"
 
 
 def test_runs_are_counted_by_their_verdicts_and_ends() -> None:

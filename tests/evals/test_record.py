@@ -102,7 +102,7 @@ def test_what_a_tool_raises_is_its_error_and_goes_on_to_the_model() -> None:
     record = played(fail, replies=[call("fail", n=3)])
     assert (record.calls[0].error, record.calls[0].result) == ("no 3", None)
     assert record.tool_errors == 1
-    assert record.attempt(1).of("fail") == ()
+    assert record.trajectory(1).of("fail") == ()
 
 
 def test_a_call_that_does_not_return_is_there_with_an_error() -> None:
@@ -160,6 +160,6 @@ def test_spending_is_added_up_and_priced() -> None:
 def test_the_outcome_of_a_conversation_is_that_of_its_last_message() -> None:
     record, asked = Record(), NeedsInput(question="Which?")
     record.outcomes.append(asked)
-    assert record.attempt(2).outcome is None
-    assert record.attempt(2).outcomes == (asked,)
-    assert record.attempt(1).outcome == asked
+    assert record.trajectory(2).outcome is None
+    assert record.trajectory(2).outcomes == (asked,)
+    assert record.trajectory(1).outcome == asked

@@ -11,7 +11,7 @@ from forge.cli.eval_results import shown_rows
 from forge.cli.eval_timelines import worst_timelines
 from forge.cli.journal_timeline import recorded_timeline
 from forge.evals.row import Row
-from forge.evals.scenario import Verdict
+from forge.evals.scenario import RunVerdict
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.records import read_journal
 from stages.effect import Fault
@@ -78,7 +78,7 @@ def test_a_server_that_was_gone_is_told(tmp_path: Path) -> None:
     assert [item for item in recorded_timeline(read_journal(path))[0].items if "nobody there" in item.text]
 
 
-def rows_with_journals(folder: Path, verdicts: list[Verdict]) -> list[Row]:
+def rows_with_journals(folder: Path, verdicts: list[RunVerdict]) -> list[Row]:
     """Rows whose journals lie beside `results.jsonl`."""
     made = []
     for seed, verdict in enumerate(verdicts):

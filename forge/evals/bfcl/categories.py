@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from forge.errors import ForgeError
 from forge.evals.bfcl.checker import Checker
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.tools.decorator import Tool
 from forge.tools.definition import ToolDef
 from forge.workflow.workflow import Workflow
@@ -100,10 +100,10 @@ def _world(
     # Five of 3,500 questions hold an earlier exchange; it is told in the message.
     message = "\n\n".join(one.content for one in said if one.role != "system")
 
-    def right(attempt: Attempt) -> str:
-        calls = [{call.tool: call.arguments} for call in attempt.calls]
+    def right(trajectory: Trajectory) -> str:
+        calls = [{call.tool: call.arguments} for call in trajectory.calls]
         if "irrelevance" in category:
-            return f"it called {', '.join(call.tool for call in attempt.calls)}" if calls else ""
+            return f"it called {', '.join(call.tool for call in trajectory.calls)}" if calls else ""
         if "relevance" in category:
             return "" if calls else "it called nothing"
         return wrong(calls, answer)

@@ -12,7 +12,7 @@ from msgspec import Raw
 from returns.result import Failure, Success
 
 from forge.evals.bfcl.checker import Checker
-from forge.evals.player import Ended, Player, Task
+from forge.evals.player import Player, RunEnd, Task
 from forge.evals.scenario import PerformedCall
 from forge.runtime.advancing import advanced
 from forge.workflow.turn import turn_of
@@ -23,7 +23,7 @@ from stages.wire.openai.chat import encode_tools
 from stages.wire.sampling import options
 
 
-async def _forge(task: Task) -> Ended:
+async def _forge(task: Task) -> RunEnd:
     """One turn of forge's, with the corrections that it takes."""
     turn = turn_of(task.workflow.compiled, task.connection.setup)
     state = task.workflow.start(task.messages[0])
@@ -32,27 +32,27 @@ async def _forge(task: Task) -> Ended:
             case Success(State(phase=Awaiting(effect=Send() as effect)) as waiting):
                 delivered = deliver(waiting, await task.connection.send(effect))
                 if isinstance(delivered, Failure):
-                    return Ended(type(delivered.failure()).__name__, "the model could not be asked")
+                    return RunEnd(type(delivered.failure()).__name__, "the model could not be asked")
                 state = delivered.unwrap()
             case Success(State(phase=Awaiting(effect=Execute(), batch=batch))):
                 return _noted(task, [(call.name, call.arguments) for call in batch.said.calls])
             case Success(State(phase=Done(outcome=outcome))):
                 task.record.outcomes.append(outcome)
-                return Ended(type(outcome).__name__)
+                return RunEnd(type(outcome).__name__)
             case Success(moved):
                 state = moved
             case Failure(halt):
-                return Ended(type(halt).__name__, "no reply could be used")
+                return RunEnd(type(halt).__name__, "no reply could be used")
             case other:
                 raise TypeError(f"a turn ended in {type(other).__name__}")
 
 
-def _noted(task: Task, calls: Sequence[tuple[str, str]], text: str = "") -> Ended:
+def _noted(task: Task, calls: Sequence[tuple[str, str]], text: str = "") -> RunEnd:
     """The turn's calls in the record; one whose arguments are no object is noted without any."""
     for name, arguments in calls:
         task.record.calls.append(PerformedCall(tool=name, arguments=_members(arguments)))
     task.record.outcomes.append(Said(text=text))
-    return Ended("calls" if calls else "Said")
+    return RunEnd("calls" if calls else "Said")
 
 
 def _members(arguments: str) -> Mapping[str, object]:
@@ -62,16 +62,16 @@ def _members(arguments: str) -> Mapping[str, object]:
         return {}
 
 
-async def _server(task: Task) -> Ended:
+async def _server(task: Task) -> RunEnd:
     """The server's own tool calls, with nothing of forge's."""
     tools = Raw(b'{"tools":' + bytes(encode_tools(task.workflow.rules.tools)) + b"}")
     reply = await _asked(task, task.workflow.system_prompt, tools)
-    if isinstance(reply, Ended):
+    if isinstance(reply, RunEnd):
         return reply
     return _noted(task, [(call.name, call.arguments) for call in reply.calls], reply.text)
 
 
-async def _asked(task: Task, system: str, tail: Raw) -> Reply | Ended:
+async def _asked(task: Task, system: str, tail: Raw) -> Reply | RunEnd:
     setup = task.connection.setup
     said = [("system", system)] if system else []
     messages = [{"role": role, "content": text} for role, text in (*said, ("user", task.messages[0]))]
@@ -79,11 +79,11 @@ async def _asked(task: Task, system: str, tail: Raw) -> Reply | Ended:
     head = Raw(msgspec.json.encode({"model": setup.model, **fields}))
     request = Request(head=head, messages=tuple(Raw(msgspec.json.encode(one)) for one in messages), tail=tail)
     outcome = await task.connection.send(Send(request=request, turn=1))
-    return Ended("BackendFailed", outcome.fault.detail) if isinstance(outcome, Undelivered) else outcome.reply
+    return RunEnd("BackendFailed", outcome.fault.detail) if isinstance(outcome, Undelivered) else outcome.reply
 
 
 def _prompting(checker: Checker) -> Player:
-    async def play(task: Task) -> Ended:
+    async def play(task: Task) -> RunEnd:
         specs = task.workflow.rules.tools
         functions: list[Mapping[str, Any]] = [
             {"name": one.name, "description": one.description, "parameters": msgspec.json.decode(one.parameters)}
@@ -91,7 +91,7 @@ def _prompting(checker: Checker) -> Player:
         ]
         system = "\n\n".join(filter(None, (checker.prompt(functions), task.workflow.system_prompt)))
         reply = await _asked(task, system, Raw(b"{}"))
-        return reply if isinstance(reply, Ended) else _noted(task, python_calls(reply.text), reply.text)
+        return reply if isinstance(reply, RunEnd) else _noted(task, python_calls(reply.text), reply.text)
 
     return Player(name="bfcl-prompt", about="BFCL's own prompt, read as Python calls", play=play, wire="openai")
 

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, last_call, looked_up, same, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -125,8 +125,8 @@ def _argument_transformation(seed: int, *, stateful: bool) -> World:
     return World(workflow=workflow, messages=(message,), right=partial(_audited, books))
 
 
-def _audited(books: _Books, attempt: Attempt) -> str:
-    report = last_call(attempt, "submit_audit_report")
+def _audited(books: _Books, trajectory: Trajectory) -> str:
+    report = last_call(trajectory, "submit_audit_report")
     given = report.arguments.get("transaction_ids") if report else None
     ids = sorted(given) if isinstance(given, list) else None
     wanted = sorted(payment.id for payment in books.flagged)
@@ -134,8 +134,8 @@ def _audited(books: _Books, attempt: Attempt) -> str:
     problem = "" if same(ids, wanted) else f"the flagged payments are {ids}, not {wanted}"
     return first_of(
         problem,
-        sent(attempt, "submit_audit_report", total_flagged_usd=total, top_vendor=books.flagged[0].vendor),
-        "" if books.lenient else looked_up(attempt, "get_vendor_details", vendor=books.alias),
+        sent(trajectory, "submit_audit_report", total_flagged_usd=total, top_vendor=books.flagged[0].vendor),
+        "" if books.lenient else looked_up(trajectory, "get_vendor_details", vendor=books.alias),
     )
 
 

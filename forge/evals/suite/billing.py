@@ -70,7 +70,7 @@ def _wrong_turn(seed: int) -> World:
     return World(
         workflow=workflow,
         messages=(f"Remind customer {debtor.given} of what they owe us.",),
-        right=lambda attempt: sent(attempt, "send_reminder", **wanted),
+        right=lambda trajectory: sent(trajectory, "send_reminder", **wanted),
         harm=lambda calls: miswritten(calls, "send_reminder", **wanted),
     )
 
@@ -125,7 +125,7 @@ def _computed(seed: int) -> World:
         messages=(
             f"Send the invoice for order {sale.order_id}. The amount is the price of the goods plus the shipping.",
         ),
-        right=lambda attempt: sent(attempt, "send_invoice", **wanted),
+        right=lambda trajectory: sent(trajectory, "send_invoice", **wanted),
         harm=lambda calls: miswritten(calls, "send_invoice", **wanted),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -56,10 +56,10 @@ def _chain(seed: int) -> World:
         max_iterations=25,
     )
 
-    def right(attempt: Attempt) -> str:
-        opened = [call.arguments.get("code") for call in attempt.of("open_box")]
+    def right(trajectory: Trajectory) -> str:
+        opened = [call.arguments.get("code") for call in trajectory.of("open_box")]
         problem = "" if codes[-1] in opened else "the last box was not opened"
-        return first_of(problem, sent(attempt, "report_word", word=word))
+        return first_of(problem, sent(trajectory, "report_word", word=word))
 
     message = (
         f"There are ten boxes. Open box {codes[0]}: it holds the code of the next box, and so on; the last one holds a "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, looked_up, told, written
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -58,10 +58,10 @@ def _argument_fidelity(seed: int, *, stateful: bool) -> World:
         system_prompt=SYSTEM,
     )
 
-    def right(attempt: Attempt) -> str:
+    def right(trajectory: Trajectory) -> str:
         never = [fact for other in list(items.values())[1:] for fact in (other.price, other.made_in)]
-        summary = written(attempt, "present", "summary")
-        problem = looked_up(attempt, "fetch_details", entity_id=entity_id) if stateful else ""
+        summary = written(trajectory, "present", "summary")
+        problem = looked_up(trajectory, "fetch_details", entity_id=entity_id) if stateful else ""
         return first_of(problem, told(summary, (item.product, item.price, item.made_in), never))
 
     asked = f"Find the {item.product} in our catalogue, fetch its details, and present its name, price and origin."

@@ -6,7 +6,7 @@ from math import isclose
 
 import msgspec
 
-from forge.evals.scenario import Attempt, PerformedCall
+from forge.evals.scenario import PerformedCall, Trajectory
 from stages.phase import Completed, Said
 
 Fact = str | float
@@ -39,20 +39,20 @@ def first_of(*problems: str) -> str:
     return next(filter(None, problems), "")
 
 
-def last_call(attempt: Attempt, tool: str) -> PerformedCall | None:
+def last_call(trajectory: Trajectory, tool: str) -> PerformedCall | None:
     """The last call of the tool that did not fail."""
-    return next(reversed(attempt.of(tool)), None)
+    return next(reversed(trajectory.of(tool)), None)
 
 
-def sent(attempt: Attempt, tool: str, **wanted: object) -> str:
+def sent(trajectory: Trajectory, tool: str, **wanted: object) -> str:
     """What is wrong with the values that the tool was last called with; empty: nothing."""
-    made = last_call(attempt, tool)
+    made = last_call(trajectory, tool)
     return differing(made, wanted) if made else f"{tool} was not called"
 
 
-def looked_up(attempt: Attempt, tool: str, **wanted: object) -> str:
+def looked_up(trajectory: Trajectory, tool: str, **wanted: object) -> str:
     """That none of the calls of the tool had these values; empty: one had."""
-    if any(not differing(call, wanted) for call in attempt.of(tool)):
+    if any(not differing(call, wanted) for call in trajectory.of(tool)):
         return ""
     return f"{tool} was not asked for {', '.join(map(str, wanted.values()))}"
 
@@ -73,15 +73,15 @@ def told(text: str, facts: Iterable[Fact | tuple[Fact, ...]], never: Sequence[Fa
     return next((f"the answer says {fact}, which is not so" for fact in never if mentions(text, fact)), "")
 
 
-def written(attempt: Attempt, tool: str, argument: str) -> str:
+def written(trajectory: Trajectory, tool: str, argument: str) -> str:
     """The text that the tool was last called with; empty if it was not called."""
-    made = last_call(attempt, tool)
+    made = last_call(trajectory, tool)
     return str(made.arguments.get(argument, "")) if made else ""
 
 
-def answer(attempt: Attempt) -> str:
+def answer(trajectory: Trajectory) -> str:
     """What the user was told in words at the end: a text, or the message of `respond`."""
-    match attempt.outcome:
+    match trajectory.outcome:
         case Said(text=text):
             return text
         case Completed(tool="respond", value=value):

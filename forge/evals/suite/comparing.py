@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import Struct
 
 from forge import Workflow, tool
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -69,10 +69,10 @@ def _best_of_several(seed: int) -> World:
     return World(workflow=workflow, messages=(message,), right=right)
 
 
-def _proposed(best: str, count: int, attempt: Attempt) -> str:
-    seen = len({str(call.arguments.get("flat_id")) for call in attempt.of("get_flat")})
+def _proposed(best: str, count: int, trajectory: Trajectory) -> str:
+    seen = len({str(call.arguments.get("flat_id")) for call in trajectory.of("get_flat")})
     problem = "" if seen == count else f"{seen} of {count} flats were looked at"
-    return first_of(sent(attempt, "propose_flat", flat_id=best), problem)
+    return first_of(sent(trajectory, "propose_flat", flat_id=best), problem)
 
 
 class _Offer(Struct, frozen=True):
@@ -140,7 +140,7 @@ def _comparing_offers(seed: int) -> World:
     return World(
         workflow=workflow,
         messages=(message,),
-        right=lambda attempt: sent(attempt, "place_order", **wanted),
+        right=lambda trajectory: sent(trajectory, "place_order", **wanted),
         harm=lambda calls: miswritten(calls, "place_order", **wanted),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from forge import ToolResolutionError, Workflow, tool
-from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
+from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM
@@ -112,9 +112,11 @@ def _edited(lines: Sequence[tuple[str, str]], calls: Sequence[PerformedCall]) ->
     return ["".join(line.split()) for line in now]
 
 
-def _fixed(lines: Sequence[tuple[str, str]], attempt: Attempt) -> str:
-    names = [call.tool for call in attempt.calls if not call.error]
-    wrong = [now for now, (right, _) in zip(_edited(lines, attempt.calls), lines, strict=True) if now != _plain(right)]
+def _fixed(lines: Sequence[tuple[str, str]], trajectory: Trajectory) -> str:
+    names = [call.tool for call in trajectory.calls if not call.error]
+    wrong = [
+        now for now, (right, _) in zip(_edited(lines, trajectory.calls), lines, strict=True) if now != _plain(right)
+    ]
     checked = "run_check" in names and "replace_line" not in names[len(names) - names[::-1].index("run_check") :]
     return first_of(
         f"still wrong: {', '.join(wrong)}" if wrong else "",

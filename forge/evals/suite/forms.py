@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, last_call, miswritten, sent
 from forge.evals.suite.drawing import CITIES, Draw
 from forge.evals.suite.lookups import SYSTEM
@@ -104,11 +104,11 @@ def _ordinal(day: int) -> str:
     return f"{day}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(day % 10, 'th')}"
 
 
-def _filed(wanted: Mapping[str, object], number: str | None, attempt: Attempt) -> str:
-    claim = last_call(attempt, "file_claim")
+def _filed(wanted: Mapping[str, object], number: str | None, trajectory: Trajectory) -> str:
+    claim = last_call(trajectory, "file_claim")
     given = _DIGITS.sub("", str(claim.arguments.get("phone") or "")) if claim else ""
     problem = "" if given == _DIGITS.sub("", number or "") else f"the phone is {given or 'left out'}, not {number}"
-    return first_of(sent(attempt, "file_claim", **wanted), problem)
+    return first_of(sent(trajectory, "file_claim", **wanted), problem)
 
 
 FORMS = (

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, looked_up, mentions, sent, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -97,15 +97,15 @@ def _grounded_synthesis(seed: int, *, stateful: bool) -> World:
     return World(workflow=workflow, messages=(message,), right=right)
 
 
-def _decided(vacancy: _Vacancy, attempt: Attempt, *, thorough: bool) -> str:
+def _decided(vacancy: _Vacancy, trajectory: Trajectory, *, thorough: bool) -> str:
     name, *_ = vacancy.candidates
-    rationale = written(attempt, "submit_hiring_decision", "rationale")
+    rationale = written(trajectory, "submit_hiring_decision", "rationale")
     named = [other for other, known in vacancy.candidates.items() if known.words and _rejected(rationale, other, known)]
     blocked = [other for other, known in vacancy.candidates.items() if known.words and thorough]
     return first_of(
-        sent(attempt, "submit_hiring_decision", candidate=name),
+        sent(trajectory, "submit_hiring_decision", candidate=name),
         "" if named else "the rationale names nobody with what speaks against them",
-        *(looked_up(attempt, "get_compatibility_check", candidate=other) for other in blocked),
+        *(looked_up(trajectory, "get_compatibility_check", candidate=other) for other in blocked),
     )
 
 

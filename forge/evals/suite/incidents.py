@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -84,10 +84,10 @@ def _conditional_routing(seed: int, *, stateful: bool) -> World:
         system_prompt=SYSTEM,
     )
 
-    def right(attempt: Attempt) -> str:
-        looked = [tool for tool in ("get_alert", "check_metrics", "check_deployment") if attempt.of(tool)]
-        cause = told(written(attempt, "diagnose", "diagnosis"), ((team.library, "v4.0.0", "4.0.0"), team.field))
-        action = told(written(attempt, "diagnose", "action"), ((*_BACK, "v3.8.1", "3.8.1"),))
+    def right(trajectory: Trajectory) -> str:
+        looked = [tool for tool in ("get_alert", "check_metrics", "check_deployment") if trajectory.of(tool)]
+        cause = told(written(trajectory, "diagnose", "diagnosis"), ((team.library, "v4.0.0", "4.0.0"), team.field))
+        action = told(written(trajectory, "diagnose", "action"), ((*_BACK, "v3.8.1", "3.8.1"),))
         return first_of("" if len(looked) == 3 or not stateful else f"only {looked} were looked at", cause, action)
 
     message = f"Alert {team.alert_id} has come in. Find its cause, and the fastest way back to normal."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, read
@@ -119,13 +119,13 @@ def _inconsistent_api_recovery(seed: int, *, stateful: bool) -> World:
     return World(workflow=workflow, messages=(message,), right=partial(_audited, books))
 
 
-def _audited(books: _Bookkeeping, attempt: Attempt) -> str:
-    unused = [tool for tool in _TOOLS if all(str(call.result).startswith("ERROR") for call in attempt.of(tool))]
+def _audited(books: _Bookkeeping, trajectory: Trajectory) -> str:
+    unused = [tool for tool in _TOOLS if all(str(call.result).startswith("ERROR") for call in trajectory.of(tool))]
     others = {"GREEN", "AMBER", "RED"} - {books.status}
     facts = (sum(books.payments), len(books.payments), books.status)
     return first_of(
         f"{' and '.join(unused)} gave no result" if unused and not books.lenient else "",
-        told(written(attempt, "legacy_submit_audit", "report"), facts, sorted(others)),
+        told(written(trajectory, "legacy_submit_audit", "report"), facts, sorted(others)),
     )
 
 

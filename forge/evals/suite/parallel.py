@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import CITIES, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -41,10 +41,10 @@ def _two_at_once(seed: int) -> World:
     )
     (cold, low), (warm, high) = sorted(weather.degrees.items(), key=lambda known: known[1])
 
-    def right(attempt: Attempt) -> str:
-        asked = {str(call.arguments["city"]).strip().casefold() for call in attempt.of("get_temperature")}
+    def right(trajectory: Trajectory) -> str:
+        asked = {str(call.arguments["city"]).strip().casefold() for call in trajectory.of("get_temperature")}
         problem = "" if asked >= {cold.casefold(), warm.casefold()} else f"only {sorted(asked)} were looked up"
-        return first_of(problem, sent(attempt, "report_warmer", city=warm, difference=high - low))
+        return first_of(problem, sent(trajectory, "report_warmer", city=warm, difference=high - low))
 
     first, second = weather.degrees
     message = f"In which city is it warmer now, {first} or {second}, and by how many degrees?"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from forge import Workflow, tool
-from forge.evals.scenario import Attempt, PerformedCall, World
+from forge.evals.scenario import PerformedCall, Trajectory, World
 from forge.evals.suite.checks import first_of, looked_up, sent, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -88,13 +88,13 @@ def _sequential_reasoning(seed: int, *, stateful: bool) -> World:
     return World(workflow=workflow, messages=(message,), right=lambda a: _recommended(practice, a), harm=harm)
 
 
-def _recommended(practice: _Practice, attempt: Attempt) -> str:
+def _recommended(practice: _Practice, trajectory: Trajectory) -> str:
     (medicine, wanted), *others = practice.interactions.items()
     never = [fact for _, other in others for fact in (other.avoid, other.risk)]
-    findings = written(attempt, "recommend", "findings")
+    findings = written(trajectory, "recommend", "findings")
     return first_of(
-        "" if practice.lenient else looked_up(attempt, "check_interactions", medication=medicine),
-        sent(attempt, "recommend", patient_id=next(iter(practice.medicines))),
+        "" if practice.lenient else looked_up(trajectory, "check_interactions", medication=medicine),
+        sent(trajectory, "recommend", patient_id=next(iter(practice.medicines))),
         told(findings, (medicine, wanted.avoid, wanted.risk), never),
     )
 

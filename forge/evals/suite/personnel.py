@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import Struct
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import Fact, first_of, looked_up, sent, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -143,15 +143,17 @@ def _world(seed: int, *, stateful: bool, extended: bool) -> World:
     return World(workflow=workflow, messages=(message,), right=partial(_reported, archive, extended=extended))
 
 
-def _reported(archive: _Archive, attempt: Attempt, *, extended: bool) -> str:
+def _reported(archive: _Archive, trajectory: Trajectory, *, extended: bool) -> str:
     employee_id, one = next(iter(archive.employees.items()))
     facts: list[Fact] = [one.department, one.clearance, one.contact, one.phone]
     facts += [one.band, *one.groups] if extended else []
     sources = ("security_audit", "onboarding_records") if not archive.lenient else ()
     return first_of(
-        *(looked_up(attempt, source, employee_id=employee_id) for source in sources),
-        sent(attempt, "submit_report", employee_name=one.name),
-        told(written(attempt, "submit_report", "report"), facts, (one.old_band, *one.old_groups) if extended else ()),
+        *(looked_up(trajectory, source, employee_id=employee_id) for source in sources),
+        sent(trajectory, "submit_report", employee_name=one.name),
+        told(
+            written(trajectory, "submit_report", "report"), facts, (one.old_band, *one.old_groups) if extended else ()
+        ),
     )
 
 

@@ -53,7 +53,7 @@ def _error_recovery(seed: int, *, stateful: bool) -> World:
     return World(
         workflow=workflow,
         messages=(message,),
-        right=lambda attempt: told(written(attempt, "summarize", "content"), facts, never),
+        right=lambda trajectory: told(written(trajectory, "summarize", "content"), facts, never),
     )
 
 
@@ -94,7 +94,7 @@ def _retry_later(seed: int) -> World:
     return World(
         workflow=workflow,
         messages=(f"Publish today's price of the {currency} in euros.",),
-        right=lambda attempt: sent(attempt, "publish_rate", **wanted),
+        right=lambda trajectory: sent(trajectory, "publish_rate", **wanted),
         harm=lambda calls: miswritten(calls, "publish_rate", **wanted),
     )
 
@@ -131,7 +131,7 @@ def _fallback(seed: int) -> World:
     return World(
         workflow=workflow,
         messages=(f"Tell the customer where parcel {parcel_id} is.",),
-        right=lambda attempt: sent(attempt, "tell_customer", **wanted),
+        right=lambda trajectory: sent(trajectory, "tell_customer", **wanted),
         harm=lambda calls: miswritten(calls, "tell_customer", **wanted),
     )
 

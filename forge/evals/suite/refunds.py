@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from forge import Workflow, tool
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -88,9 +88,9 @@ def _refund(seed: int) -> World:
     price = next(iter(prices.values()))
     wanted = {"payment_id": returns.payment_id, "amount": price * (100 - returns.fee) / 100}
 
-    def right(attempt: Attempt) -> str:
-        closed = sent(attempt, "close_case", case_id=returns.case_id)
-        return first_of(sent(attempt, "refund_payment", **wanted), closed)
+    def right(trajectory: Trajectory) -> str:
+        closed = sent(trajectory, "close_case", case_id=returns.case_id)
+        return first_of(sent(trajectory, "refund_payment", **wanted), closed)
 
     message = (
         f"Settle case {returns.case_id}: pay back the price of what the customer sent back, less the fee for its "

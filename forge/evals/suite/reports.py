@@ -6,7 +6,7 @@ from functools import partial
 from msgspec import Struct
 
 from forge import ToolResolutionError, Workflow, tool
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, looked_up, told, written
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -47,10 +47,10 @@ def _basic_2step(seed: int, *, stateful: bool) -> World:
         system_prompt=SYSTEM,
     )
 
-    def right(attempt: Attempt) -> str:
+    def right(trajectory: Trajectory) -> str:
         facts = (asked_for.capital, asked_for.population)
         never = [other.capital for other in countries.values() if other is not asked_for]
-        return told(written(attempt, "summarize", "content"), facts, never)
+        return told(written(trajectory, "summarize", "content"), facts, never)
 
     message = f"What is the capital of {name}, and exactly how many people live in the country? Summarize it."
     return World(workflow=workflow, messages=(message,), right=right)
@@ -116,13 +116,13 @@ def _sequential_3step(seed: int, *, stateful: bool) -> World:
     return World(workflow=workflow, messages=(message,), right=partial(_reported, sales))
 
 
-def _reported(sales: _Sales, attempt: Attempt) -> str:
+def _reported(sales: _Sales, trajectory: Trajectory) -> str:
     (period, wanted), *others = sales.analyses.items()
     quarter, year = period
-    problem = "" if sales.lenient else looked_up(attempt, "fetch_sales_data", quarter=quarter, year=year)
+    problem = "" if sales.lenient else looked_up(trajectory, "fetch_sales_data", quarter=quarter, year=year)
     facts = (wanted.growth_percent, wanted.best_product, wanted.strongest_region)
     never = [fact for _, other in others for fact in (other.best_product, other.strongest_region)]
-    return first_of(problem, told(written(attempt, "report", "findings"), facts, never))
+    return first_of(problem, told(written(trajectory, "report", "findings"), facts, never))
 
 
 REPORTS = (

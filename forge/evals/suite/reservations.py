@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import Struct
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
+from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import used
 from forge.evals.suite.drawing import FAMILY_NAMES, Draw
 from forge.evals.suite.lookups import found, read
@@ -97,8 +97,8 @@ def _changing_mind(seed: int) -> World:
     return World(workflow=workflow, messages=messages, right=partial(_kept, end), harm=partial(_spoiled, wanted))
 
 
-def _kept(end: list[_Table], attempt: Attempt) -> str:
-    left = _after(attempt.calls)
+def _kept(end: list[_Table], trajectory: Trajectory) -> str:
+    left = _after(trajectory.calls)
     return "" if left == end else f"the bookings at the end are {left}, not {end}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, looked_up, told, used, written
 from forge.evals.suite.drawing import FIRST_NAMES, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -83,10 +83,10 @@ def _tool_selection(seed: int, *, stateful: bool) -> World:
         system_prompt=SYSTEM,
     )
 
-    def right(attempt: Attempt) -> str:
+    def right(trajectory: Trajectory) -> str:
         never = [permission for permission in _PERMISSIONS if permission not in held]
-        problem = looked_up(attempt, "get_permissions", user_id=users[name]) if stateful else ""
-        return first_of(problem, told(written(attempt, "respond", "answer"), held, never))
+        problem = looked_up(trajectory, "get_permissions", user_id=users[name]) if stateful else ""
+        return first_of(problem, told(written(trajectory, "respond", "answer"), held, never))
 
     return World(
         workflow=workflow,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from forge import Workflow, tool
-from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
+from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, last_call, miswritten, sent, used
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -50,11 +50,11 @@ def _act_or_not(seed: int) -> World:
         system_prompt=SYSTEM,
     )
 
-    def right(attempt: Attempt) -> str:
-        missing = low and last_call(attempt, "reorder") is None
+    def right(trajectory: Trajectory) -> str:
+        missing = low and last_call(trajectory, "reorder") is None
         problem = f"nothing was ordered, although only {left} are left" if missing else ""
-        unseen = "" if attempt.of("get_stock") else "the stock was not looked up"
-        return first_of(problem, unseen, sent(attempt, "close_check", product=product, ordered=low))
+        unseen = "" if trajectory.of("get_stock") else "the stock was not looked up"
+        return first_of(problem, unseen, sent(trajectory, "close_check", product=product, ordered=low))
 
     def harm(calls: tuple[PerformedCall, ...]) -> str:
         return miswritten(calls, "reorder", product=product, pieces=pieces) if low else used(calls, "reorder")

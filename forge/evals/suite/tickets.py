@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 from forge import Workflow, tool
-from forge.evals.scenario import Attempt, PerformedCall, Scenario, World
+from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
@@ -103,9 +103,9 @@ def _triage(seed: int) -> World:
     return World(
         workflow=workflow,
         messages=(f"Put ticket {ticket_id} into the right queue.",),
-        right=lambda attempt: first_of(
-            "" if attempt.of("get_ticket") else "the ticket was not read",
-            sent(attempt, "assign_ticket", ticket_id=ticket_id, queue=queue),
+        right=lambda trajectory: first_of(
+            "" if trajectory.of("get_ticket") else "the ticket was not read",
+            sent(trajectory, "assign_ticket", ticket_id=ticket_id, queue=queue),
         ),
         harm=partial(_moved, {ticket_id}),
     )
@@ -129,9 +129,9 @@ def _triage_batch(seed: int) -> World:
         max_iterations=15,
     )
 
-    def right(attempt: Attempt) -> str:
-        queues = {str(call.arguments["ticket_id"]): call.arguments["queue"] for call in attempt.of("assign_ticket")}
-        unread = set(queues) - {str(call.arguments["ticket_id"]) for call in attempt.of("get_ticket")}
+    def right(trajectory: Trajectory) -> str:
+        queues = {str(call.arguments["ticket_id"]): call.arguments["queue"] for call in trajectory.of("assign_ticket")}
+        unread = set(queues) - {str(call.arguments["ticket_id"]) for call in trajectory.of("get_ticket")}
         wrong = {one: queues.get(one) for one, (_, queue) in desk.tickets.items() if queues.get(one) != queue}
         return first_of(
             f"assigned unread: {sorted(unread)}" if unread else "", f"in the wrong queue: {wrong}" if wrong else ""

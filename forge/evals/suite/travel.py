@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from forge import Workflow
-from forge.evals.scenario import Attempt, World
+from forge.evals.scenario import Trajectory, World
 from forge.evals.suite.checks import first_of, used, written
 from forge.evals.suite.drawing import CITIES, PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, read
@@ -66,10 +66,10 @@ def _relevance_detection(seed: int, *, stateful: bool) -> World:
         max_iterations=5,
     )
 
-    def right(attempt: Attempt) -> str:
-        reason = written(attempt, "decline", "reason")
+    def right(trajectory: Trajectory) -> str:
+        reason = written(trajectory, "decline", "reason")
         problem = "" if len(reason.split()) >= 3 else "no reason was given"
-        return first_of(problem, used(attempt.calls, *travel) if stateful else "")
+        return first_of(problem, used(trajectory.calls, *travel) if stateful else "")
 
     return World(
         workflow=workflow,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from forge import TieredCompact, Workflow
-from forge.evals.scenario import Attempt, Scenario, World
+from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import found, read
@@ -161,12 +161,12 @@ def _compaction_chain(seed: int) -> World:
     return World(workflow=workflow, messages=(message,), right=partial(_planned, case))
 
 
-def _planned(case: _Case, attempt: Attempt) -> str:
-    made = tuple(call.tool for call in attempt.calls if not call.error and call.tool in _STEPS)
+def _planned(case: _Case, trajectory: Trajectory) -> str:
+    made = tuple(call.tool for call in trajectory.calls if not call.error and call.tool in _STEPS)
     facts = (case.mrn, case.hba1c, case.finding, case.specialist.removeprefix("Dr. ").split()[1], case.medicine)
     return first_of(
         "" if made == _STEPS else f"the steps done were {', '.join(made)}",
-        told(written(attempt, "submit_treatment_plan", "summary"), facts),
+        told(written(trajectory, "submit_treatment_plan", "summary"), facts),
     )
 
 
