@@ -1,0 +1,102 @@
+"""Offers: the tools and values that a request let its reply choose from, read from the request itself."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+import msgspec
+from msgspec import Raw
+
+from stages.effect import Request
+from stages.repair.decoding import decode
+from stages.schema.value import Json
+from stages.tool import ToolSpec
+
+Offer = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""The tools that were offered; of each, the arguments that are one of several values, with those as JSON."""
+
+_CONSTRAINTS = ("response_format", "format", "structured_outputs", "guided_json")
+_REFERENCES = 8
+"""Maximum number of references from one definition to the next."""
+
+_json: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+_fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
+
+
+def offer_of(request: Request, tools: tuple[ToolSpec, ...]) -> Offer:
+    """What the request's schema of the reply allows; without one, its tools; without those, these, from the prompt."""
+    fields = decode(_fields, bytes(request.tail))
+    for name in _CONSTRAINTS:
+        if name in fields and (found := dict(_branches(decode(_json, bytes(fields[name]))))):
+            return found
+    if "tools" in fields:
+        return dict(_declared(decode(_json, bytes(fields["tools"]))))
+    return {tool.name: _arguments(decode(_json, bytes(tool.parameters)), {}) for tool in tools}
+
+
+def _branches(schema: Json) -> Iterator[tuple[str, Mapping[str, tuple[str, ...]]]]:
+    """The calls that the schema names, wherever they stand in it: each an object with a constant `tool`, and `args`."""
+    stack, definitions = [schema], _definitions(schema)
+    while stack:
+        match stack.pop():
+            case {"properties": {"tool": {"const": str(name)}, "args": arguments}}:
+                yield name, _arguments(arguments, definitions)
+            case dict(members):
+                stack.extend(members.values())
+            case list(items):
+                stack.extend(items)
+            case _:
+                pass
+
+
+def _definitions(schema: Json) -> Mapping[str, Json]:
+    """The definitions of the schema that is somewhere in the field, by how they are referred to."""
+    stack = [schema]
+    while stack:
+        match stack.pop():
+            case {"$defs": dict(known)}:
+                return {f"#/$defs/{name}": value for name, value in known.items()}
+            case dict(members):
+                stack.extend(members.values())
+            case _:
+                pass
+    return {}
+
+
+def _declared(tools: Json) -> Iterator[tuple[str, Mapping[str, tuple[str, ...]]]]:
+    """The tools in the request's own field for them, in OpenAI's form or in Anthropic's."""
+    for tool in tools if isinstance(tools, list) else ():
+        match tool:
+            case {"function": {"name": str(name), "parameters": schema}} | {"name": str(name), "input_schema": schema}:
+                yield name, _arguments(schema, _definitions(schema))
+            case _:
+                pass
+
+
+def _arguments(schema: Json, definitions: Mapping[str, Json]) -> Mapping[str, tuple[str, ...]]:
+    match schema:
+        case {"properties": dict(properties)}:
+            known = definitions or _definitions(schema)
+            values = {name: _values(value, known, _REFERENCES) for name, value in properties.items()}
+            return {name: found for name, found in values.items() if found}
+        case _:
+            return {}
+
+
+def _values(schema: Json, definitions: Mapping[str, Json], depth: int) -> tuple[str, ...]:
+    """The only values that the schema allows, as JSON; none where it allows others, or no plain ones."""
+    match schema:
+        case {"$ref": str(name)} if depth:
+            return _values(definitions.get(name), definitions, depth - 1)
+        case {"enum": list(values)} if not any(isinstance(value, dict | list) for value in values):
+            return tuple(msgspec.json.encode(value).decode() for value in values)
+        case {"const": str() | int() | float() | None as value}:
+            return (msgspec.json.encode(value).decode(),)
+        case {"anyOf": list(ways)} | {"oneOf": list(ways)} if depth:
+            found = [_values(way, definitions, depth - 1) for way in ways]
+            return tuple(dict.fromkeys(chain(*found))) if all(found) else ()
+        case {"type": "null"}:
+            return ("null",)
+        case {"type": "boolean"}:
+            return ("true", "false")
+        case _:
+            return ()
