@@ -147,7 +147,7 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
 
 
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
-    """The calls under forge's own ids, with_mistakes up, so that equal runs give equal bytes."""
+    """The calls under forge's own ids, counting up, so that equal runs give equal bytes."""
     return tuple(
         [
             ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
