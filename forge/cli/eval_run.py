@@ -67,11 +67,11 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
 
 
 async def _run(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer], file: RowFile) -> int:
-    code, done = 0, {row.key for row in file.rows}
+    code = 0
     for server in servers:
         with _Shown(console, file) as watch:
             try:
-                await evaluation.run(server, done, watch)
+                await evaluation.run(server, file.rows, watch)
             except ServerLost as lost:
                 console.print(Text(str(lost), style="red"), soft_wrap=True)
                 code = 1

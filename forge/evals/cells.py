@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.evals.player import Player
-from forge.evals.row import Configuration
+from forge.evals.row import Configuration, RowKey
 from forge.evals.scenario import Scenario
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -22,7 +22,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     seed: int
 
     @property
-    def key(self) -> tuple[Configuration, str, int]:
+    def key(self) -> RowKey:
         """That of its row."""
         return (self.configuration, self.scenario.name, self.seed)
 

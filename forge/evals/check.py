@@ -99,6 +99,11 @@ def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairi
     """Why there is nothing to compare."""
     if pairing.unjudged:
         return f"{label}: a check raised in every pair of runs, so nobody knows which were right; see the rows' `why`"
+    if pairing.changed:
+        return (
+            f"{label}: every scenario that the two files share was changed since the baseline: "
+            f"{', '.join(dict.fromkeys(pairing.changed))}. Make the baseline again"
+        )
     shared = {row.scenario for row in new} & {row.scenario for row in old}
     if not shared:
         ours, theirs = (", ".join(sorted({row.scenario for row in side})[:5]) for side in (new, old))
@@ -118,6 +123,9 @@ def _seeds(rows: Iterable[Row], scenarios: set[str]) -> str:
 def _notes(label: str, pairing: Pairing) -> Iterator[str]:
     if changed := sorted({pair.first.scenario for pair in pairing.pairs if _rules(pair.first) != _rules(pair.second)}):
         yield f"{label}: changed since the baseline, in their ideal calls or context: {', '.join(changed)}"
+    if pairing.changed:
+        names = ", ".join(dict.fromkeys(pairing.changed))
+        yield f"{label}: {quantity(len(pairing.changed), 'pair')} left out, as the scenario was changed since: {names}"
     if pairing.alone:
         yield f"{label}: {quantity(pairing.alone, 'run')} left out, whose scenario and seed the other file lacks"
     if pairing.unjudged:

@@ -1,6 +1,6 @@
 """An evaluation: scenarios, players and what is compared, run on one model server after another."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from msgspec import UNSET, Struct
@@ -11,6 +11,7 @@ from forge.evals.cells import Cell, cells
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
+from forge.evals.scenario_digest import scenario_digest
 from forge.evals.selection import Axes, configurations
 from forge.evals.series import Series
 from forge.evals.serving import ModelServer, Serving, serving
@@ -60,17 +61,19 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         """What the largest of the scenarios needs."""
         return max(scenario.context_tokens for scenario in self.scenarios)
 
-    async def run(
-        self, server: ModelServer, done: Collection[tuple[Configuration, str, int]], observer: SeriesObserver
-    ) -> None:
-        """Make the runs that are not `done`. ServerLost if the server is; ForgeError if it cannot be used at all."""
+    async def run(self, server: ModelServer, done: Iterable[Row], observer: SeriesObserver) -> None:
+        """Make the runs that are not `done`. ServerLost if the server is; ForgeError if it cannot be used at all.
+
+        ForgeError also if a scenario was changed since some of its runs were `done`.
+        """
+        _refuse_changed(self.scenarios, done)
         async with serving(server, self.axes.asked_modes, self.context_tokens, observer.downloading) as ready:
             plan = self._plan(ready, server, done)
             observer.begun(plan)
             series = Series(serving=ready, players=self.players, options=self.options, told=observer.told)
             await series.run(plan.left, self.parallel or ready.slots)
 
-    def _plan(self, ready: Serving, server: ModelServer, done: Collection[tuple[Configuration, str, int]]) -> Plan:
+    def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:
         warmth = server.sampling.temperature
         base = Configuration(model=ready.model, backend=ready.backend, temperature=None if warmth is UNSET else warmth)
         compared = configurations(base, self.axes, self.players)
@@ -79,4 +82,17 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             if speaks not in (None, wire):
                 raise ForgeError(f"the player {configuration.player} speaks {speaks} alone, and this server {wire}")
         wanted = tuple(cells(compared, self.scenarios, self.seeds, self.players))
-        return Plan(serving=ready, wanted=wanted, left=tuple(cell for cell in wanted if cell.key not in done))
+        known = {row.key for row in done}
+        return Plan(serving=ready, wanted=wanted, left=tuple(cell for cell in wanted if cell.key not in known))
+
+
+def _refuse_changed(scenarios: Iterable[Scenario], done: Iterable[Row]) -> None:
+    """ForgeError if there are runs of a scenario as it was before it was changed: new ones cannot be added to them."""
+    now = {scenario.name: scenario_digest(scenario) for scenario in scenarios}
+    before = {(row.scenario, row.scenario_digest) for row in done if row.scenario_digest and now.get(row.scenario)}
+    changed = {name for name, digest in before if digest != now[name]}
+    if changed:
+        raise ForgeError(
+            f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs from "
+            "before and after would not be of the same task: write to another file with -o, or remove the old lines"
+        )

@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from forge.evals.row import Row
+from forge.evals.row import Row, of_one_task
 
 _T = TypeVar("_T")
 
@@ -23,13 +23,15 @@ class Pairing(Struct, frozen=True, kw_only=True):
     """All pairs of two sets of runs, and what is left out of them.
 
     `alone`: runs whose scenario and seed the other side lacks. `unjudged`: pairs in which a check raised, so that
-    nobody knows. `repeated`: pairs in which both runs only repeat those of another pair.
+    nobody knows. `repeated`: pairs in which both runs only repeat those of another pair. `changed`: the scenarios of
+    pairs whose runs are of different tasks, since the scenario was changed between them, one for each pair.
     """
 
     pairs: tuple[Pair, ...]
     alone: int = 0
     unjudged: int = 0
     repeated: int = 0
+    changed: tuple[str, ...] = ()
 
     def by_scenario(self) -> dict[str, list[Pair]]:
         """The pairs of each scenario."""
@@ -40,7 +42,8 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     """The runs of two sides paired by scenario and seed, in that order, whatever the order of the rows."""
     left, right = ({(row.scenario, row.seed): row for row in side} for side in (first, second))
     both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
-    judged = [pair for pair in both if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
+    same = [pair for pair in both if of_one_task(pair.first, pair.second)]
+    judged = [pair for pair in same if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
     told = [
         pair
         for cell in _by_scenario(judged).values()
@@ -49,8 +52,9 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     return Pairing(
         pairs=tuple(told),
         alone=len(left.keys() ^ right.keys()),
-        unjudged=len(both) - len(judged),
+        unjudged=len(same) - len(judged),
         repeated=len(judged) - len(told),
+        changed=tuple(pair.first.scenario for pair in both if not of_one_task(pair.first, pair.second)),
     )
 
 
@@ -76,8 +80,8 @@ def without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -
 
 def _measured(row: Row) -> tuple[object, ...]:
     """Everything of a run but its seed, its time and its place."""
-    same = replace(row, seed=0, seconds=0.0, started=0.0, journals=(), commit="", cached_tokens=0)
-    return astuple(same)
+    bare = replace(row, seed=0, seconds=0.0, started=0.0, journals=(), commit="", cached_tokens=0, scenario_digest="")
+    return astuple(bare)
 
 
 def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:

@@ -10,7 +10,7 @@ from forge.errors import quantity
 from forge.evals.comparison import Comparison, Direction, basis, headline
 from forge.evals.metrics import Metrics
 from forge.evals.report import Column, EvalReport, Matchup
-from forge.evals.row import Row
+from forge.evals.row import Row, of_one_task
 
 NONE = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
@@ -155,13 +155,25 @@ def notes(report: EvalReport) -> Iterator[str]:
                 f"{column.label}: {found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the "
                 f"same scenario, as at temperature 0, and say nothing new: {found.right.of} count"
             )
-    alone = [one for one in report.shown if one.pairing.alone]
-    for one in alone:
-        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
-        yield f"{sides}: {quantity(one.pairing.alone, 'run')} without a partner of the same scenario and seed left out"
+    for column in report.columns:
+        if names := [name for name, runs in column.runs.items() if not all(of_one_task(runs[0], run) for run in runs)]:
+            yield f"{column.label}: scenarios were changed between its runs: {', '.join(names)}"
+    yield from _left_out(report)
     commits = {row.commit for column in report.columns for runs in column.runs.values() for row in runs}
     if len(commits) > 1:
         yield "the runs are of several commits: a difference may be that of the commits"
+
+
+def _left_out(report: EvalReport) -> Iterator[str]:
+    """The runs that no comparison counts."""
+    for one in report.shown:
+        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
+        if one.pairing.alone:
+            runs = quantity(one.pairing.alone, "run")
+            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
+        if changed := one.pairing.changed:
+            names = ", ".join(dict.fromkeys(changed))
+            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
 
 
 def method(report: EvalReport) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.errors import ForgeError
-from forge.evals.row import ROW_VERSION, Configuration, Row
+from forge.evals.row import ROW_VERSION, Row, RowKey
 from stages.repair.decoding import decode, sound_struct
 
 LARGEST_RESULTS = 512 * 1024**2
@@ -44,7 +44,7 @@ def read_results(path: str | PathLike[str]) -> StoredRows:
 
 def refuse_repeated(rows: Iterable[Row], where: str) -> None:
     """ForgeError if two of the rows are the same run: it would count twice. `where` says what they were read from."""
-    seen: set[tuple[Configuration, str, int]] = set()
+    seen: set[RowKey] = set()
     for row in rows:
         if row.key in seen:
             raise ForgeError(

@@ -32,6 +32,10 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think, warmth)))
 
 
+RowKey = tuple[Configuration, str, int]
+"""What is run once: a configuration, the name of a scenario, and a seed."""
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """One run. Times in seconds, `calls` are model calls, `cost` is in the currency of the workflow's price.
 
@@ -40,6 +44,8 @@ class Row(Struct, frozen=True, kw_only=True):
     calls before their time, `rescued` the calls that were found in text or repaired. `started` is in seconds since
     1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
     all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
+    `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
+    different ones are not of the same task.
     """
 
     version: int = ROW_VERSION
@@ -68,8 +74,15 @@ class Row(Struct, frozen=True, kw_only=True):
     commit: str = ""
     journals: tuple[str, ...] = ()
     digest: str = ""
+    scenario_digest: str = ""
 
     @property
-    def key(self) -> tuple[Configuration, str, int]:
-        """What is run once: a file is resumed by it."""
+    def key(self) -> RowKey:
+        """A file is resumed by it."""
         return (self.configuration, self.scenario, self.seed)
+
+
+def of_one_task(first: Row, second: Row) -> bool:
+    """Whether both runs are of the scenario as it is, as far as is known: it was not changed between them."""
+    known = {row.scenario_digest for row in (first, second)} - {""}
+    return len(known) < 2

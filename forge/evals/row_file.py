@@ -20,11 +20,11 @@ def journal_folder(path: Path) -> Path:
 
 
 class RowFile:
-    """The file at `path`, and what was in it. `torn`: a last line that was begun and never ended has been cut off."""
+    """The file at `path`, and the rows in it. `torn`: a last line that was begun and never ended has been cut off."""
 
     def __init__(self, path: Path, found: StoredRows) -> None:
         self.path = path
-        self.rows, self.torn = found.rows, found.torn
+        self.rows, self.torn = list(found.rows), found.torn
 
     @classmethod
     @contextmanager
@@ -44,6 +44,7 @@ class RowFile:
                 os.fsync(file.fileno())
         except OSError as error:
             raise _unwritable(self.path, error) from None
+        self.rows.append(row)
 
 
 @contextmanager

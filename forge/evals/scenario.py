@@ -55,6 +55,12 @@ class World:
     right: Callable[[Trajectory], str]
     harm: Callable[[tuple[PerformedCall, ...]], str] = lambda _: ""
 
+    def __post_init__(self) -> None:
+        """TypeError if the messages are one text: its letters would be said one after the other."""
+        given: object = self.messages
+        if isinstance(given, str):
+            raise TypeError("the messages of a World are a tuple of texts: write messages=(text,)")
+
 
 class Scenario(Struct, frozen=True, kw_only=True):
     """What is asked of a model, again with other data for each seed.

@@ -14,6 +14,7 @@ from forge.evals.player import Player, RunEnd, Task
 from forge.evals.record import Record
 from forge.evals.row import Row
 from forge.evals.scenario import Judgement, World, judge
+from forge.evals.scenario_digest import scenario_digest
 from forge.evals.variants import configured_sampling, configured_workflow
 from forge.runtime.reaching import with_sampling
 from stages.effect import Fault
@@ -34,13 +35,13 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 async def row_of(cell: Cell, player: Player, connection: Connection, options: RunOptions) -> Row:
     """The row of a run. ServerLost if its model cannot be asked; anything else that goes wrong is in the row."""
     record = Record(started=time.time())
+    journal = _fresh(options.journals / cell.journal) if options.journals else None
     try:
         world = _world_of(cell)
+        task = task_of(cell, world, connection, record, journal)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         ended, judged = _crashed(error), Judgement("unjudged", f"the scenario raised {type(error).__name__}: {error}")
         return _row(cell, options, record, ended, judged)
-    journal = _fresh(options.journals / cell.journal) if options.journals else None
-    task = task_of(cell, world, connection, record, journal)
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
@@ -130,6 +131,7 @@ def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged:
         commit=options.commit,
         journals=_written(cell, options),
         digest=record.digest,
+        scenario_digest=scenario_digest(cell.scenario),
     )
 
 

@@ -79,6 +79,16 @@ def test_a_scenario_that_was_changed_since_is_named() -> None:
     assert check_against(changed, GOOD).notes == (said,)
 
 
+def test_a_scenario_whose_code_was_changed_is_not_compared() -> None:
+    new = [replace(one, scenario_digest="b" if one.scenario == "act_or_not" else "a") for one in GOOD]
+    old = [replace(one, scenario_digest="a") for one in GOOD]
+    checked = check_against(new, old)
+    assert "forge auto: 10 pairs left out, as the scenario was changed since: act_or_not" in checked.notes
+    assert "act_or_not" not in {one.scenario for one in checked.comparisons}
+    assert checked.comparisons[0].pairs == len(GOOD) - 10
+    assert check_against(new, GOOD).comparisons[0].pairs == len(GOOD), "of older rows nothing is known"
+
+
 def test_a_new_model_is_compared_with_the_old_one_where_each_file_has_but_one() -> None:
     new = configuration(mode="auto", model="qwen3")
     checked = check_against(rows_of(new, [R] * 9), rows_of(AUTO, [W] * 9))
@@ -130,6 +140,12 @@ def elsewhere(rows: list[Row], **changed: object) -> list[Row]:
             [row(AUTO)],
             {"baseline_name": "forge autp"},
             r"the baseline has no configuration 'forge autp'.* Did you mean forge auto\?",
+        ),
+        (
+            [replace(row(AUTO), scenario_digest="b")],
+            [replace(row(AUTO), scenario_digest="a")],
+            {},
+            "every scenario that the two files share was changed since the baseline: basic_2step. Make the baseline",
         ),
         (rows_of(AUTO, ["unjudged"]), rows_of(AUTO, [R]), {}, "a check raised in every pair of runs"),
     ],

@@ -102,8 +102,16 @@ def test_what_to_know_of_the_rows_is_noted() -> None:
     told = list(notes(report_of(rows)))
     assert told[0].startswith("plain: 4 of 5 runs only repeat another run of the same scenario, as at temperature 0")
     assert told[1].startswith("forge auto: 1 run left out, because nobody could judge: ")
-    assert "plain and forge auto: 2 runs without a partner of the same scenario and seed left out" in told
+    assert "plain and forge auto: 2 runs left out, without a partner of the same scenario and seed" in told
     assert told[-1] == "the runs are of several commits: a difference may be that of the commits"
+
+
+def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> None:
+    new = [replace(one, scenario_digest="b") for one in rows_of(AUTO, ["right"] * 3)]
+    old = [replace(one, scenario_digest="a") for one in rows_of(PLAIN, ["wrong"] * 4)]
+    told = list(notes(report_of([*new, *old, replace(row(AUTO, seed=9), scenario_digest="a")])))
+    assert "forge auto: scenarios were changed between its runs: basic_2step" in told
+    assert "forge auto and plain: 3 pairs left out, as the scenario was changed in between: basic_2step" in told
 
 
 def test_the_method_says_how_many_comparisons_were_corrected_for() -> None:

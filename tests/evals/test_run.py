@@ -30,16 +30,16 @@ def server() -> Iterator[str]:
         yield address
 
 
-def command(folder: Path, server: str, *words: str) -> list[str]:
-    (folder / "mine.py").write_text(SCENARIOS)
+def command(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> list[str]:
+    (folder / "mine.py").write_text(text)
     eval_run = [sys.executable, "-m", "forge", "eval", "run", "mine.py"]
     files = [word for word in words if word.endswith(".py")]
     options = [word for word in words if not word.endswith(".py")]
     return [*eval_run, *files, "--backend", server, "--runs", "2", "-o", "r.jsonl", *options]
 
 
-def run(folder: Path, server: str, *words: str) -> subprocess.CompletedProcess[str]:
-    asked = command(folder, server, *words)
+def run(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> subprocess.CompletedProcess[str]:
+    asked = command(folder, server, *words, text=text)
     return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
 
 
@@ -109,6 +109,17 @@ def test_only_what_is_not_in_the_file_is_run(tmp_path: Path, server: str) -> Non
     assert "6 runs, 2 of them in r.jsonl already" in more.stdout
     assert (tmp_path / "r.jsonl").read_bytes().startswith(before)
     assert len(rows(tmp_path)) == 6
+
+
+def test_runs_of_a_changed_scenario_are_not_added_to_those_of_the_old_one(tmp_path: Path, server: str) -> None:
+    run(tmp_path, server, "--scenario", "refund_rightly", "--runs", "1")
+    before = (tmp_path / "r.jsonl").read_bytes()
+    changed = SCENARIOS.replace("nothing was paid back", "no money was paid back")
+    refused = run(tmp_path, server, "--scenario", "refund_rightly", text=changed)
+    assert refused.returncode == 2
+    assert "the results have runs from before these scenarios were changed: refund_rightly. " in refused.stderr
+    assert (tmp_path / "r.jsonl").read_bytes() == before
+    assert run(tmp_path, server, "--scenario", "refund_rightly", text=f"# the same\n{SCENARIOS}").returncode == 0
 
 
 @contextmanager

@@ -1,0 +1,81 @@
+"""The digest of a scenario: of its code, which has its texts, tools and checks, to tell whether it was changed."""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from types import FunctionType
+
+import msgspec
+
+from forge.evals.scenario import Scenario
+
+_PLAIN = str | int | float | bool | None
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """A hash of the code that makes the scenario's worlds, with its texts, tools and checks; empty without a source.
+
+    What it uses of the files in its folder counts; comments and layout do not, nor does the code of forge and of other
+    packages, nor what it reads from files when it runs.
+    """
+    code = tuple(_code(scenario.world))
+    if not code:
+        return ""
+    return hashlib.blake2b(msgspec.json.encode((scenario.context_tokens, code)), digest_size=8).hexdigest()
+
+
+def _code(function: object) -> Iterator[str]:
+    """What the function is given beforehand, and its code."""
+    while isinstance(function, partial):
+        yield from (repr(value) for value in function.args if isinstance(value, _PLAIN))
+        yield from (f"{name}={value!r}" for name, value in function.keywords.items() if isinstance(value, _PLAIN))
+        function = function.func
+    if isinstance(function, FunctionType):
+        yield from _reached(Path(function.__code__.co_filename), function.__qualname__.partition(".")[0])
+
+
+@cache
+def _reached(file: Path, name: str) -> tuple[str, ...]:
+    """The statement at the top of the file that makes the name, and all that it uses of this file and its folder."""
+    found: set[str] = set()
+    waiting = [(file, name)]
+    while waiting:
+        file, name = waiting.pop()
+        for statement in _statements(file):
+            if name not in _made(statement):
+                continue
+            if isinstance(statement, ast.ImportFrom):
+                waiting += _imported(file, statement, name)
+            elif (text := ast.unparse(statement)) not in found:
+                found.add(text)
+                waiting += [(file, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return tuple(sorted(found))
+
+
+@cache
+def _statements(file: Path) -> tuple[ast.stmt, ...]:
+    """What stands at the top of the file; nothing where it cannot be read, as for what is typed in."""
+    try:
+        return tuple(ast.parse(file.read_bytes()).body)
+    except (OSError, SyntaxError, ValueError):
+        return ()
+
+
+def _made(statement: ast.stmt) -> frozenset[str]:
+    """The names that a statement makes."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return frozenset({name})
+        case ast.ImportFrom(names=names):
+            return frozenset(one.asname or one.name for one in names)
+        case _:
+            written = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+            return frozenset(node.id for node in written if isinstance(node.ctx, ast.Store))
+
+
+def _imported(file: Path, statement: ast.ImportFrom, name: str) -> Iterator[tuple[Path, str]]:
+    """Where the imported name is made, if that is a file of the same folder."""
+    beside = file.with_name(f"{(statement.module or '').rpartition('.')[2]}.py")
+    yield from ((beside, one.name) for one in statement.names if name == (one.asname or one.name))
