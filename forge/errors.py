@@ -99,6 +99,27 @@ class UnrecordedError(JournalError):
         self.outcome = outcome
 
 
+class StoreError(ForgeError):
+    """The store of an agent's memory cannot be read or written."""
+
+
+class SessionChangedError(ForgeError):
+    """A session was saved or deleted by another since it was loaded, so a save would have overwritten that.
+
+    `after` is the revision that the save was to follow, `found` the session's own; 0: there is none.
+    """
+
+    def __init__(self, name: str, after: int, found: int) -> None:
+        if not found:
+            what = f"the session {name!r} was deleted since it was loaded; save it as a new one (Session.branch), or"
+        elif not after:
+            what = f"there is a session {name!r} already, which this one was not loaded from; choose another name, or"
+        else:
+            what = f"the session {name!r} was saved by another since it was loaded;"
+        super().__init__(f"{what} load it again and go on from there")
+        self.after, self.found = after, found
+
+
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
     """The slot worker was stopped before the job was finished."""
 

@@ -33,6 +33,7 @@ class Kind(StrEnum):
     ITERATION_WARNING = "iteration_warning"
     PROGRESS_NOTE = "progress_note"
     SUMMARY = "summary"
+    REMEMBERED = "remembered"
 
 
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
@@ -49,6 +50,7 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.CONTEXT_WARNING: 1,
     Kind.ITERATION_WARNING: 1,
     Kind.PROGRESS_NOTE: 1,
+    Kind.REMEMBERED: 1,
     Kind.TOOL_RESULT: 2,
     Kind.REASONING: 3,
     Kind.TEXT_RESPONSE: 3,

@@ -17,7 +17,7 @@ TOOL_NAMES = ("look", "write", "finish")
 _POOL = st.sampled_from(("", "7", "Fine.", "größer, 漢字 🙂", "two\nlines", '{"a": [1]}', "\\\"'`</think>"))
 _SMALL = _POOL | st.text(max_size=20)
 _BIG = st.sampled_from(("x" * 300, "long text " * 200, "数" * 250, '{"row": 1, "of": "many"},\n' * 40))
-_SAID_BY_FORGE = (*sorted(NUDGES), *sorted(WARNINGS), Kind.SUMMARY)
+_SAID_BY_FORGE = (*sorted(NUDGES), *sorted(WARNINGS), Kind.SUMMARY, Kind.REMEMBERED)
 _PINS = st.sampled_from((st.just(value=False), st.booleans()))
 """Whether messages are pinned: never in one history, often in the next."""
 
@@ -89,7 +89,7 @@ def histories(
             case 0 | 1:
                 history += (User(text=draw(_SMALL), turn=turn),)
             case 2:
-                kind = draw(st.sampled_from((*sorted(WARNINGS), Kind.SUMMARY, Kind.SUMMARY)))
+                kind = draw(st.sampled_from((*sorted(WARNINGS), Kind.SUMMARY, Kind.SUMMARY, Kind.REMEMBERED)))
                 history += (User(text=draw(_SMALL), kind=kind, turn=turn, pinned=draw(pins)),)
     return history
 

@@ -75,6 +75,16 @@ def compacted_conversation(history: History, budget: ContextBudget) -> Compacted
     return failure or CompactedConversation(kept=now + whole[sent:], compactions=compactions)
 
 
+def pruned_conversation(history: History, budget: ContextBudget) -> CompactedConversation | CannotFit:
+    """The conversation compacted once, to the budget's target; CannotFit where what must stay does not fit.
+
+    What stays and what goes first is as in `compacted_conversation`.
+    """
+    whole = tuple(Kept(message, at) for at, message in enumerate(history))
+    shorter = _compacted(whole, budget)
+    return shorter if isinstance(shorter, CannotFit) else CompactedConversation(kept=shorter, compactions=1)
+
+
 def _requests(history: History) -> Iterator[int]:
     """The ends of what was sent with each request: a reply came after it, or is to come."""
     yield from (at for at, message in enumerate(history) if at and type(message) is Assistant)
@@ -122,7 +132,8 @@ def _units(now: tuple[Kept, ...], budget: ContextBudget, *, goal: bool) -> list[
         shown = message
         if at >= opening and (_is_asked(message) or _is_words(message)):
             kind = Kind.USER_INPUT if at in kept else Kind.TEXT_RESPONSE
-            shown = User(text="", kind=kind, turn=max(turn_of(part.message) for part in parts))
+            turn, pinned = max(turn_of(part.message) for part in parts), any(_is_pinned(part.message) for part in parts)
+            shown = User(text="", kind=kind, turn=turn, pinned=pinned)
         units.append(_Unit(shown, parts, budget.count(part.message for part in parts)))
         at += len(parts)
     return units
@@ -137,7 +148,11 @@ def _goals(now: tuple[Kept, ...], opening: int, *, first: bool) -> frozenset[int
 
 def _is_asked(message: Message) -> bool:
     """Whether the client wrote it, and no tool."""
-    return type(message) is System or (type(message) is User and message.kind is not Kind.SUMMARY)
+    return type(message) is System or (type(message) is User and message.kind is Kind.USER_INPUT)
+
+
+def _is_pinned(message: Message) -> bool:
+    return not isinstance(message, System) and message.pinned
 
 
 def _is_words(message: Message) -> bool:

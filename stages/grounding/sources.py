@@ -153,7 +153,7 @@ def _given(history: History, *, recalled: bool) -> Iterator[Given]:
     arguments: dict[str, str] = {}
     for message in history:
         match message:
-            case User(kind=Kind.USER_INPUT, text=text):
+            case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
                 yield Given(tool="", text=text)
             case Assistant(calls=calls):
                 arguments.update((call.id, call.arguments) for call in calls)

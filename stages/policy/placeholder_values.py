@@ -125,7 +125,7 @@ def _listed(text: str, schema: Raw | None) -> bool:
 
 def _said(text: str, state: State) -> bool:
     wanted = normalized(text)
-    said = (m.text for m in state.history if isinstance(m, User) and m.kind is Kind.USER_INPUT)
+    said = (m.text for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
     return any(wanted in normalized(one) for one in said)
 
 

@@ -133,7 +133,10 @@ def _places(search: NameSearch, texts: Iterable[str], first: int) -> tuple[int, 
 def _shown(message: Message) -> str:
     """What the message brings in from outside."""
     match message:
-        case Tool(kind=Kind.TOOL_RESULT, text=text) | User(kind=Kind.USER_INPUT | Kind.SUMMARY, text=text):
+        case (
+            Tool(kind=Kind.TOOL_RESULT, text=text)
+            | User(kind=Kind.USER_INPUT | Kind.SUMMARY | Kind.REMEMBERED, text=text)
+        ):
             return text
         case _:
             return ""

@@ -1,0 +1,1 @@
+"""Agents: a conversation that acts, remembers, asks and hands over."""

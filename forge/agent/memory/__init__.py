@@ -1,0 +1,26 @@
+"""Memory: sessions, saved and resumed, and facts that outlive them, in the process or in one SQLite file."""
+
+from typing import TYPE_CHECKING
+
+from forge.agent.memory.facts import Facts
+from forge.agent.memory.protocol import FactStore, Memory, SavedSession, SessionStore, SessionSummary
+from forge.agent.memory.session import Session
+from stages._later import later
+from stages.memory.facts import Fact
+
+if TYPE_CHECKING:
+    from forge.agent.memory.in_process import InProcessStore as InProcessStore
+
+__all__ = [
+    "Fact",
+    "FactStore",
+    "Facts",
+    "InProcessStore",
+    "Memory",
+    "SavedSession",
+    "Session",
+    "SessionStore",
+    "SessionSummary",
+]
+
+__getattr__ = later(__name__, {"forge.agent.memory.in_process": ("InProcessStore",)})

@@ -1,0 +1,56 @@
+"""Facts: what an agent remembers beyond a session, in one space of a store."""
+
+from forge.agent.memory.names import checked_name
+from forge.agent.memory.protocol import FactStore
+from forge.errors import DefinitionError
+from forge.runtime.options import checked_options
+from stages.memory.facts import Fact, facts_message
+from stages.message import History, User
+from stages.options.types import Count
+from stages.repair.decoding import sound
+
+LONGEST_FACT = 2000
+"""Maximum characters of a fact: it is a sentence or a few, and takes room in every prompt that it is recalled for."""
+
+_LONGEST_QUERY = 10_000
+"""Characters of a query that are looked at."""
+
+
+class Facts:
+    """The facts of one space, such as a user's or a project's; those of other spaces are never seen."""
+
+    @checked_options
+    def __init__(self, store: FactStore, space: str = "default") -> None:
+        self._store = store
+        self.space = checked_name(space, "a space of facts")
+
+    def __repr__(self) -> str:
+        return f"Facts({self._store!r}, {self.space!r})"
+
+    @checked_options
+    async def remember(self, text: str) -> Fact:
+        """Keep the fact. DefinitionError for an empty one, or one of more than 2,000 characters."""
+        kept = sound(text).strip()
+        if not kept:
+            raise DefinitionError(("the fact is empty; say what is to be remembered",))
+        if len(kept) > LONGEST_FACT:
+            problem = f"the fact has {len(kept)} characters; a fact has at most {LONGEST_FACT}: shorten or split it"
+            raise DefinitionError((problem,))
+        return await self._store.remember(self.space, kept)
+
+    @checked_options
+    async def recall(self, query: str = "", limit: Count = 8) -> tuple[Fact, ...]:
+        """The facts that share words with the query, the most relevant first; without a query, the newest."""
+        return await self._store.recall(self.space, sound(query[:_LONGEST_QUERY]), limit=limit)
+
+    @checked_options
+    async def forget(self, fact: Fact | int) -> bool:
+        """Delete the fact; False: there was none with this id. Sessions that were shown it keep what was said."""
+        return await self._store.forget(self.space, fact if isinstance(fact, int) else fact.id)
+
+    async def message_for(self, request: str, history: History = (), limit: int = 8) -> User | None:
+        """The message that tells a model the facts for this request, to stand right before it; None: there is none.
+
+        Facts that the history shows already are left out. `stages.memory.facts` says how they are marked as data.
+        """
+        return facts_message(await self.recall(request, limit), history)

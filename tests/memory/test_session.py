@@ -1,0 +1,163 @@
+"""A session behind the five methods, saved, branched and shared: what others write is never lost or overwritten."""
+
+import asyncio
+
+import pytest
+
+from forge.agent.memory import InProcessStore, Session
+from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
+from stages.effect import Execute
+from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
+from stages.state import Awaiting, Batch, State
+from tests.memory.running import asynchronous
+
+CALL = ToolCall(id="call_000000001", name="look", arguments="{}")
+TALK: tuple[Message, ...] = (
+    System(text="Be brief."),
+    User(text="Look it up."),
+    Assistant(calls=(CALL,), turn=1),
+    Tool(call_id=CALL.id, name="look", text="7", turn=1),
+    Assistant(text="It is 7.", turn=2),
+)
+
+
+async def talked(store: InProcessStore, name: str = "monday") -> Session:
+    session = Session(store, name)
+    for message in TALK:
+        await session.add_message(message)
+    return session
+
+
+@asynchronous
+async def test_the_five_methods() -> None:
+    session = await talked(InProcessStore())
+    assert await session.get_messages() == TALK
+    assert await session.get_messages("user", "tool") == (TALK[1], TALK[3])
+    assert await session.get_recent(1) == TALK[4:]
+    assert await session.get_recent(2) == TALK[2:]  # a result comes with its call
+    await session.prune(10_000)
+    assert await session.get_messages() == TALK
+    await session.clear()
+    assert await session.get_messages() == TALK[:1]
+
+
+@asynchronous
+async def test_pruning_keeps_pairs_and_says_what_does_not_fit() -> None:
+    session = await talked(InProcessStore())
+    await session.add_message(User(text="And now?"))
+    await session.prune(45)
+    left = await session.get_messages()
+    assert left[0] == TALK[0]
+    assert left[-1] == User(text="And now?")
+    assert len(left) < len(TALK) + 1
+    with pytest.raises(ContextBudgetExceeded, match=r"what must stay takes about \d+ tokens, more than 1; nothing was"):
+        await session.prune(1)
+    assert await session.get_messages() == left
+
+
+@asynchronous
+async def test_what_cannot_be_is_refused_before_anything_is_kept() -> None:
+    store = InProcessStore()
+    session = Session(store, "monday")
+    with pytest.raises(DefinitionError, match="not waiting for one"):
+        await session.add_message(TALK[3])
+    with pytest.raises(DefinitionError, match="must be one of system, user, assistant, tool"):
+        await session.get_messages("usr")  # type: ignore[arg-type]  # that it is wrong is what is tested
+    with pytest.raises(DefinitionError, match="whole number, at least 1"):
+        await session.prune(0)
+    with pytest.raises(DefinitionError, match="no session 'monday' to branch from"):
+        await session.branch("tuesday")
+    await session.clear()
+    assert await store.sessions() == ()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[31mred", "\x00", "\ud800", "\u202eevil", "x" * 201])
+def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
+    with pytest.raises(DefinitionError, match="session"):
+        Session(InProcessStore(), name)
+
+
+@asynchronous
+async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost() -> None:
+    store = InProcessStore()
+    session = await talked(store)
+    state = await session.load()
+    assert state is not None
+    other = Session(store, "monday")
+    with pytest.raises(SessionChangedError, match="already, which this one was not loaded from"):
+        await other.save(state)
+    await other.add_message(User(text="Me too"))
+    with pytest.raises(SessionChangedError, match="was saved by another since it was loaded; load it again"):
+        await session.save(state.say(User(text="Mine")))
+    assert await session.get_messages() == (*TALK, User(text="Me too"))
+    again = await session.load()
+    assert again is not None
+    await session.save(again.say(User(text="Mine")))
+    await session.save(again)  # one save follows another of the same object
+    await other.delete()
+    with pytest.raises(SessionChangedError, match="was deleted since it was loaded"):
+        await session.save(state)
+
+
+@asynchronous
+async def test_a_session_made_anew_is_not_the_one_that_was_deleted() -> None:
+    store = InProcessStore()
+    session = await talked(store)
+    state = await session.load()
+    assert state is not None
+    await Session(store, "monday").delete()
+    await talked(store)
+    with pytest.raises(SessionChangedError):
+        await session.save(state)
+
+
+@asynchronous
+async def test_messages_added_at_the_same_time_are_all_kept() -> None:
+    store = InProcessStore()
+    texts = [f"message {number}" for number in range(30)]
+    await asyncio.gather(*(Session(store, "monday").add_message(User(text=text)) for text in texts))
+    kept = await Session(store, "monday").get_messages()
+    assert sorted(m.text for m in kept) == sorted(texts)
+
+
+@asynchronous
+async def test_branches_go_their_own_way() -> None:
+    session = await talked(InProcessStore())
+    whole = await session.branch("whole")
+    cut = await session.branch("cut", messages=3)  # in the middle of an exchange, which is left out
+    await session.clear()
+    await whole.add_message(User(text="Thanks."))
+    assert await whole.get_messages() == (*TALK, User(text="Thanks."))
+    assert await cut.get_messages() == TALK[:2]
+    with pytest.raises(DefinitionError, match="a session 'cut' already"):
+        await whole.branch("cut")
+
+
+@asynchronous
+async def test_a_run_under_way_is_saved_whole_and_not_pruned() -> None:
+    store = InProcessStore()
+    running = State(
+        history=TALK[:2],
+        phase=Awaiting(effect=Execute(calls=(CALL,)), batch=Batch(said=Assistant(calls=(CALL,), turn=1))),
+    )
+    session = Session(store, "monday")
+    await session.save(running)
+    assert await Session(store, "monday").load() == await session.load()
+    with pytest.raises(DefinitionError, match="a run of the session is under way"):
+        await session.prune(1)
+    branch = await session.branch("other")
+    left = await branch.get_messages()
+    assert [type(m) for m in left] == [System, User, Assistant, Tool]  # the call is answered as interrupted
+
+
+@asynchronous
+async def test_sessions_are_listed_the_last_saved_first() -> None:
+    store = InProcessStore()
+    await talked(store, "monday")
+    await talked(store, "tuesday")
+    await Session(store, "monday").add_message(User(text="More", kind=Kind.USER_INPUT))
+    listed = [(one.name, one.title, one.messages) for one in await store.sessions()]
+    assert listed == [("monday", "Look it up.", 6), ("tuesday", "Look it up.", 5)]
+    assert await Session(store, "monday").delete()
+    assert not await Session(store, "monday").delete()
+    assert [one.name for one in await store.sessions()] == ["tuesday"]
