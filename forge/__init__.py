@@ -18,6 +18,7 @@ from forge.workflow.workflow import Workflow
 from stages._later import later
 
 if TYPE_CHECKING:
+    from forge.agent.agent import Agent
     from forge.journal.redaction import Redact as Redact
     from forge.journal.replaying import replay as replay
     from forge.journal.replaying import states as states
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from stages.view.summary import Summarize as Summarize
 
 __all__ = [
+    "Agent",
     "Conversation",
     "Finished",
     "ForgeError",
@@ -62,6 +64,7 @@ if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
     __getattr__ = later(
         __name__,
         {
+            "forge.agent.agent": ("Agent",),
             "forge.journal": ("Redact", "replay", "resume_journal", "states"),
             "forge.runtime": ("Conversation", "drive", "follow", "stream"),
             "forge.tools": ("IdempotencyKey", "Tool", "ToolDef", "respond_tool"),

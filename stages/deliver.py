@@ -96,7 +96,7 @@ def _executed(state: State, batch: Batch, outcome: Results) -> State:
         # A yes was for once: a call that is in doubt again is asked about again.
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
-    came = replace(batch, results=batch.results + back, approved=approved)
+    came = replace(batch, results=batch.results + back, approved=approved, heard=batch.heard + outcome.heard)
     spent = replace(ledger, budget=budget, in_doubt=unknown_outcomes_after(ledger.in_doubt, batch, back))
     return replace(state, ledger=spent, phase=Executed(batch=came))
 

@@ -151,13 +151,19 @@ class HandOff(Struct, frozen=True, kw_only=True, gc=False, tag="hand_off"):
     payload: str = ""
 
 
+class Said(Struct, frozen=True, kw_only=True, gc=False, tag="said"):
+    """The run ended with words to the user: the model's own reply, or what a terminal tool returned as this value."""
+
+    text: str
+
+
 class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
     """The tool returned. `text` is what the model is shown, `value` the result as JSON."""
 
     call_id: str
     text: str
     value: Raw = Raw(b"null")
-    ends: NeedsInput | HandOff | None = None
+    ends: NeedsInput | HandOff | Said | None = None
 
 
 class Unresolved(Struct, frozen=True, kw_only=True, gc=False, tag="unresolved"):
@@ -202,10 +208,14 @@ CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused
 
 
 class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
-    """The results of the calls of one `Execute`, in their order."""
+    """The results of the calls of one `Execute`, in their order.
+
+    `heard` is what the user said while they ran: the model reads it after the results of the whole batch.
+    """
 
     results: tuple[CallResult, ...]
     seconds: float = 0.0
+    heard: tuple[str, ...] = ()
 
 
 class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):

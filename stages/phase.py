@@ -3,7 +3,7 @@
 from msgspec import Raw, Struct
 
 from stages.compaction.budget import ContextBudget
-from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request
+from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request, Said
 from stages.message import Assistant, History, ToolCall
 
 
@@ -48,13 +48,14 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
     """Calls that are being executed, in what the model `said`, and what came back so far.
 
     `approved`: ids that a person said yes to. `notice`: what the model is told after the results of a call that its
-    reply was cut off in.
+    reply was cut off in. `heard`: what the user said meanwhile (`effect.Results`).
     """
 
     said: Assistant = Assistant()
     results: tuple[CallResult, ...] = ()
     approved: tuple[str, ...] = ()
     notice: str = ""
+    heard: tuple[str, ...] = ()
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -122,12 +123,6 @@ class Completed(Struct, frozen=True, kw_only=True, gc=False, tag="completed"):
 
     tool: str
     value: Raw
-
-
-class Said(Struct, frozen=True, kw_only=True, gc=False, tag="said"):
-    """The model answered in plain text, and text was welcome."""
-
-    text: str
 
 
 Ending = Completed | Said | NeedsInput | HandOff

@@ -23,7 +23,7 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.effect import Request
+from stages.effect import Request, Said
 from stages.ledger import Attempt, Budget, Compaction, Ledger, Price, Success
 from stages.message import Assistant, History, Message, Status, size
 from stages.phase import (
@@ -39,7 +39,6 @@ from stages.phase import (
     Phase,
     Prepared,
     Ready,
-    Said,
     SummaryOrder,
     Vetted,
 )

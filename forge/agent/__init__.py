@@ -1,1 +1,7 @@
-"""Agents: a conversation that acts, remembers, asks and hands over."""
+"""Agents: conversations that act, remember and ask. Each message is a run of one workflow, by the same loop."""
+
+from forge.agent.agent import Agent
+from forge.agent.built_in import BuiltIn
+from forge.agent.options import AgentOptions
+
+__all__ = ["Agent", "AgentOptions", "BuiltIn"]

@@ -4,7 +4,8 @@ import msgspec
 from msgspec import Raw
 
 from forge.errors import ToolFailed, ToolResolutionError
-from stages.effect import Failed, HandOff, NeedsInput, Succeeded, Unresolved
+from stages.effect import Failed, HandOff, NeedsInput, Said, Succeeded, Unresolved
+from stages.nudges import outcomes
 from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT
 
@@ -26,8 +27,11 @@ def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresol
 
 def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT) -> Succeeded:
     """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON."""
-    ends = value if isinstance(value, NeedsInput | HandOff) else None
+    # The call's own arguments are in the history: what ended the run is not said twice.
+    ends = value if isinstance(value, NeedsInput | HandOff | Said) else None
     encoded = _json(value)
+    if ends is not None:
+        return Succeeded(call_id=call_id, text=outcomes.ended(ends), value=encoded, ends=ends)
     # Plain text is what it says; any other has to be read back, for not all of it may have been JSON.
     text = value if type(value) is str and value.isascii() else _text(encoded)
     return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)

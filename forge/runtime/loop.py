@@ -13,7 +13,7 @@ from forge.runtime.advancing import advanced
 from forge.runtime.log import logging_turns
 from forge.runtime.observers import Observer, halted, tell
 from forge.runtime.options import checked_options
-from forge.runtime.performing import cancelled, is_set, performed
+from forge.runtime.performing import Keep, cancelled, is_set, performed
 from stages.deliver import interrupt
 from stages.execution.batch import unanswered_calls
 from stages.pipeline import Stage
@@ -27,8 +27,13 @@ async def drive(
     interpret: Interpreter,
     observer: Observer | None = None,
     cancel: asyncio.Event | None = None,
+    *,
+    keep: Keep | None = None,
 ) -> Result[Finished, Halted]:
-    """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered."""
+    """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered.
+
+    `keep` is given each state that awaits an effect, before the effect is performed.
+    """
     watched = observer is not None or logging_turns()
     while True:
         if is_set(cancel) and not _all_back(state):
@@ -43,7 +48,7 @@ async def drive(
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
-                arrived = await performed(effect, state, interpret, cancel)
+                arrived = await performed(effect, state, interpret, cancel, keep)
                 if not isinstance(arrived, Success):
                     return halted(arrived.failure(), observer)
                 before, state = state, arrived.unwrap()

@@ -1,7 +1,7 @@
 """One effect performed for the loop, unless the run is cancelled first, and its outcome delivered."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from returns.result import Failure, Result
 
@@ -14,6 +14,9 @@ from stages.effect import Ask, Effect, Outcome
 from stages.halt import Cancelled, JournalFailed
 from stages.policy.rules import completed
 from stages.state import State
+
+Keep = Callable[[State], Awaitable[None]]
+"""Saves a state. It raises UnrecordedError if it cannot: the run then ends as `JournalFailed`."""
 
 _GRACE = 5.0
 """Seconds that what is cancelled has to end."""
@@ -30,7 +33,7 @@ def cancelled(state: State) -> Halted:
 
 
 async def performed(
-    effect: Effect, state: State, interpret: Interpreter, cancel: asyncio.Event | None
+    effect: Effect, state: State, interpret: Interpreter, cancel: asyncio.Event | None, keep: Keep | None
 ) -> Result[State, Halted]:
     """The state after the effect; or the end of the run: by its outcome, by `cancel`, or for a journal that fails.
 
@@ -40,6 +43,8 @@ async def performed(
     if is_set(cancel):
         return Failure(cancelled(interrupt(state, begun=False)))
     try:
+        if keep is not None:
+            await keep(state)
         outcome = await (interpret(effect) if cancel is None else _unless(cancel, interpret(effect)))
     except UnrecordedError as error:
         after = state if error.outcome is None else deliver(state, error.outcome).value_or(state)

@@ -104,6 +104,18 @@ def _first_request(workflow: Workflow, state: State, connection: Connection) -> 
             return None
 
 
+class Held:
+    """A backend that is connected already, and stays so after the run."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """The connection that there is."""
+        yield self._connection
+
+
 def reached(backend: AnyBackend) -> Backend:
     """The backend; of a name or an address, the one that it stands for."""
     if not isinstance(backend, str):

@@ -71,7 +71,9 @@ async def resume_journal(
             careful = _careful(interpreting(workflow, connection, watching), journal.pending)
             with continuing(careful, path, journal) as recorded:
                 turn = turn_of(workflow.compiled, connection.setup)
-                driven = await drive(turn, last.state, recorded, tell, watching.get("cancel"))
+                driven = await drive(
+                    turn, last.state, recorded, tell, watching.get("cancel"), keep=watching.get("keep")
+                )
                 return driven.map(workflow.typed)
     except BackendError as error:
         return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=last.state), tell)

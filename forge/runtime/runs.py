@@ -98,7 +98,7 @@ async def resume(
             interpret = interpreting(workflow, connection, watching)
             with _recorded(interpret, workflow, state, connection, watching) as recorded:
                 turn = turn_of(workflow.compiled, connection.setup)
-                ended = await drive(turn, state, recorded, tell, watching.get("cancel"))
+                ended = await drive(turn, state, recorded, tell, watching.get("cancel"), keep=watching.get("keep"))
                 return ended.map(workflow.typed)
     except BackendError as error:
         return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state), tell)

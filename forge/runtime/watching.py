@@ -1,20 +1,25 @@
 """Watching: the options by which a caller observes and controls a run."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
+from msgspec.structs import replace
+
 from forge.connection import Connection
-from forge.interpreters import Asker, Interpreter, interpreter, nobody
+from forge.interpreters import Asker, Interpreter, Runner, interpreter, nobody
 from forge.interpreters.threads import unheard
 from forge.runtime.observers import Observer, notify
+from forge.runtime.performing import Keep
 from forge.runtime.questions import asking
 from forge.runtime.watcher import OnChunk
 from forge.workflow.workflow import Workflow
 from stages import events
+from stages.effect import Execute, Results
 from stages.message import History, Message
+from stages.policy.rules import Rules
 from stages.state import Compaction
 from stages.wire.sampling import Sampling
 
@@ -30,7 +35,9 @@ class Watching(TypedDict, total=False):
     Setting `cancel` ends the run. `ask` decides on tools that need approval. `journal` is the file to record the run
     in, `redact` what to hide there. `sampling` overrides the backend's sampling options for this run. `on_chunk`, a
     plain or async function, is called with each delta of a reply (`stages.wire.deltas`) as it arrives; if it raises,
-    the run ends with a WatcherError.
+    the run ends with a WatcherError. `hear`, called after each group of tool calls, returns what the user said
+    meanwhile: the model reads it with the results. `keep` is given each state that awaits an effect, before the effect
+    is performed, to save it.
     """
 
     observer: Observer | None
@@ -42,6 +49,8 @@ class Watching(TypedDict, total=False):
     journal: str | PathLike[str] | None
     redact: "Redact | None"
     sampling: Sampling | None
+    hear: Callable[[], Sequence[str]] | None
+    keep: Keep | None
 
 
 def announce(opening: History, watching: Watching) -> None:
@@ -77,4 +86,19 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))
-    return interpreter(send, partial(workflow.execute, heard=heard), asking(watching.get("ask") or nobody))
+    execute = _hearing(partial(workflow.execute, heard=heard), workflow.rules, watching.get("hear"))
+    return interpreter(send, execute, asking(watching.get("ask") or nobody))
+
+
+def _hearing(execute: Runner, rules: Rules, hear: Callable[[], Sequence[str]] | None) -> Runner:
+    """The interpreter of calls, adding what the user said meanwhile; not to a call that may end the run."""
+    if hear is None:
+        return execute
+
+    async def run(effect: Execute) -> Results:
+        results = await execute(effect)
+        if any(call.name in rules.terminal for call in effect.calls):
+            return results
+        return replace(results, heard=tuple(hear()))
+
+    return run

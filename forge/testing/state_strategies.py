@@ -171,4 +171,5 @@ def _edited(said: Assistant, arguments: SearchStrategy[str]) -> SearchStrategy[E
 def _executed(said: Assistant) -> SearchStrategy[Executed]:
     """The first of the calls have come back, or all of them."""
     back = st.integers(1, len(said.calls)).flatmap(lambda number: st.tuples(*map(results, said.calls[:number])))
-    return back.map(lambda came: Executed(batch=Batch(said=said, results=came)))
+    heard = st.sampled_from([(), ("Stop after this.",)])
+    return st.builds(lambda came, words: Executed(batch=Batch(said=said, results=came, heard=words)), back, heard)

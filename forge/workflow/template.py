@@ -14,3 +14,8 @@ def placeholders(template: str) -> set[str]:
 def fill(template: str, values: Mapping[str, str]) -> str:
     """The template with each `{name}` replaced; `{{name}}` stands for `{name}`. KeyError for a name without a value."""
     return _PLACEHOLDER.sub(lambda match: values[match[2]] if match[2] else f"{{{match[1]}}}", template)
+
+
+def literal(text: str) -> str:
+    """The template that stands for this text: its braces, too, are what they are."""
+    return _PLACEHOLDER.sub(lambda match: f"{{{match[0]}}}", text)

@@ -87,17 +87,29 @@ def capped(batch: Batch, most: int) -> Batch:
 
 
 def without_terminal(batch: Batch, specs: Specs) -> Batch:
-    """The batch with its terminal calls answered as not run, if an earlier call failed or a terminal one succeeded."""
+    """The batch with its terminal calls answered as not run, if there is a reason why the run cannot end with them.
+
+    An earlier call failed, a terminal one succeeded, or the user said something that the model has not read yet.
+    """
     if not batch.results:
         return batch
     left = unanswered_calls(batch)
     if not left or any(not _is(call, "terminal", specs) for call in left):
         return batch
-    if all(isinstance(result, Succeeded) for result in batch.results) and not terminal_success(batch, specs):
+    reason = _why_not_end(batch, specs)
+    if not reason:
         return batch
-    reason = "the run is over" if terminal_success(batch, specs) else "another call of the same reply failed"
     unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
     return replace(batch, results=batch.results + unrun)
+
+
+def _why_not_end(batch: Batch, specs: Specs) -> str:
+    """Why the terminal calls that are left do not run; empty: they do."""
+    if terminal_success(batch, specs):
+        return "the run is over"
+    if not all(isinstance(result, Succeeded) for result in batch.results):
+        return "another call of the same reply failed"
+    return "the user has said something new; read it first" if batch.heard else ""
 
 
 def terminal_success(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
@@ -131,6 +143,7 @@ def batch_record(batch: Batch) -> _Written:
             vain.append(_attempt(call, result, turn))
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
+    said.extend(User(text=text, turn=turn) for text in batch.heard)
     return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 

@@ -1,7 +1,9 @@
 """What the model is told of calls that ran, or might have: failures, unknown outcomes, what a person said."""
 
 import re
+from typing import assert_never
 
+from stages.effect import HandOff, NeedsInput, Said
 from stages.message import Status
 from stages.nudges.quoting import quote
 
@@ -95,6 +97,19 @@ def rejected_before(name: str) -> str:
 def badly_edited(name: str, problem: str) -> str:
     """For a call that a person allowed with arguments that must not run."""
     return f"{name} was approved with other arguments, and these are wrong: {problem}"
+
+
+def ended(how: NeedsInput | HandOff | Said) -> str:
+    """For the terminal call whose arguments already say how the run ended."""
+    match how:
+        case NeedsInput():
+            return "The user was asked."
+        case Said():
+            return "The user was told."
+        case HandOff(to=to):
+            return f"Handed over to {quote(to, 100)}."
+        case _:
+            assert_never(how)
 
 
 def not_run(reason: str) -> str:

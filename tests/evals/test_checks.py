@@ -5,8 +5,8 @@ from msgspec import Raw
 
 from forge.evals.scenario import PerformedCall, Trajectory
 from forge.evals.suite.checks import answer, looked_up, mentions, miswritten, same, sent, told
-from stages.effect import NeedsInput
-from stages.phase import Completed, Said
+from stages.effect import NeedsInput, Said
+from stages.phase import Completed
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,22 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages import execute
-from stages.effect import Ask, CallResult, Execute, Failed, HandOff, NeedsInput, NotRun, Refused, Succeeded, Unresolved
+from stages.effect import (
+    Ask,
+    CallResult,
+    Execute,
+    Failed,
+    HandOff,
+    NeedsInput,
+    NotRun,
+    Refused,
+    Said,
+    Succeeded,
+    Unresolved,
+)
 from stages.execution.batch import call_digest
 from stages.halt import ToolsFailing
-from stages.message import Assistant, Tool, ToolCall
+from stages.message import Assistant, Tool, ToolCall, User
 from stages.phase import Awaiting, Batch, Completed, Done, Executed, Ready, Vetted
 from stages.state import State
 from tests.property.machine import RULES
@@ -96,17 +108,36 @@ def test_history_receives_a_batch_only_when_it_is_whole() -> None:
         (None, Completed(tool="finish", value=Raw(b"7"))),
         (NeedsInput(question="Which?"), NeedsInput(question="Which?")),
         (HandOff(to="desk"), HandOff(to="desk")),
+        (Said(text="Hi."), Said(text="Hi.")),
     ],
 )
-def test_a_terminal_tool_that_succeeds_ends_the_run(ends: NeedsInput | HandOff | None, outcome: object) -> None:
+def test_a_terminal_tool_that_succeeds_ends_the_run(ends: NeedsInput | HandOff | Said | None, outcome: object) -> None:
     after = execute(RULES)(came((FINISH,), replace(fine(FINISH), ends=ends))).unwrap()
-    assert after.phase == Done(outcome=outcome)  # type: ignore[arg-type]  # one of the three
+    assert after.phase == Done(outcome=outcome)  # type: ignore[arg-type]  # one of the four
 
 
 def test_a_terminal_call_does_not_run_after_one_of_its_reply_failed() -> None:
     after = execute(RULES)(came((LOOK, FINISH), broken(LOOK))).unwrap()
     assert isinstance(after.phase, Ready)
     assert [m.status for m in after.history if isinstance(m, Tool)] == ["failed", "not_run"]
+
+
+def heard(state: State, *words: str) -> State:
+    assert isinstance(state.phase, Executed)
+    return state.to(Executed(batch=replace(state.phase.batch, heard=words)))
+
+
+def test_what_the_user_said_meanwhile_comes_after_the_results_of_the_batch() -> None:
+    after = execute(RULES)(heard(came((LOOK, AGAIN), fine(LOOK), fine(AGAIN)), "Stop.", "Now.")).unwrap()
+    assert after.history[-2:] == (User(text="Stop.", turn=TURN), User(text="Now.", turn=TURN))
+    assert isinstance(after.phase, Ready)
+
+
+def test_the_run_does_not_end_before_the_model_has_read_what_the_user_said() -> None:
+    after = execute(RULES)(heard(came((LOOK, FINISH), fine(LOOK)), "In euros.")).unwrap()
+    assert isinstance(after.phase, Ready)
+    assert [m.status for m in after.history if isinstance(m, Tool)] == ["succeeded", "not_run"]
+    assert isinstance(after.history[-1], User)
 
 
 def test_errors_of_tools_in_a_row_end_the_run() -> None:

@@ -16,7 +16,7 @@ ROOMS = {
     "policy/test_batch_selection.py": "../guards/placeholders",
     "policy/test_escalation.py": "levels ../guards/repeated_calls",
     # One text a function; what matters is what all of them have in common.
-    "nudges/test_nudges.py": "beside context forbidden outcomes quoting refused_calls replies unfit values",
+    "nudges/test_nudges.py": "beside context forbidden guidance outcomes quoting refused_calls replies unfit values",
     "options/test_option_checks.py": "types",
     "reading/test_replies.py": "toolset",
     "reading/test_provenance.py": "shown",

@@ -7,7 +7,8 @@ from math import isclose
 import msgspec
 
 from forge.evals.scenario import PerformedCall, Trajectory
-from stages.phase import Completed, Said
+from stages.effect import Said
+from stages.phase import Completed
 
 Fact = str | float
 """A word or several, found as such; or a number, found by its value."""

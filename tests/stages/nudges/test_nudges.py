@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.effect import HandOff, NeedsInput, Said
 from stages.message import Kind, ToolCall
 from stages.nudges.beside import made_once, only_the_first, too_many_calls, waits
 from stages.nudges.context import called, called_before, context_use, few_calls, progress
-from stages.nudges.outcomes import in_doubt, not_approved, rejected_before, tool_failed, tool_raised, unresolved
+from stages.nudges.guidance import how_to_end
+from stages.nudges.outcomes import ended, in_doubt, not_approved, rejected_before, tool_failed, tool_raised, unresolved
 from stages.nudges.quoting import listed, quote
 from stages.nudges.refused_calls import refusals
 from stages.nudges.rendering import render
@@ -142,3 +144,19 @@ def test_a_list_of_earlier_calls_says_whether_it_is_all_of_them() -> None:
     assert "(the last of them)" in called_before(recall=False, all_of_them=False)
     assert "recall an id" in called_before(recall=True, all_of_them=True)
     assert called("", "look", '{"what":\n"a"}', "") == '- look {"what": "a"}'
+
+
+def test_the_guidance_names_the_tools_that_there_are_and_no_other() -> None:
+    names = ("task_completion", "ask_question", "converse")
+    for name in names:
+        said = how_to_end([name], words=False)
+        assert name in said
+        assert not any(other in said for other in names if other != name)
+    assert "write your answer" in how_to_end(names, words=True)
+    assert how_to_end((), words=True) == ""
+
+
+def test_what_ended_a_run_is_not_said_twice() -> None:
+    question, words, handed = NeedsInput(question=LONG), Said(text=LONG), HandOff(to=LONG)
+    assert all(len(ended(how)) < 200 for how in (question, words, handed))
+    assert "billing" in ended(HandOff(to="billing"))

@@ -1,0 +1,438 @@
+"""An agent: each message ends in a typed outcome or a typed halt, and the conversation goes on from there."""
+
+import asyncio
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from returns.result import Failure
+
+from forge import Workflow, replay, tool
+from forge.agent import Agent, AgentOptions
+from forge.agent.memory import InProcessStore, Session
+from forge.errors import DefinitionError, ForgeError, MaxIterationsError
+from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.testing import assert_answered
+from stages.effect import Approved, Ask, Fault, HandOff, NeedsInput, Said
+from stages.events import CallsAccepted, Event, Warned
+from stages.halt import BackendFailed, BudgetSpent, Cancelled, JournalFailed
+from stages.message import Kind, System, Tool, User
+from stages.state import Budget, Completed, Done, State
+from tests.agent.keepers import FileKeeper, FullKeeper
+from tests.agent.killed import agent as killed_agent
+
+LOOK = call("look", what="a")
+
+
+@tool(effect="read", repeatable=True)
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what} is 7"
+
+
+@tool
+def write(text: str) -> str:
+    """Write something down."""
+    return f"written: {text}"
+
+
+@tool(effect="terminal")
+def to_billing(about: str) -> HandOff:
+    """Hand over to billing."""
+    return HandOff(to="billing", payload=about)
+
+
+def helper(*script: Line, **options: object) -> tuple[Agent, Scripted]:
+    model = Scripted(script)
+    tools = [look, write, to_billing]
+    return Agent("helper", backend=model, **{"tools": tools, "instructions": "You help.", **options}), model  # type: ignore[arg-type]
+
+
+def told(state: State | None) -> list[str]:
+    assert state is not None
+    return [m.text for m in state.history if isinstance(m, User | Tool)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        ("It is 7.", Said(text="It is 7.")),
+        (call("converse", message="Hello!"), Said(text="Hello!")),
+        (call("task_completion", result="ok"), Completed(tool="task_completion", value=msgspec.Raw(b'"ok"'))),
+        (call("ask_question", question="Which?"), NeedsInput(question="Which?")),
+        (
+            call("ask_question", question="Which?", suggestions=["a", "b"]),
+            NeedsInput(question="Which?", suggestions=("a", "b")),
+        ),
+        (call("to_billing", about="A-17"), HandOff(to="billing", payload="A-17")),
+    ],
+)
+def test_a_message_ends_in_one_of_four_outcomes(reply: Line, outcome: object) -> None:
+    agent, _ = helper(LOOK, reply, built_in_tools=["task_completion", "ask_question", "converse"])
+    assert agent.process_sync("Go.").unwrap().outcome == outcome
+    assert agent.state is not None
+    assert agent.state.phase == Done(outcome=outcome)
+    assert_answered(agent.state.history)
+
+
+def test_an_answer_in_words_costs_one_model_call() -> None:
+    agent, model = helper("Seven.")
+    agent.process_sync("How many?").unwrap()
+    assert len(model.requests) == 1
+
+
+def test_the_conversation_goes_on_after_a_question() -> None:
+    agent, model = helper(call("ask_question", question="Which order?"), LOOK, "A-17 is 7.")
+    agent.process_sync("What is my total?")
+    assert agent.process_sync("A-17.").unwrap().value == "A-17 is 7."
+    assert model.requests[1].index(b"Which order?") < model.requests[1].index(b"A-17.")
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (call("task_completion", result=" "), "result is empty"),
+        (call("ask_question", question=""), "question is empty"),
+        (call("ask_question", question="Which?", suggestions=list("abcde")), "suggestions"),
+    ],
+)
+def test_an_end_without_words_is_corrected(bad: Line, said: str) -> None:
+    agent, _ = helper(bad, call("task_completion", result="ok"))
+    assert agent.process_sync("Go.").unwrap().value == "ok"
+    assert any(said in text for text in told(agent.state))
+
+
+def test_the_task_is_complete_when_the_check_says_so() -> None:
+    def check(arguments: dict[str, object]) -> str | None:
+        return None if "7" in str(arguments["result"]) else "The result lacks the number."
+
+    bad, good = call("task_completion", result="fine"), call("task_completion", result="It is 7.")
+    agent, _ = helper(bad, LOOK, good, completion_checks={"task_completion": check})
+    assert agent.process_sync("Go.").unwrap().value == "It is 7."
+    assert any("The result lacks the number." in text for text in told(agent.state))
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, ["look", "task_completion", "ask_question"]),
+        ({"on_text": "respond"}, ["look", "task_completion", "ask_question", "converse"]),
+        ({"on_text": "nudge"}, ["look", "task_completion", "ask_question"]),
+        ({"result": int}, ["look", "ask_question", "submit_result"]),
+        ({"built_in_tools": ["task_completion"]}, ["look", "task_completion"]),
+        ({"built_in_tools": []}, ["look"]),
+        ({"tools": []}, []),
+        ({"tools": [], "on_text": "respond"}, ["task_completion", "ask_question", "converse"]),
+    ],
+)
+def test_the_built_in_tools_are_those_that_fit(options: dict[str, object], names: list[str]) -> None:
+    agent, _ = helper(**{"tools": [look], **options})
+    assert [spec.name for spec in agent.workflow.rules.tools] == names
+
+
+def test_talking_with_a_tool_is_corrected_where_bare_text_is_a_mistake() -> None:
+    agent, _ = helper("Hello!", call("converse", message="Hello!"), on_text="respond")
+    assert agent.process_sync("Hi.").unwrap().outcome == Said(text="Hello!")
+
+
+def test_an_agent_may_end_with_a_value_of_a_type() -> None:
+    agent: Agent[int] = Agent("counter", backend=Scripted([call("submit_result", result=7)]), result=int)
+    assert agent.process_sync("Count.").unwrap().value == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tools": [tool(name="task_completion")(lambda: None)]}, "task_completion is the name of a built-in tool"),
+        ({"max_iterations": 0}, "max_iterations is 0"),
+        ({"max_cost": 1.0}, "max_cost needs price"),
+        ({"on_text": "never"}, "on_text"),
+        ({"tools": [look, look]}, "two tools are named look"),
+        ({"built_in_tools": ["finish"]}, "built_in_tools"),
+    ],
+)
+def test_a_wrong_definition_is_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(DefinitionError, match=said):
+        helper(**options)
+
+
+def test_an_agent_takes_the_options_of_a_workflow() -> None:
+    own = {"name", "tools", "system_prompt", "result", "on_text"}
+    options = {option.name: option.type for option in dataclasses.fields(Workflow) if option.name not in own}
+    assert AgentOptions.__annotations__ == options
+
+
+def test_tools_can_be_added_and_wrong_ones_change_nothing() -> None:
+    agent, model = helper("Hm.", call("more"), "Done.", tools=[look])
+    agent.process_sync("Go.")
+
+    @tool(effect="read")
+    def more() -> str:
+        """Give more."""
+        return "more"
+
+    with pytest.raises(DefinitionError, match="two tools are named look"):
+        agent.add_tools(more, look)
+    agent.add_tools(more)
+    assert agent.process_sync("Again.").unwrap().value == "Done."
+    assert (b'"more"' in model.requests[0], b'"more"' in model.requests[1]) == (False, True)
+
+
+def test_it_is_bounded_and_says_so_when_the_end_is_near() -> None:
+    agent, _ = helper(*[LOOK] * 5, max_iterations=5, max_repeats=None)
+    events: list[Event] = []
+    ended = agent.process_sync("Go.", observer=events.append)
+    assert isinstance(ended.failure().halt, BudgetSpent)
+    warned = [e.text for e in events if isinstance(e, Warned) and e.kind is Kind.ITERATION_WARNING]
+    assert len(warned) == 1
+    assert "task_completion" in warned[0] or "answer" in warned[0]
+    assert helper()[0].workflow.budget.calls == 20
+
+
+def test_a_halt_is_a_value_or_the_exception_of_its_kind_and_the_conversation_goes_on() -> None:
+    agent, _ = helper(LOOK, LOOK, "Seven.", max_iterations=1)
+    assert isinstance(agent.process_sync("Go."), Failure)
+    with pytest.raises(MaxIterationsError):
+        asyncio.run(agent.process_or_raise("Go on."))
+    assert asyncio.run(agent.process_or_raise("And now?")) == Said(text="Seven.")
+
+
+def test_what_halted_is_resumed_with_more_budget() -> None:
+    agent, _ = helper(LOOK, "Seven.", max_iterations=1)
+    assert isinstance(agent.process_sync("Go."), Failure)
+    assert asyncio.run(agent.resume(budget=Budget(calls=1))).unwrap().value == "Seven."
+    with pytest.raises(ForgeError, match="nothing to resume"):
+        asyncio.run(agent.resume())
+
+
+def test_a_fault_of_the_server_is_never_told_to_the_model() -> None:
+    agent, model = helper(Fault(kind="status", status=500, detail="out of memory"), "Hello.")
+    assert isinstance(agent.process_sync("Hi.").failure().halt, BackendFailed)
+    assert asyncio.run(agent.resume()).unwrap().value == "Hello."
+    assert b"out of memory" not in model.requests[1]
+
+
+def test_instructions_are_taken_literally_and_equal_agents_send_equal_bytes() -> None:
+    braces = "Answer as {json}, never as {{json}}."
+    options = {"instructions": braces, "background": "Made of <background>wood</background>."}
+    requests = []
+    for _ in range(2):
+        agent, model = helper("Ok.", **options)
+        agent.process_sync("Hi.")
+        requests.append(model.requests)
+    assert requests[0] == requests[1]
+    assert agent.state is not None
+    system = agent.state.history[0]
+    assert isinstance(system, System)
+    assert system.text.startswith(braces)
+    assert system.text.count("</background>") == 1
+    assert [section.name for section in agent.sections] == ["instructions", "background", "guidance"]
+    assert all(section.tokens > 0 for section in agent.sections)
+
+
+def test_a_call_that_needs_approval_waits_for_it() -> None:
+    asked: list[Ask] = []
+
+    async def yes(question: Ask) -> Approved:
+        asked.append(question)
+        return Approved(digest=question.digest)
+
+    agent, _ = helper(call("pay"), "Paid.", tools=[tool(approval=True, name="pay")(lambda: "paid")])
+    assert isinstance(agent.process_sync("Pay."), Failure)  # nobody to ask
+    assert asyncio.run(agent.resume(ask=yes)).unwrap().value == "Paid."
+    assert [question.call.name for question in asked] == ["pay"]
+
+
+class Steered:
+    """An agent that is told something while its tools run."""
+
+    def __init__(self, *script: Line, words: str = "In euros.") -> None:
+        self.agent, self.model = helper(*script)
+        self._words = words
+
+    def observer(self, event: Event) -> None:
+        if isinstance(event, CallsAccepted) and self._words:
+            self.agent.steer(self._words)
+            self._words = ""
+
+    def process(self) -> object:
+        ended = self.agent.process_sync("Go.", observer=self.observer)
+        return ended.unwrap().outcome
+
+
+def test_what_is_said_while_it_works_is_read_with_the_results() -> None:
+    steered = Steered(LOOK, "7 EUR.")
+    assert steered.process() == Said(text="7 EUR.")
+    assert told(steered.agent.state) == ["Go.", "a is 7", "In euros."]
+    assert b"In euros." in steered.model.requests[1]
+
+
+def test_what_was_said_meanwhile_is_in_the_journal(tmp_path: Path) -> None:
+    steered = Steered(LOOK, "7 EUR.")
+    agent = steered.agent
+    ended = agent.process_sync("Go.", observer=steered.observer, journal=tmp_path / "journal").unwrap()
+    assert replay(tmp_path / "journal", agent.workflow).unwrap().state.history == ended.state.history
+
+
+def test_a_task_is_not_completed_over_what_was_said_meanwhile() -> None:
+    both = calls(("look", {"what": "a"}), ("task_completion", {"result": "7"}))
+    steered = Steered(both, call("task_completion", result="7 EUR"))
+    assert steered.process() == Completed(tool="task_completion", value=msgspec.Raw(b'"7 EUR"'))
+    assert_answered(steered.agent.state.history if steered.agent.state else ())
+
+
+def test_what_came_too_late_is_worked_on_before_it_returns() -> None:
+    steered = Steered(call("task_completion", result="7"), "7 EUR.")
+    assert steered.process() == Said(text="7 EUR.")
+    assert [m.text for m in (steered.agent.state or State(history=())).history if isinstance(m, User)] == [
+        "Go.",
+        "In euros.",
+    ]
+
+
+def test_what_was_said_before_a_hand_over_goes_with_the_next_message() -> None:
+    steered = Steered(call("to_billing", about="A-17"), "Ok.")
+    assert isinstance(steered.process(), HandOff)
+    steered.agent.process_sync("Thanks.")
+    assert told(steered.agent.state)[-1] == "In euros.\n\nThanks."
+
+
+def test_nothing_cannot_be_said() -> None:
+    agent, _ = helper()
+    for say in (agent.steer, agent.process_sync):
+        with pytest.raises(DefinitionError, match="empty"):
+            say(" ")
+
+
+def test_a_second_message_waits_its_turn() -> None:
+    agent, model = helper(LOOK, "First.", "Second.")
+
+    async def both() -> list[object]:
+        ended = await asyncio.gather(agent.process("One."), agent.process("Two."))
+        return [one.unwrap().value for one in ended]
+
+    assert asyncio.run(both()) == ["First.", "Second."]
+    assert b"Two." not in model.requests[1]
+
+
+def test_cancel_ends_the_message_and_keeps_the_conversation() -> None:
+    async def cancelled() -> None:
+        begun = asyncio.Event()
+
+        @tool(effect="read")
+        async def wait() -> None:
+            """Wait for ever."""
+            begun.set()
+            await asyncio.Event().wait()
+
+        agent, _ = helper(call("wait"), "Where were we?", tools=[wait])
+        agent.cancel()  # it does not work: nothing happens
+        running = asyncio.ensure_future(agent.process("Go."))
+        await begun.wait()
+        was_working = agent.working
+        agent.cancel()
+        halted = (await running).failure()
+        assert isinstance(halted.halt, Cancelled)
+        assert_answered(halted.state.history)
+        assert (was_working, agent.working) == (True, False)
+        assert (await agent.process("And now?")).unwrap().value == "Where were we?"
+
+    asyncio.run(cancelled())
+
+
+def test_a_saved_conversation_goes_on_in_another_agent_with_its_own_instructions(tmp_path: Path) -> None:
+    memory = FileKeeper(tmp_path / "memory")
+    agent, _ = helper("I am Ann.", memory=memory, instructions="You are Ann.")
+    agent.process_sync("Who are you?")
+    other, model = helper("Ann, as I said.", memory=memory, instructions="You are brief.")
+    assert other.process_sync("Who?").unwrap().value == "Ann, as I said."
+    (body,) = model.requests
+    assert b"Who are you?" in body
+    assert (b"You are brief." in body, b"You are Ann." in body) == (True, False)
+
+
+def test_a_killed_program_goes_on_and_pays_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.agent.killed", str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"paid\n"
+        process.kill()
+    model = Scripted([call("pay", amount=7), "It may have been paid; please look."])
+    agent = killed_agent(tmp_path, model)
+    ended = asyncio.run(agent.resume())
+    assert (tmp_path / "paid").read_text() == "7.0\n"
+    assert b"I am Ann." in model.requests[0]
+    assert b"[InDoubt]" in model.requests[0]
+    assert ended.failure().halt.__class__.__name__ == "OutcomeUnknown"  # it wants to pay again, and nobody can decide
+
+
+def test_the_next_message_after_a_kill_answers_what_was_cut_off(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.agent.killed", str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    agent = killed_agent(tmp_path, Scripted(["I do not know whether it was paid."]))
+    assert agent.process_sync("Was it paid?").unwrap().value == "I do not know whether it was paid."
+    assert agent.state is not None
+    assert_answered(agent.state.history)
+
+
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_what_cannot_be_saved_is_not_done(tmp_path: Path, room: int) -> None:
+    """Saved before the model is asked, before the tool runs, and before the model is asked again."""
+    written: list[str] = []
+    record = tool(name="record")(lambda: written.append("x"))
+    memory = FullKeeper(tmp_path / "memory", room)
+    agent, model = helper(call("record"), "Done.", tools=[record], memory=memory)
+    halted = agent.process_sync("Go.").failure()
+    assert isinstance(halted.halt, JournalFailed)
+    assert "no space is left" in halted.halt.problem
+    assert (len(model.requests), len(written)) == [(0, 0), (1, 0), (1, 1)][room]
+
+
+def test_an_outcome_that_cannot_be_saved_is_no_success(tmp_path: Path) -> None:
+    agent, _ = helper("Hi.", memory=FullKeeper(tmp_path / "memory", 1))
+    assert isinstance(agent.process_sync("Hello.").failure().halt, JournalFailed)
+
+
+def test_the_backend_stays_connected_between_messages() -> None:
+    class Counted(Scripted):
+        connects = 0
+
+        def connect(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - as its parent has it
+            Counted.connects += 1
+            return super().connect()
+
+    async def talk() -> None:
+        async with Agent("held", backend=Counted(["One.", "Two."])) as agent:
+            await agent.process("1")
+            await agent.process("2")
+
+    asyncio.run(talk())
+    assert Counted.connects == 1
+
+
+def nothing_said() -> list[str]:
+    return []
+
+
+def test_what_an_agent_does_itself_is_no_option() -> None:
+    agent, _ = helper()
+    with pytest.raises(TypeError, match=r"call steer\(\) while it works"):
+        agent.process_sync("Go.", hear=nothing_said)
+
+
+def test_an_agent_whose_session_another_has_continued_goes_on_from_there() -> None:
+    store = InProcessStore()
+    first, _ = helper("One.", "Never said.", "Three.", memory=Session(store, "ann"))
+    second, model = helper("Two.", memory=Session(store, "ann"))
+    first.process_sync("1")
+    second.process_sync("2").unwrap()
+    assert b"One." in model.requests[0]
+    assert isinstance(first.process_sync("Lost.").failure().halt, JournalFailed)
+    ended = first.process_sync("3").unwrap()
+    assert told(ended.state) == ["1", "2", "3"]
