@@ -3,7 +3,7 @@
 import argparse
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -48,7 +48,7 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     model: tuple[ModelOptions, ...] = ()
     files: _Names = ()
-    suite: Literal["all", "seeds"] | None = None
+    suite: str | None = None
     scenario: _Names = ()
     tags: _Names = ()
     runs: _Count = 5
@@ -101,6 +101,8 @@ def _read(file: Path) -> dict[str, Any]:
     beside = file.parent
     if isinstance(files := content.get("files"), list):
         content["files"] = [str(beside / one) for one in files]
+    if isinstance(suite := content.get("suite"), str) and suite.endswith(".py"):
+        content["suite"] = str(beside / suite)
     if isinstance(output := content.get("output"), str):
         content["output"] = str(beside / output)
     return content

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
-from rich.console import Console
-from rich.text import Text
 
 from forge.cli.plain import printable
 from forge.errors import ForgeError
@@ -28,11 +26,7 @@ def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
 
 
 def _shown(file: Path) -> Iterator[Row]:
-    results = read_results(file)
-    if results.torn:
-        note = f"{file}: its last line is incomplete and left out; forge eval run makes that run again"
-        Console(stderr=True).print(Text(note, style="yellow"), soft_wrap=True)
-    for row in results.rows:
+    for row in read_results(file):
         paths = [file.parent / journal for journal in row.journals]
         beside = all(_is_beside(file, journal) for journal in row.journals)
         yield replace(_printable(row), journals=tuple(map(str, paths)) if beside else ())

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from forge.cli.eval_scenarios import Chosen, chosen
 from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
 from forge.cli.signals import until_signal
-from forge.errors import quantity
+from forge.errors import ForgeError, quantity
 from forge.evals.evaluation import Evaluation, Plan
 from forge.evals.row import Row
 from forge.evals.row_file import RowFile, journal_folder
@@ -36,7 +36,7 @@ def run_eval(given: argparse.Namespace) -> int:
 
 
 def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
-    """Make the runs of these scenarios; the exit code."""
+    """Make the runs of these scenarios; the exit code. ForgeError, when all are made, if some could not be judged."""
     evaluation, servers = _evaluation(options, picked), [model.server() for model in options.model]
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
@@ -44,9 +44,22 @@ def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
         code = asyncio.run(until_signal(_run(console, evaluation, servers, file)))
     if code:
         console.print(Text(f"Stopped. The same command goes on with what is not in {file.path} yet."), soft_wrap=True)
-    else:
-        console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
-    return code
+        return code
+    console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
+    _refuse_unjudged(file.rows, {scenario.name for scenario in picked.scenarios})
+    return 0
+
+
+def _refuse_unjudged(rows: Iterable[Row], scenarios: Collection[str]) -> None:
+    """ForgeError if runs of these scenarios could not be judged: nobody should take them for a success."""
+    unjudged = [row for row in rows if row.verdict == "unjudged" and row.scenario in scenarios]
+    if unjudged:
+        names = ", ".join(sorted({row.scenario for row in unjudged}))
+        verb = "is" if len(unjudged) == 1 else "are"
+        raise ForgeError(
+            f"{quantity(len(unjudged), 'run')} {verb} unjudged, since the scenario's own code raised an exception: "
+            f"{names}. They say nothing of a model: mend the scenario, and write its runs to another file with -o"
+        )
 
 
 def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:

@@ -13,6 +13,7 @@ from forge.evals.player import Player
 from forge.evals.scenario import Scenario
 from forge.evals.selection import chosen_scenarios
 from forge.evals.suite import SUITES
+from forge.workflow.suggestions import did_you_mean
 
 _T = TypeVar("_T")
 
@@ -25,9 +26,14 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]) -> Chosen:
-    """The scenarios of the files, else of forge's own suite, by name and tag. ForgeError for what is not there."""
+    """The scenarios of the files, else of forge's own suite, by name and tag. ForgeError for what is not there.
+
+    `suite` is one of forge's own, or one more file.
+    """
     scenarios: list[Scenario] = []
     players = {player.name: player for player in (FORGE, PLAIN)}
+    if suite is not None and suite not in SUITES:
+        files, suite = (*files, _suite_file(suite)), None
     for file in files:
         defined = vars(imported(file, "scenarios into a file FILE.py"))
         own, others = _of(defined, Scenario), _of(defined, Player)
@@ -38,6 +44,14 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
     if suite or not scenarios:
         scenarios += SUITES[suite or "all"]
     return Chosen(scenarios=chosen_scenarios(scenarios, names, tags), players=players)
+
+
+def _suite_file(suite: str) -> str:
+    """The file that a suite is which is none of forge's own. ForgeError if it is no name of one."""
+    if not suite.endswith(".py"):
+        meant = did_you_mean(suite, SUITES)
+        raise ForgeError(f"there is no suite {suite!r}; there are: {', '.join(SUITES)}, and files FILE.py.{meant}")
+    return suite
 
 
 def _of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:

@@ -100,7 +100,7 @@ def _level(text: str) -> float:
 def _scenarios(parser: Parser) -> None:
     add = parser.add_argument
     add("files", nargs="*", default=(), metavar="FILE.py", help="scenarios and players of your own, instead of a suite")
-    add("--suite", choices=("all", "seeds"), help="forge's own scenarios (default without FILE.py: all)")
+    add("--suite", metavar="all|seeds|FILE.py", help="forge's own scenarios (default without FILE.py: all), or a file")
     add("--scenario", type=_names, metavar="NAME,…", help="only these")
     add("--tags", type=_names, metavar="TAG,…", help="only those with one of these tags")
 

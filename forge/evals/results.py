@@ -31,11 +31,22 @@ _rows = msgspec.json.Decoder(Row)
 _versions = msgspec.json.Decoder(_Versioned)
 
 
-def read_results(path: str | PathLike[str]) -> StoredRows:
+def read_results(path: str | PathLike[str]) -> tuple[Row, ...]:
     """The rows of the file. ForgeError names the line that is no row, of another version, or a run for the second time.
 
-    A last line without its end is left out, as a runner that was killed leaves one.
+    ForgeError also for a last line without its end, as a runner that was killed leaves one.
     """
+    found = stored_rows(path)
+    if found.torn:
+        raise ForgeError(
+            f"{path}, line {len(found.rows) + 1} was begun and never ended, as by a forge eval run that was killed. "
+            "The same forge eval run again cuts the line off and makes that run anew; or remove the line"
+        )
+    return found.rows
+
+
+def stored_rows(path: str | PathLike[str]) -> StoredRows:
+    """The same for a runner, which mends the end of the file."""
     lines = _content(path).split(b"\n")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
     refuse_repeated(rows, str(path))

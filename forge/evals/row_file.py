@@ -10,7 +10,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from forge.errors import ForgeError
-from forge.evals.results import StoredRows, read_results
+from forge.evals.results import StoredRows, stored_rows
 from forge.evals.row import Row
 
 
@@ -31,7 +31,7 @@ class RowFile:
     def locked(cls, path: Path) -> Iterator[Self]:
         """The file, made if it is not there. ForgeError if another runner has it, or it cannot be read or written."""
         with _locked(path):
-            found = read_results(path) if path.exists() else StoredRows(rows=())
+            found = stored_rows(path) if path.exists() else StoredRows(rows=())
             if found.torn:
                 os.truncate(path, found.size)
             yield cls(path, found)

@@ -91,12 +91,15 @@ def test_several_files_are_one_report_but_no_run_counts_twice(
     assert "there twice; a run may count only once" in refused(capsys, "report", results, results)
 
 
-def test_a_torn_last_line_is_said_and_left_out(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results.write_bytes(results.read_bytes()[:-9])
-    assert run_command(["eval", "report", str(results)]) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("119 runs")
-    assert "its last line is incomplete and left out" in said.err
+def test_a_torn_last_line_is_refused_and_how_to_mend_it_is_said(
+    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torn = tmp_path / "torn.jsonl"
+    torn.write_bytes(results.read_bytes()[:-9])
+    for words in (("report", torn), ("check", torn, "--against", results), ("check", results, "--against", torn)):
+        said = refused(capsys, *words)
+        assert "torn.jsonl, line 120 was begun and never ended" in said
+        assert "again cuts the line off" in said
 
 
 def test_files_without_runs_and_unknown_names_are_refused(

@@ -7,31 +7,33 @@ import pytest
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.results import read_results
+from forge.evals.results import read_results, stored_rows
 from tests.evals.rows import row, suite, written
 
 
 def test_rows_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     rows = suite(seeds=2)
     file = written(tmp_path / "results.jsonl", rows)
-    results = read_results(file)
-    assert results.rows == tuple(rows)
-    assert (results.torn, results.size) == (False, file.stat().st_size)
+    assert read_results(file) == tuple(rows)
+    found = stored_rows(file)
+    assert (found.rows, found.torn, found.size) == (tuple(rows), False, file.stat().st_size)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40])
-def test_a_torn_last_line_is_left_out_and_told(tmp_path: Path, cut: int) -> None:
+def test_a_torn_last_line_is_told_to_a_runner_and_refused_to_others(tmp_path: Path, cut: int) -> None:
     file = written(tmp_path / "results.jsonl", [row(seed=1), row(seed=2)])
     whole = file.read_bytes()
     file.write_bytes(whole[:-cut])
-    results = read_results(file)
-    assert (results.rows, results.torn) == ((row(seed=1),), True)
-    assert results.size == len(msgspec.json.encode(row(seed=1))) + 1
+    found = stored_rows(file)
+    assert (found.rows, found.torn) == ((row(seed=1),), True)
+    assert found.size == len(msgspec.json.encode(row(seed=1))) + 1
+    with pytest.raises(ForgeError, match=r"line 2 was begun and never ended, .* again cuts the line off .* remove"):
+        read_results(file)
 
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").touch()
-    assert read_results(tmp_path / "results.jsonl").rows == ()
+    assert read_results(tmp_path / "results.jsonl") == ()
 
 
 LINES = [msgspec.json.encode(row(seed=seed)) for seed in range(3)]
@@ -66,4 +68,4 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_half_a_character_from_a_model_is_readable(tmp_path: Path) -> None:
     line = msgspec.json.encode(replace(row(), why="HERE")).replace(b"HERE", rb"\ud83d and more")
     (tmp_path / "results.jsonl").write_bytes(line + b"\n")
-    assert read_results(tmp_path / "results.jsonl").rows[0].why == "\ufffd and more"
+    assert read_results(tmp_path / "results.jsonl")[0].why == "\ufffd and more"

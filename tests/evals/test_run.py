@@ -45,7 +45,7 @@ def run(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> subpro
 
 def rows(folder: Path) -> dict[tuple[str, str, int], Row]:
     found = read_results(folder / "r.jsonl")
-    return {(row.configuration.name, row.scenario, row.seed): row for row in found.rows}
+    return {(row.configuration.name, row.scenario, row.seed): row for row in found}
 
 
 def test_a_row_says_all_of_a_run_and_names_its_journal(tmp_path: Path, server: str) -> None:
@@ -79,7 +79,9 @@ def test_players_are_sampled_with_the_same_seeds_and_runs_with_other_ones(tmp_pa
 def test_what_goes_wrong_in_one_run_is_its_row(tmp_path: Path, server: str) -> None:
     names = "refund_wrong,refund_text,refund_raises,refund_hang,nothing,flat"
     ended = run(tmp_path, server, "--scenario", names, "--runs", "1", "--timeout", "2")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.returncode == 2
+    said = "3 runs are unjudged, since the scenario's own code raised an exception: flat, nothing, refund_raises"
+    assert said in ended.stderr
     found = {name: row for (_, name, _), row in rows(tmp_path).items()}
     assert {name: (row.verdict, row.end) for name, row in found.items()} == {
         "refund_wrong": ("harm", "Completed"),
@@ -120,6 +122,22 @@ def test_runs_of_a_changed_scenario_are_not_added_to_those_of_the_old_one(tmp_pa
     assert "the results have runs from before these scenarios were changed: refund_rightly. " in refused.stderr
     assert (tmp_path / "r.jsonl").read_bytes() == before
     assert run(tmp_path, server, "--scenario", "refund_rightly", text=f"# the same\n{SCENARIOS}").returncode == 0
+
+
+def test_a_suite_may_be_a_file_beside_one_with_players(tmp_path: Path, server: str) -> None:
+    (tmp_path / "players.py").write_text("from forge.evals.plain_player import PLAIN\n")
+    (tmp_path / "own.py").write_text(SCENARIOS)
+    words = ("eval", "run", "players.py", "--suite", "own.py", "--backend", server, "--scenario", "refund_rightly")
+    told = subprocess.run(
+        [sys.executable, "-m", "forge", *words, "--runs", "1", "-o", "r.jsonl"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    assert "forge auto on 1 scenario: 1 run" in told.stdout
+    assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
 
 @contextmanager
@@ -208,6 +226,11 @@ def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
         (("--ablation", "no_resque"), "Did you mean no_rescue?"),
         (("--compact", "tired"), "Did you mean tiered?"),
         (("--think", "hard"), "there is no think 'hard'"),
+        (
+            ("--suite", "sedes"),
+            "there is no suite 'sedes'; there are: all, seeds, and files FILE.py. Did you mean seeds?",
+        ),
+        (("--suite=nowhere.py",), "there is no file nowhere.py"),
         (("--against", "plane"), "Did you mean plain?"),
         (("--against", "forge:native"), "the player 'forge' has no modes of its own; --mode chooses those of forge"),
         (("empty.py",), "empty.py has no scenario"),
@@ -250,7 +273,7 @@ def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tm
     )
     ended = configured(tmp_path, text, "--runs", "1")
     assert (ended.returncode, ended.stderr) == (0, "")
-    found = [row.configuration for row in read_results(tmp_path / "r.jsonl").rows]
+    found = [row.configuration for row in read_results(tmp_path / "r.jsonl")]
     assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]
 
 

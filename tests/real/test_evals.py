@@ -14,7 +14,7 @@ def test_two_scenarios_on_the_smallest_model(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "forge", "eval", "run", *words, *more]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
-    rows = read_results(tmp_path / "r.jsonl").rows
+    rows = read_results(tmp_path / "r.jsonl")
     assert {(row.configuration.name, row.scenario) for row in rows} == {
         (f"{player} t=0.7", name) for player in ("forge auto", "plain") for name in ("basic_2step", "two_at_once")
     }
