@@ -1,4 +1,4 @@
-"""`forge eval bfcl`: one turn on each question of the Berkeley Function Calling Leaderboard."""
+"""`forge eval bfcl`: the questions and conversations of the Berkeley Function Calling Leaderboard."""
 
 import argparse
 

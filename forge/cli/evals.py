@@ -145,9 +145,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 _COMMANDS = (
     _Command(name="run", summary="play scenarios on a model, and write down how each run went", fill=_fill_run),
-    _Command(
-        name="bfcl", summary="one turn on questions of the Berkeley Function Calling Leaderboard", fill=_fill_bfcl
-    ),
+    _Command(name="bfcl", summary="play questions of the Berkeley Function Calling Leaderboard", fill=_fill_bfcl),
     _Command(name="list", summary="list scenarios: names, tags, what they are about", fill=_fill_list),
     _Command(name="report", summary="compare configurations: a table, Markdown or a page", fill=_fill_report),
     _Command(name="check", summary="exit with 1 if results are significantly worse than a baseline", fill=_fill_check),

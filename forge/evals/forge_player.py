@@ -12,7 +12,7 @@ from forge.runtime.conversation import Conversation
 from forge.runtime.watching import Watching
 
 
-class _Connected(Struct, frozen=True):
+class Connected(Struct, frozen=True):
     """A backend that is connected already."""
 
     connection: Connection
@@ -24,7 +24,7 @@ class _Connected(Struct, frozen=True):
 
 
 async def _play(task: Task) -> RunEnd:
-    conversation, end = Conversation(task.workflow, backend=_Connected(task.connection)), ""
+    conversation, end = Conversation(task.workflow, backend=Connected(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
         watching: Watching = {"observer": task.record.observe, "journal": task.journal_of(number)}

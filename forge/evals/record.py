@@ -93,7 +93,7 @@ class Record:
     def _recorded(self, made: Tool[..., object]) -> Tool[..., object]:
         function, noting = made.function, partial(self._noting, made.name)
         watched: _Function = (
-            Explicit(_watched(function.func, noting), function.signature, function.convert)
+            Explicit(_watched(_unmade(function), noting), function.signature, function.convert)
             if isinstance(function, Explicit)
             else _watched(function, noting)
         )
@@ -117,6 +117,11 @@ class Record:
 
 
 _Noting = Callable[[Mapping[str, object]], AbstractContextManager[Callable[[object], None]]]
+
+
+def _unmade(function: Explicit) -> _Function:
+    """The function that it was made of, with the arguments that were bound before."""
+    return partial(function.func, *function.args, **function.keywords)
 
 
 def _watched(function: _Function, noting: _Noting) -> _Function:
@@ -180,5 +185,7 @@ def _watched_async(function: _Function, noting: _Noting) -> _Function:
 
 
 def _is(function: _Function, kind: Callable[[object], bool]) -> bool:
-    """Whether the function, or the `__call__` of an object, is of that kind."""
+    """Whether the function, the one that arguments are bound to, or the `__call__` of an object, is of that kind."""
+    if isinstance(function, partial):
+        return _is(function.func, kind)
     return kind(function) or kind(type(function).__call__)

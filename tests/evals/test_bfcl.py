@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
-from forge.evals.bfcl.one_turn import python_calls
+from forge.evals.bfcl.python_calls import python_calls
 from forge.evals.player import Task
 from forge.evals.record import Record
 from forge.evals.scenario import Judgement, judge
 from forge.interpreters.scripted import Line, Scripted
-from stages.effect import RawCall, Reply
+from forge.journal import read_journal
+from stages.effect import RawCall, Replied, Reply
 from stages.serialize import Mode
 
 
@@ -66,7 +67,13 @@ def test_every_question_of_every_category_is_a_workflow(package: Path, checker: 
 
 
 def played(
-    package: Path, checker: Checker, category: str, player: str, *script: Line, mode: Mode = "native"
+    package: Path,
+    checker: Checker,
+    category: str,
+    player: str,
+    *script: Line,
+    mode: Mode = "native",
+    journal: Path | None = None,
 ) -> Judgement:
     """What one turn with a scripted model on the category's first question comes to."""
     (scenario,) = scenarios(package, checker, [category])
@@ -74,7 +81,10 @@ def played(
 
     async def play() -> None:
         async with Scripted(script, mode=mode).connect() as connection:
-            task = Task(workflow=world.workflow, messages=world.messages, connection=connection, record=record)
+            messages = world.messages
+            task = Task(
+                workflow=world.workflow, messages=messages, connection=connection, record=record, journal=journal
+            )
             await players(checker)[player].play(task)
 
     asyncio.run(play())
@@ -93,6 +103,17 @@ def test_where_no_function_fits_only_words_are_right(package: Path, checker: Che
     assert played(package, checker, "irrelevance", "bfcl-prompt", "[]").verdict == "right"
     called = "[get_museum_artists(museum_name='Louvre')]"
     assert played(package, checker, "irrelevance", "bfcl-prompt", called).why == "it called get_museum_artists"
+
+
+@pytest.mark.parametrize("player", ["forge", "server", "bfcl-prompt"])
+def test_what_was_asked_and_answered_is_in_a_journal(
+    package: Path, checker: Checker, tmp_path: Path, player: str
+) -> None:
+    played(package, checker, "irrelevance", player, "I cannot look that up.", journal=tmp_path / "run")
+    journal = read_journal(tmp_path / "run.jsonl")
+    (sent,) = journal.entries
+    assert isinstance(sent.outcome, Replied)
+    assert sent.outcome.reply.text == "I cannot look that up."
 
 
 BOTH = [

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
+from functools import partial
 
 import pytest
 
@@ -73,6 +74,15 @@ def bare(n: int) -> int:
 
 schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 explicit = ToolDef(name="explicit", description="d", parameters=schema, function=lambda n: n)
+bound = ToolDef(name="bound", description="d", parameters=schema, function=partial(lambda n, more: n + more, more=4))
+
+
+async def plus(n: int, more: int) -> int:
+    """Wait."""
+    return n + more
+
+
+bound_async = ToolDef(name="bound_async", description="d", parameters=schema, function=partial(plus, more=4))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +94,8 @@ explicit = ToolDef(name="explicit", description="d", parameters=schema, function
         (stream, "stream", 2),
         (bare, "bare", 6),
         (explicit, "explicit", 3),
+        (bound, "bound", 7),
+        (bound_async, "bound_async", 7),
     ],
 )
 def test_a_tool_of_any_kind_works_as_before_and_is_recorded(made: object, name: str, result: object) -> None:

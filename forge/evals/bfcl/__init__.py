@@ -1,4 +1,4 @@
-"""The Berkeley Function Calling Leaderboard: its data and its checker, with forge and others taking one turn each.
+"""The Berkeley Function Calling Leaderboard: its data and its checker, with forge and others as players.
 
 https://gorilla.cs.berkeley.edu/leaderboard.html. The package `bfcl-eval` is fetched and read, not installed: what it
 needs beside its data and its checker are the clients of some thirty services.
@@ -6,7 +6,7 @@ needs beside its data and its checker are the clients of some thirty services.
 
 from forge.evals.bfcl.categories import CATEGORIES, scenarios
 from forge.evals.bfcl.checker import Checker
-from forge.evals.bfcl.one_turn import players
 from forge.evals.bfcl.package import ensure_package
+from forge.evals.bfcl.players import players
 
 __all__ = ["CATEGORIES", "Checker", "ensure_package", "players", "scenarios"]
