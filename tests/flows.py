@@ -18,6 +18,7 @@ class Desk:
                 tool(self.finish),
             ],
             required_steps=["look"],
+            optional_steps=["fail"],
             terminal_tool="finish",
             system_prompt="Do the work.",
             **options,  # type: ignore[arg-type]  # options of a test, passed on as they are

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -38,17 +39,25 @@ def _tools(**changes: object) -> _Change:
     return change
 
 
+def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]:
+    """The same with its writes named as optional, so that none is withheld for want of a rule; or all of them."""
+    rules = workflow.rules
+    writes = (spec.name for spec in rules.tools if spec.effect == "write")
+    return replace(workflow, optional_steps=tuple(name for name in writes if withheld or name not in rules.withheld))
+
+
 _no_rescue = _options(rescue_enabled=False)
 _no_nudge = _options(rescue_enabled=False, max_retries_per_step=0)
 _no_steps = _options(required_steps=(), order=())
 _no_recovery = _options(max_tool_errors=0)
 _no_compact = _options(compactor=NoCompact(), summarize=False)
-_no_grounding: _Change = compose_left(_options(grounded=None), _tools(grounded=()))
-_no_calculation: _Change = compose_left(_options(calculated=None), _tools(calculated=()))
-_no_prerequisites = _tools(prerequisites=())
-_no_checks = _options(guards=(), completion_checks=None)
+_no_grounding: _Change = compose_left(_naming, _options(grounded=None), _tools(grounded=()))
+_no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
+_no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
+_no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
 _no_escalation = _options(escalation=Escalation(levels=(), look_first=False))
 _no_repeats = _options(max_repeats=None)
+_no_withholding: _Change = partial(_naming, withheld=True)
 _no_notes = _options(progress_notes=False, iteration_warning=0, context_thresholds=())
 
 _BARE = (
@@ -62,6 +71,7 @@ _BARE = (
     _no_checks,
     _no_escalation,
     _no_repeats,
+    _no_withholding,
     _no_notes,
 )
 
@@ -81,6 +91,7 @@ ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
         "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
         "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),
         "no_escalation": Ablation("every legal tool is offered, however long nothing new has come", _no_escalation),
+        "no_withholding": Ablation("writes that nothing needs may be called", _no_withholding),
         "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
     }
 )

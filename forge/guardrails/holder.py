@@ -10,7 +10,7 @@ from forge.errors import DefinitionError, ForgeError
 from forge.guardrails.actions import Action, RunCalls, plain
 from forge.guardrails.judge import VERSION, Checkpoint, answered, awaited, begin, heard, judge_of, next_action, replied
 from forge.guardrails.replies import reply_of
-from forge.guardrails.tools import AnyTool, tools_of
+from forge.guardrails.tools import AnyTool, optional_steps, tools_of
 from forge.interpreters.tool_results import failed, succeeded
 from forge.outcome import Finished
 from forge.runtime.options import checked_options
@@ -46,6 +46,7 @@ class Limits(TypedDict, total=False):
 
     terminal_tool: str | Sequence[str]
     required_steps: str | Sequence[str]
+    optional_steps: str | Sequence[str]
     max_iterations: int
     max_retries_per_step: int
     max_tool_errors: int
@@ -80,6 +81,7 @@ class Guardrails:
         if workflow is not None and (tools or limits):
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
         limits.setdefault("max_iterations", UNBOUNDED)
+        limits["optional_steps"] = optional_steps(limits.get("optional_steps", ()), tools)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), **limits)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
             raise DefinitionError((f"{', '.join(calculating)}: {NO_CALCULATION}",))

@@ -26,6 +26,16 @@ def tools_of(given: Sequence[AnyTool]) -> list[Tool[..., object] | Callable[...,
     return [one for one in made if not isinstance(one, str)]
 
 
+def optional_steps(named: str | Sequence[str], given: Sequence[AnyTool]) -> tuple[str, ...]:
+    """The tools that are named as optional, and all that were given as a name or a dict.
+
+    Of those nobody could say whether they write, so that they may is no reason to withhold them.
+    """
+    foreign = [_tool(one) for one in given if isinstance(one, str | Mapping)]
+    own = (named,) if isinstance(named, str) else tuple(named)
+    return (*own, *(one.name for one in foreign if isinstance(one, Tool)))
+
+
 def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
     """The tool, or what is wrong with it."""
     match given:

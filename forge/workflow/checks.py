@@ -14,15 +14,17 @@ OnText = Literal["nudge", "accept", "respond"]
 """What bare text means to a workflow."""
 
 
-def mistakes(rules: Rules, budget: Budget, ends: set[str]) -> tuple[str, ...]:
+def mistakes(rules: Rules, budget: Budget, ends: set[str], optional: Sequence[str] = ()) -> tuple[str, ...]:
     """Everything that is wrong with the rules of a workflow, a sentence each."""
     names = [spec.name for spec in rules.tools]
     known = ", ".join(names) or "none"
     found = [f"two tools are named {name}" for name in sorted({n for n in names if names.count(n) > 1})]
     found += [f"terminal_tool: there is no tool named {n!r}; the tools are: {known}" for n in sorted(ends - {*names})]
+    steps = {"required_steps": rules.required, "optional_steps": optional}
     found += [
-        f"required_steps: there is no tool named {n!r}; the tools are: {known}"
-        for n in rules.required
+        f"{option}: there is no tool named {n!r}; the tools are: {known}"
+        for option, named in steps.items()
+        for n in named
         if n not in names
     ]
     found += [

@@ -22,6 +22,7 @@ from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
 from forge.workflow.own_functions import own_compactor, own_families, own_guards, own_warning
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
+from forge.workflow.withheld_tools import tell_withheld
 from stages import Stage, rescue
 from stages.compaction import Compactor, ContextBudget
 from stages.fold import FailedAttempts, Reasoning
@@ -31,6 +32,7 @@ from stages.options.types import wrong_options
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
 from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules, required_tools
+from stages.policy.unneeded_writes import unneeded_writes
 from stages.reading.toolset import toolset_of
 from stages.rescue import Family
 from stages.rescue.markers import openers
@@ -55,6 +57,8 @@ class Workflow(Generic[R_co]):
 
     Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
 
+    `optional_steps` are tools that write and may be used although no required step needs them. Where there are required
+    steps, other such tools of which the workflow says nothing are withheld: neither offered nor run.
     `on_text` is what bare text means: `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
     model is given one more terminal tool, `respond`, to answer in words with.
     `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
@@ -94,6 +98,7 @@ class Workflow(Generic[R_co]):
     tools: Sequence[Tool[..., object] | Callable[..., object]]
     terminal_tool: str | Sequence[str] = ()
     required_steps: str | Sequence[str] = ()
+    optional_steps: str | Sequence[str] = ()
     system_prompt: str = ""
     result: "type[R_co] | _SpecialForm | None" = None
 
@@ -164,7 +169,7 @@ class Workflow(Generic[R_co]):
         """The mistakes in what it says, a sentence each: none, or it could not have been made."""
         return (
             *(problem for made in self._tools for problem in made.problems),
-            *mistakes(self.rules, self.budget, self._ends),
+            *mistakes(self.rules, self.budget, self._ends, _names(self.optional_steps)),
             *warning_mistakes(self.context_thresholds, self.iteration_warning),
             *compaction_mistakes(self.compact_at, self.compact_to),
             *view_mistakes(self.reasoning_replay, self.failed_attempts),
@@ -196,9 +201,9 @@ class Workflow(Generic[R_co]):
     def rules(self) -> Rules:
         """The workflow as the core's stages and guards read it."""
         specs = calculated_specs(self._grounded, self.calculated or {})
-        return Rules(
+        stated = Rules(
             tools=(*specs, RECALL) if self.recall else specs,
-            required=(self.required_steps,) if isinstance(self.required_steps, str) else tuple(self.required_steps),
+            required=_names(self.required_steps),
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             rescue=self.rescue_enabled,
             repair_limits=self.repair_limits or RepairLimits(),
@@ -213,6 +218,8 @@ class Workflow(Generic[R_co]):
             max_calls=self.max_calls_per_reply,
             in_doubt=self.in_doubt,
         )
+        named = (*_names(self.optional_steps), *(self.completion_checks or {}))
+        return replace(stated, withheld=unneeded_writes(stated, named))
 
     @cached_property
     def budget(self) -> Budget:
@@ -240,6 +247,7 @@ class Workflow(Generic[R_co]):
     def compiled(self) -> CompiledWorkflow:
         """What its runs share: made when the first of them begins, and the same for all."""
         rules, policy = self.rules, Summarize() if self.summarize is True else self.summarize
+        tell_withheld(self.name, rules.withheld)
         own = own_guards(self.completion_checks or {}, self.guards, rules.tools)
         guards = GuardList(limited=self.budget.tool_calls is not None, own=own)
         return CompiledWorkflow(
@@ -284,6 +292,7 @@ class Workflow(Generic[R_co]):
         said = {
             "tools": ", ".join(made.name for made in self._tools),
             "required_steps": ", ".join(steps),
+            "withheld": ", ".join(self.rules.withheld),
             "terminal_tool": ", ".join(sorted(self._ends)),
             "result": getattr(self.result, "__name__", self.result) or "",
         }
@@ -309,3 +318,7 @@ class Workflow(Generic[R_co]):
             return Finished(outcome=ending, state=finished.state)
         result = read(ending.value)
         return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -35,7 +35,7 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
     return (
         *((required_steps(rules),) if rules.required or rules.order else ()),
         *((prerequisites(rules),) if dependent else ()),
-        *((order(rules),) if rules.order else ()),
+        *((order(rules),) if rules.order or rules.withheld else ()),
         no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
         *((calculated(rules),) if calculating else ()),

@@ -1,4 +1,4 @@
-"""Order: no call that the workflow's rules of order forbid now."""
+"""Order: no call that the workflow's rules of order forbid now, and none of a tool that it withholds."""
 
 from stages.message import ToolCall
 from stages.objection import Objection, OutOfOrder
@@ -7,6 +7,8 @@ from stages.policy.order import obstacle
 from stages.policy.rules import Rules, succeeded_names
 from stages.state import State
 from stages.verdict import Guard, Verdict
+
+_WITHHELD = "it changes something, and no step of this task needs it"
 
 
 def order(rules: Rules) -> Guard:
@@ -34,7 +36,8 @@ def _reasons(rules: Rules, done: tuple[str, ...], calls: tuple[ToolCall, ...]) -
     ahead: tuple[str, ...] = ()
     found: dict[str, str] = {}
     for call in sorted(calls, key=lambda call: call.name in rules.terminal):
-        if reason := obstacle(rules.order, done, call.name, ahead):
+        withheld = _WITHHELD if call.name in rules.withheld else None
+        if reason := withheld or obstacle(rules.order, done, call.name, ahead):
             found[call.id] = reason
         else:
             ahead = (*ahead, call.name)

@@ -82,6 +82,8 @@ class Rules(Options, frozen=True, kw_only=True):
     """Maximum number of times a call may get the same answer with nothing new in between; None: no maximum."""
     escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
+    withheld: tuple[str, ...] = ()
+    """Tools that may not be called: writes that nothing needs (`stages.policy.unneeded_writes`)."""
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4
@@ -147,14 +149,15 @@ def missing_prerequisites(tool: ToolSpec, arguments: str | None, ledger: Ledger)
 def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
     """The tools that may be called now: prerequisites met, rules of order kept, terminal ones only after all steps.
 
-    Without tools that have a call whose outcome is unknown: a person decides about it first.
+    Without those that are withheld, and those with a call whose outcome is unknown: a person decides about it first.
     """
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
     return tuple(
         tool
         for tool in rules.tools
-        if not (waiting and tool.effect == "terminal")
+        if tool.name not in rules.withheld
+        and not (waiting and tool.effect == "terminal")
         and not unknown_outcome(tool, ledger)
         and not missing_prerequisites(tool, None, ledger)
         and obstacle(rules.order, done, tool.name) is None
@@ -165,7 +168,7 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
     """These tools, and all tools that have to succeed before them."""
     before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
     for use in rules.order:
-        before[use.tool].update(use.after)
+        before.setdefault(use.tool, set()).update(use.after)
     found, new = set[str](), {*wanted}
     while new:
         found |= new

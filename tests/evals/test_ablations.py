@@ -29,6 +29,12 @@ def change(at: str) -> str:
 
 
 @tool
+def wipe() -> str:
+    """Wipe everything."""
+    return "wiped"
+
+
+@tool
 def send(id: str, total: float) -> str:  # noqa: A002
     """Send it."""
     return f"{id} {total}"
@@ -37,7 +43,7 @@ def send(id: str, total: float) -> str:  # noqa: A002
 def world(seed: int) -> World:
     workflow = Workflow(
         "w",
-        tools=[look, fail, change, send],
+        tools=[look, fail, change, wipe, send],
         required_steps=["look"],
         order=[Use(tool="send", after=("look",))],
         terminal_tool="send",
@@ -69,6 +75,7 @@ def ran(played: Played) -> list[str]:
         ("no_recovery", (call("fail"),), [], ["look", "send"]),
         ("no_grounding", (LOOK, call("send", id="K-1", total=7)), ["look", "send"], ["look", "look", "send"]),
         ("no_prerequisites", (call("change", at="b"), LOOK, SEND), ["change", "look", "send"], ["look", "send"]),
+        ("no_withholding", (LOOK, call("wipe"), SEND), ["look", "wipe", "send"], ["look", "send"]),
         ("no_checks", (LOOK, call("send", id="K-77", total=1000)), ["look", "send"], ["look", "look", "send"]),
     ],
 )

@@ -104,6 +104,7 @@ class World:
             "shop",
             tools=[look, write, pay, finish],
             required_steps=["look"],
+            optional_steps=["write", "pay"],
             terminal_tool="finish",
             **options,  # type: ignore[arg-type]  # a test's options
         )

@@ -1,0 +1,28 @@
+"""Unneeded writes: the tools that change something and have no part in what a workflow is about.
+
+Required steps say what a workflow is about. Without any, nothing says which of its writes belong, and all of them do.
+"""
+
+from collections.abc import Collection
+
+from stages.policy.rules import Rules, needed_tools, required_tools
+from stages.tool import ToolSpec
+
+
+def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...]:
+    """The tools to withhold: those that write, that nothing needs, and of which the workflow says nothing.
+
+    It says something of a tool by naming it (`named`) or by a rule for it: prerequisites, order, values that must have
+    been seen, calculations, approval. None without required steps.
+    """
+    if not required_tools(rules):
+        return ()
+    ordered = (name for use in rules.order for name in (use.tool, *use.after, *use.before))
+    ruled = (tool.name for tool in rules.tools if _has_a_rule(tool))
+    sources = (name for tool in rules.tools for bound in tool.grounded for name in bound.sources)
+    known = needed_tools(rules, (*rules.required, *rules.terminal, *named, *ordered, *ruled, *sources))
+    return tuple(tool.name for tool in rules.tools if tool.effect == "write" and tool.name not in known)
+
+
+def _has_a_rule(tool: ToolSpec) -> bool:
+    return bool(tool.prerequisites or tool.grounded or tool.calculated or tool.approval)
