@@ -17,7 +17,6 @@ def run_bfcl(given: argparse.Namespace) -> int:
     names: tuple[str, ...] = getattr(given, "category", ())
     for name in names:
         picked(CATEGORIES, name, "category")
-    package = ensure_package()
-    with Checker(package) as checker:
-        every = scenarios(package, checker, names or CATEGORIES)
-        return carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))
+    checker = Checker(ensure_package())
+    every = scenarios(checker, names or CATEGORIES)
+    return carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,12 @@ def package() -> Path:
 
 
 @pytest.fixture(scope="module")
-def checker(package: Path) -> Iterator[Checker]:
-    with Checker(package) as made:
-        yield made
+def checker(package: Path) -> Checker:
+    return Checker(package)
 
 
 def lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()[:10]]
+    return [json.loads(line) for line in file.read_text().splitlines()[:3]]
 
 
 def accepted(values: list[Any]) -> Any:
@@ -59,15 +57,14 @@ def test_the_checker_takes_its_own_answers_and_no_others(package: Path, checker:
         assert checker.wrong(category, question["function"], calls[1:], truth) != ""
 
 
-def test_every_question_of_every_category_is_a_workflow(package: Path, checker: Checker) -> None:
-    for scenario in scenarios(package, checker, CATEGORIES):
+def test_every_question_of_every_category_is_a_workflow(checker: Checker) -> None:
+    for scenario in scenarios(checker, CATEGORIES):
         assert scenario.seeds is not None
         sample = {1, scenario.seeds // 2, scenario.seeds}
         assert all(scenario.world(seed).messages[0] for seed in sample), scenario.name
 
 
 def played(
-    package: Path,
     checker: Checker,
     category: str,
     player: str,
@@ -76,7 +73,7 @@ def played(
     journal: Path | None = None,
 ) -> Judgement:
     """What one turn with a scripted model on the category's first question comes to."""
-    (scenario,) = scenarios(package, checker, [category])
+    (scenario,) = scenarios(checker, [category])
     world, record = scenario.world(1), Record()
 
     async def play() -> None:
@@ -95,21 +92,19 @@ CALL = Reply(text="", calls=(RawCall(id="1", name="get_museum_artists", argument
 """Of the tool that does not fit the first question of `irrelevance`."""
 
 
-def test_where_no_function_fits_only_words_are_right(package: Path, checker: Checker) -> None:
-    assert played(package, checker, "irrelevance", "forge", "I cannot look that up.").verdict == "right"
-    assert played(package, checker, "irrelevance", "forge", '{"answer":"No."}', mode="constrained").verdict == "right"
-    assert played(package, checker, "irrelevance", "server", "No.").verdict == "right"
-    assert played(package, checker, "irrelevance", "server", CALL).verdict == "wrong"
-    assert played(package, checker, "irrelevance", "bfcl-prompt", "[]").verdict == "right"
+def test_where_no_function_fits_only_words_are_right(checker: Checker) -> None:
+    assert played(checker, "irrelevance", "forge", "I cannot look that up.").verdict == "right"
+    assert played(checker, "irrelevance", "forge", '{"answer":"No."}', mode="constrained").verdict == "right"
+    assert played(checker, "irrelevance", "server", "No.").verdict == "right"
+    assert played(checker, "irrelevance", "server", CALL).verdict == "wrong"
+    assert played(checker, "irrelevance", "bfcl-prompt", "[]").verdict == "right"
     called = "[get_museum_artists(museum_name='Louvre')]"
-    assert played(package, checker, "irrelevance", "bfcl-prompt", called).why == "it called get_museum_artists"
+    assert played(checker, "irrelevance", "bfcl-prompt", called).why == "it called get_museum_artists"
 
 
 @pytest.mark.parametrize("player", ["forge", "server", "bfcl-prompt"])
-def test_what_was_asked_and_answered_is_in_a_journal(
-    package: Path, checker: Checker, tmp_path: Path, player: str
-) -> None:
-    played(package, checker, "irrelevance", player, "I cannot look that up.", journal=tmp_path / "run")
+def test_what_was_asked_and_answered_is_in_a_journal(checker: Checker, tmp_path: Path, player: str) -> None:
+    played(checker, "irrelevance", player, "I cannot look that up.", journal=tmp_path / "run")
     journal = read_journal(tmp_path / "run.jsonl")
     (sent,) = journal.entries
     assert isinstance(sent.outcome, Replied)
@@ -122,10 +117,10 @@ BOTH = [
 ]
 
 
-def test_several_calls_of_one_reply_are_judged_together(package: Path, checker: Checker) -> None:
+def test_several_calls_of_one_reply_are_judged_together(checker: Checker) -> None:
     both, one = json.dumps(BOTH), json.dumps(BOTH[:1])
-    assert played(package, checker, "parallel_multiple", "forge", both, mode="constrained") == Judgement("right")
-    assert played(package, checker, "parallel_multiple", "forge", one, mode="constrained").verdict == "wrong"
+    assert played(checker, "parallel_multiple", "forge", both, mode="constrained") == Judgement("right")
+    assert played(checker, "parallel_multiple", "forge", one, mode="constrained").verdict == "wrong"
 
 
 @pytest.mark.parametrize(

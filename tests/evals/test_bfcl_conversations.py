@@ -1,7 +1,7 @@
 """BFCL's conversations: its own answers are right, one wrong call is not, a hostile one does nothing."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import pytest
 from forge.errors import ForgeError
 from forge.evals import Played, Scenario, play
 from forge.evals.bfcl import Checker, ensure_package, players, scenarios
+from forge.evals.bfcl.checker import Simulation
+from forge.evals.bfcl.child_program import SimulatedCall
 from forge.evals.bfcl.python_calls import python_calls
-from forge.evals.bfcl.simulation import Simulation
 from forge.interpreters.scripted import Line, call, calls
 from stages.serialize import Mode
 
@@ -27,14 +28,13 @@ def package() -> Path:
 
 
 @pytest.fixture(scope="module")
-def checker(package: Path) -> Iterator[Checker]:
-    with Checker(package) as made:
-        yield made
+def checker(package: Path) -> Checker:
+    return Checker(package)
 
 
 @pytest.fixture(scope="module")
-def scenario(package: Path, checker: Checker) -> Scenario:
-    (found,) = scenarios(package, checker, ["multi_turn_base"])
+def scenario(checker: Checker) -> Scenario:
+    (found,) = scenarios(checker, ["multi_turn_base"])
     return found
 
 
@@ -140,8 +140,8 @@ def simulation(package: Path) -> Simulation:
     return Simulation(package=package, entry=entry, names=("echo", "cat", "power"))
 
 
-def made(name: str, **arguments: object) -> dict[str, object]:
-    return {"name": name, "arguments": arguments}
+def made(name: str, **arguments: object) -> SimulatedCall:
+    return SimulatedCall(name=name, arguments=arguments)
 
 
 def test_a_call_sees_what_those_before_it_have_done(simulation: Simulation) -> None:
@@ -168,5 +168,5 @@ def test_only_functions_that_were_offered_are_run(simulation: Simulation, name: 
 
 
 def test_a_call_that_takes_too_long_is_stopped(simulation: Simulation) -> None:
-    with pytest.raises(ForgeError, match="BFCL's functions were stopped"):
+    with pytest.raises(ForgeError, match="BFCL's code was stopped"):
         simulation.last_result([made("power", base=9, exponent=9**9)])

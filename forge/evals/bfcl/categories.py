@@ -31,20 +31,20 @@ CATEGORIES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def scenarios(package: Path, checker: Checker, categories: Iterable[str]) -> tuple[Scenario, ...]:
+def scenarios(checker: Checker, categories: Iterable[str]) -> tuple[Scenario, ...]:
     """These categories; a seed from 1 on is the number of a question."""
-    return tuple(_scenario(package, checker, name) for name in categories)
+    return tuple(_scenario(checker, name) for name in categories)
 
 
-def _scenario(package: Path, checker: Checker, name: str) -> Scenario:
-    entries, answers = _entries(package, name), _answers(package, name)
+def _scenario(checker: Checker, name: str) -> Scenario:
+    entries, answers = _entries(checker.package, name), _answers(checker.package, name)
     several_turns = name == "multi_turn_base"
 
     def world(seed: int) -> World:
         entry = entries[seed - 1]
         answer = answers.get(entry["id"])
         if several_turns:
-            return conversation_world(package, entry, answer)
+            return conversation_world(checker.package, entry, answer)
         return question_world(checker, name, entry, answer)
 
     return Scenario(

@@ -1,56 +1,45 @@
-"""BFCL's own checker, in a process of its own."""
+"""BFCL's own checkers, and the functions that its conversations simulate."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any
 
-from forge.errors import ForgeError
+from msgspec import Struct
 
-_Function = Mapping[str, object]
+from forge.evals.bfcl.child import ask_child
+from forge.evals.bfcl.child_program import SimulatedCall
+
+_Object = Mapping[str, object]
 
 
-class Checker:
-    """Asks the checker of the package in that folder; a context, for as long as its process runs."""
+class Checker(Struct, frozen=True):
+    """The checker of the package in that folder, for questions of one turn."""
 
-    def __init__(self, package: Path) -> None:
-        program = Path(__file__).with_name("checker_program.py")
-        # -I: nothing of the user's environment is imported in place of the package
-        command = [sys.executable, "-I", str(program), str(package.parent)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    package: Path
 
-    def __enter__(self) -> Self:
-        """The checker."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End its process."""
-        self._process.terminate()
-        self._process.communicate()
-
-    def wrong(
-        self,
-        category: str,
-        functions: Sequence[_Function],
-        calls: Sequence[Mapping[str, object]],
-        answer: object,
-    ) -> str:
+    def wrong(self, category: str, functions: Sequence[_Object], calls: Sequence[_Object], answer: object) -> str:
         """What is wrong with the calls, each `{name: arguments}`; empty: nothing."""
-        return self._ask({"category": category, "functions": functions, "calls": calls, "answer": answer})
+        return ask_child(self.package, "calls", category=category, functions=functions, calls=calls, answer=answer)
 
-    def prompt(self, functions: Sequence[_Function]) -> str:
+    def prompt(self, functions: Sequence[_Object]) -> str:
         """The system prompt by which BFCL asks a model that has no tool calls of its own."""
-        return self._ask({"category": "prompt", "functions": functions})
+        return ask_child(self.package, "prompt", functions=functions)
 
-    def _ask(self, question: Mapping[str, object]) -> str:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise TypeError("the checker's process has no pipes")
-        try:
-            stdin.write(json.dumps(question) + "\n")
-            stdin.flush()
-            return str(json.loads(stdout.readline()))
-        except (OSError, ValueError):
-            raise ForgeError("the checker of bfcl-eval ended; what it printed is above") from None
+
+class Simulation(Struct, frozen=True, kw_only=True):
+    """A conversation's simulated classes. `entry` is it as the package has it, `names` are the functions offered.
+
+    It holds no state: each time a new process makes all calls so far again, which takes no longer than its start.
+    """
+
+    package: Path
+    entry: Mapping[str, Any]
+    names: tuple[str, ...]
+
+    def last_result(self, calls: Sequence[SimulatedCall]) -> str:
+        """What the last of these calls returns, as text. ForgeError if it takes too long, or too much memory."""
+        return ask_child(self.package, "result", entry=self.entry, names=self.names, calls=calls)
+
+    def wrong(self, turns: Sequence[Sequence[SimulatedCall]], answer: object) -> str:
+        """What is wrong with the calls for each message; empty: nothing."""
+        return ask_child(self.package, "conversation", entry=self.entry, names=self.names, turns=turns, answer=answer)

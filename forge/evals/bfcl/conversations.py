@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from forge.evals.bfcl.checker import Simulation
+from forge.evals.bfcl.child_program import SimulatedCall
 from forge.evals.bfcl.functions import function_tool
-from forge.evals.bfcl.simulation import SimulatedCall, Simulation
 from forge.evals.scenario import Trajectory, World
 from forge.workflow.workflow import Workflow
 
@@ -57,7 +58,7 @@ def _described(package: Path, name: str) -> list[Any]:
 
 def _run(simulation: Simulation, made: list[SimulatedCall], name: str, /, **arguments: object) -> str:
     """Run the call after those made; one that had to be stopped is not among them."""
-    call = {"name": name, "arguments": arguments}
+    call = SimulatedCall(name=name, arguments=arguments)
     result = simulation.last_result([*made, call])
     made.append(call)
     return result
@@ -67,6 +68,6 @@ def _turns(trajectory: Trajectory, messages: int) -> list[list[SimulatedCall]]:
     """The calls for each message."""
     done = [call for call in trajectory.calls if not call.error]
     return [
-        [{"name": call.tool, "arguments": call.arguments} for call in done if call.message == number]
+        [SimulatedCall(name=call.tool, arguments={**call.arguments}) for call in done if call.message == number]
         for number in range(messages)
     ]
