@@ -38,8 +38,8 @@ def without_memory(state: State) -> State:
     known, sent = state.known(), state.sent
     view = () if sent.view == state.history[:known] else sent.view
     request = replace(sent.request, messages=sent.request.messages[:1])
-    bare = replace(sent, view=view, sizes=(), size=0, request=request, notes=(), length=known, last=None, whole=False)
-    return replace(state, sent=bare, naming=Naming())
+    bare = replace(sent, view=view, sizes=(), size=0, request=request, notes=(), values=(), length=known, last=None)
+    return replace(state, sent=replace(bare, whole=False), naming=Naming())
 
 
 def _measured(state: State) -> State:

@@ -7,21 +7,21 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Request
-from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS
-from stages.grounding.sources import numbers_given
+from stages.grounding.seen_values import all_numbers, with_values
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.escalation import demanded_tools, escalation_level, offered_tools
 from stages.policy.rules import Rules, welcomes_words
+from stages.policy.untried_values import looked_up
 from stages.schema import Target
-from stages.state import Folded, Prepared, Sent, State
+from stages.state import Folded, Prepared, Sent, SourceValues, State
 from stages.tokens import length
 from stages.wire import constrained, valid
 from stages.wire.prompted import forms as prompted
 from stages.wire.sampling import Sampling
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls
 from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
@@ -50,6 +50,7 @@ def serialize(
     show = _shown(rules, mode, form, alternating=alternating)
     fixed = overhead(rules, mode, wire, form, schemas)
     spoken = f"{wire.name} {form.name}"
+    lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
 
     def noted(before: Sent, phase: Folded) -> tuple[Raw, ...]:
         """The messages with the notes after them; as text they are a part of the message before."""
@@ -68,10 +69,11 @@ def serialize(
         added = view[len(before.view) :]
         sizes = tuple(map(size, added))
         shown = before.size + sum(sizes)
+        values = with_values(before.values, view, len(before.view)) if lists else ()
         request = Request(
             head=before.request.head if extends else wire.head(model, options, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
-            tail=tail_of_summary if phase.summary else tail(seen, bool(state.cleared)),
+            tail=tail_of_summary if phase.summary else tail(seen, None if state.cleared else values),
         )
         sent = Sent(
             mode=mode,
@@ -81,6 +83,7 @@ def serialize(
             sizes=before.sizes + sizes,
             request=request,
             notes=phase.notes,
+            values=values,
             length=len(history),
             last=history[-1] if history else None,
             offered=() if phase.summary else _limits(rules, seen, mode),
@@ -158,8 +161,11 @@ def _extends(view: History, before: History) -> bool:
     return kinds[0] is Assistant and not isinstance(before[-1], Assistant) and System not in kinds
 
 
-_Tail = Callable[[State, bool], Raw]
-"""The end of the request for a state as the model sees it, and whether compaction has cut results."""
+_Tail = Callable[[State, tuple[SourceValues, ...] | None], Raw]
+"""The end of the request for a state as the model sees it, and the values in that; None: compaction has cut some.
+
+The model may remember a value that was cut, and the schema must not name one that it is not shown.
+"""
 
 
 def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: ToolSchemas | None) -> _Tail:
@@ -186,14 +192,18 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     target: Target = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
-    def end(seen: State, cut: bool) -> Raw:
+    def tried(seen: State, values: tuple[SourceValues, ...]) -> dict[str, frozenset[str]]:
+        texts = [text for one in values if one.source for text in one.texts or ()]
+        return {t.name: looked_up(rules, seen.ledger, t, texts) for t in rules.tools if t.grounded and texts}
+
+    def end(seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
         tools = offered_tools(rules, seen) or rules.tools
-        # The model may remember a number that was cut, and the schema must not name one that it is not shown.
-        limited = not cut and any(tool.calculated for tool in tools)
-        numbers = numbers_given(seen, GRAMMAR_NUMBERS) if limited else frozenset()
-        calls = [
-            call_schema(t, target, numbers) if t.calculated or t not in rules.tools else known[t.name] for t in tools
+        numbers = () if values is None else all_numbers(values)
+        whole = [
+            (t, call_schema(t, target, numbers) if t.calculated or t not in rules.tools else known[t.name])
+            for t in tools
         ]
+        calls = [call for _, call in whole] if values is None else limited_calls(whole, values, tried(seen, values))
         if form is prompted.LIST:
             words = welcomes_words(rules, seen.ledger)
             return wire.tail(None, constrained.list_of(calls, words=words, wrapped=wire.strict))

@@ -18,6 +18,7 @@ The rules of the loop:
 All of it is frozen and holds no cycle, so the garbage collector need not walk it (`gc=False`), however long the run is.
 """
 
+from decimal import Decimal
 from typing import Self
 
 from msgspec import Struct
@@ -67,6 +68,7 @@ __all__ = [
     "Ready",
     "Said",
     "Sent",
+    "SourceValues",
     "State",
     "Success",
     "SummaryOrder",
@@ -85,6 +87,18 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
     arguments: str
     text: str
     status: Status = "succeeded"
+
+
+class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
+    """The values in what one tool answered, or, with an empty name, in what the user said; each once.
+
+    `repeated`: those that the answered call had itself. None: more than a list may have.
+    """
+
+    source: str
+    repeated: bool = False
+    texts: tuple[str, ...] | None = ()
+    numbers: tuple[Decimal, ...] | None = ()
 
 
 class Sent(Struct, frozen=True, kw_only=True, gc=False):
@@ -107,6 +121,8 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     last: Message | None = None
     whole: bool = True
     """Whether `request` has all its messages, so that the next can extend it; that of a loaded state has the first."""
+    values: tuple[SourceValues, ...] = ()
+    """The values that the view shows, where the request lists them."""
     offered: tuple[str, ...] = ()
     """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
 

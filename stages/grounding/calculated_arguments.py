@@ -39,9 +39,6 @@ def with_results(arguments: str, tool: ToolSpec) -> str:
 CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 """Factors that need no source: one, halves, and those between units of time, money, weight and length."""
 
-GRAMMAR_NUMBERS = 64
-"""Maximum number of numbers in a grammar; if more were given, any number may be written."""
-
 _LONGEST_NUMBER = 15
 """Maximum digits of a number in a grammar."""
 

@@ -32,7 +32,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
             case None | bool():
                 return True
             case int() | float():
-                return _decimal(value) in self.numbers
+                return decimal_of(value) in self.numbers
             case str():
                 return self._says(value)
             case list():
@@ -47,7 +47,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def _says(self, value: str) -> bool:
         wanted = normalized(value)
-        if not wanted or _occurs(wanted, self.words):
+        # A sign at its edge would hide what it is a part of: `A-` is one of A-17.
+        if not wanted or _occurs(wanted.strip(_JOINING) or wanted, self.words):
             return True
         return any(number in self.numbers for number in _readings(wanted))
 
@@ -64,21 +65,27 @@ def evidence(texts: Iterable[str]) -> Evidence:
             if isinstance(leaf, str):
                 said = normalized(leaf)
                 words.append(said)
-                numbers.update(_numbers(said))
+                numbers.update(numbers_in(said))
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
-                numbers.add(_decimal(leaf))
+                numbers.add(decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
 
 
 def normalized(text: str) -> str:
-    """The text normalized for comparison."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN).split())
+    """The text normalized for comparison: `Dune by Ada` for `"DUNE"  by Ada`."""
+    return " ".join(plainly_spelled(text).casefold().split())
+
+
+def plainly_spelled(text: str) -> str:
+    """The text without forms of Unicode that mean the same, and without quotation marks, which only stand around it."""
+    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
 _PLAIN = str.maketrans(
-    {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
+    {0x2018: "'", 0x2019: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
+    | dict.fromkeys((0x201C, 0x201D, 0x22), " ")
 )
-"""Typographic quotes, hyphens, dashes and minus signs as on a keyboard."""
+"""Typographic apostrophes, hyphens, dashes and minus signs as on a keyboard; a blank for quotation marks."""
 
 
 def leaves(text: str) -> Iterator[Json]:
@@ -130,9 +137,13 @@ def _goes_on(edge: str, beside: str, *, digits: bool) -> bool:
         return False
     if _in_word(beside[0]):
         return True
-    joined = len(beside) > 1 and beside[0] in "-.,/'" and _in_word(beside[1])
+    joined = len(beside) > 1 and beside[0] in _JOINING and _in_word(beside[1])
     # A hyphen joins words that stand for themselves (Lisbon-based), and the parts of an id or of a number.
     return joined and (beside[1].isdigit() if beside[0] in ".,'" else digits or beside[1].isdigit())
+
+
+_JOINING = "-.,/'"
+"""Signs that may join the parts of a value."""
 
 
 def _in_word(character: str) -> bool:
@@ -145,8 +156,8 @@ _DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
 _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
 
 
-def _numbers(text: str) -> Iterator[Decimal]:
-    """Every number in a text, in each way it can be read; not the parts of ids and dates."""
+def numbers_in(text: str) -> Iterator[Decimal]:
+    """Every number in a normalized text, in each way it can be read; not the parts of ids and dates."""
     for found in _CHUNK.finditer(text):
         chunk = found[0].strip(".,!?*`'/").rstrip("-")
         if len(chunk) <= _LONGEST:
@@ -174,5 +185,6 @@ def _readings(chunk: str) -> set[Decimal]:
     return {Decimal(sign + text) for text in found}
 
 
-def _decimal(number: float) -> Decimal:
+def decimal_of(number: float) -> Decimal:
+    """The number as it is written in JSON."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))

@@ -1,7 +1,6 @@
 """Sources: what the model was given, by its user and its tools, and which values of a call are not in it."""
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 
 import msgspec
 from msgspec import Struct
@@ -59,23 +58,6 @@ def _read_through(
     return left
 
 
-LONG_HISTORY = 256
-"""Length of a history, with cleared results, above which no turn reads it for its numbers."""
-
-
-def numbers_given(state: State, most: int) -> frozenset[Decimal]:
-    """Every number that was given; empty if there are more than `most`, or if the history is long."""
-    found: frozenset[Decimal] = frozenset()
-    if len(state.history) + len(state.cleared) > LONG_HISTORY:
-        return found
-    for given in _likeliest(state):
-        for one in given:
-            found |= evidence((one.text,)).numbers - _echoed(one).numbers
-        if len(found) > most:
-            return frozenset()
-    return found
-
-
 def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
     """The texts that the argument's value may come from."""
     return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
@@ -87,11 +69,11 @@ def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
     # Read once, not once per value: both may be of any length.
     answers = [one for one in given if one.echo and left]
     somewhere = evidence(one.text for one in answers)
-    told = [(evidence((one.text,)), _echoed(one)) for one in answers if any(map(somewhere.shows, left))]
+    told = [(evidence((one.text,)), echoed(one)) for one in answers if any(map(somewhere.shows, left))]
     return [leaf for leaf in left if not any(_beyond_echo(leaf, *answer) for answer in told)]
 
 
-def _echoed(given: Given) -> Evidence:
+def echoed(given: Given) -> Evidence:
     """The evidence in the answered call itself: each value, and all of them as words."""
     together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
     return evidence((*map(_encoded, given.echo), f"· {together}"))
@@ -99,7 +81,7 @@ def _echoed(given: Given) -> Evidence:
 
 def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
     """The values in it that its own call did not contain, each with the name of its member."""
-    echo = _echoed(given)
+    echo = echoed(given)
     return (
         (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
     )
@@ -112,7 +94,7 @@ def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
 
 def everything_given(state: State) -> tuple[Given, ...]:
     """All texts that the model was given: those that compaction cut, and those in the history."""
-    return (*_cleared(state), *_given(state.history, recalled=not state.cleared))
+    return (*_cleared(state), *texts_given(state.history, recalled=not state.cleared))
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
@@ -129,13 +111,13 @@ def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
     """
     history, recalled = state.history, not state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
-    yield tuple(_given(history[:opening], recalled=recalled))
+    yield tuple(texts_given(history[:opening], recalled=recalled))
     end, most = len(history), _LATEST
     while end > opening:
         start = max(opening, end - most)
         while start > opening and isinstance(history[start], Tool):
             start -= 1  # answers stay with their calls
-        yield tuple(_given(history[start:end], recalled=recalled))
+        yield tuple(texts_given(history[start:end], recalled=recalled))
         end, most = start, 4 * most
     yield _cleared(state)
 
@@ -148,7 +130,7 @@ def _cleared(state: State) -> tuple[Given, ...]:
     )
 
 
-def _given(history: History, *, recalled: bool) -> Iterator[Given]:
+def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
     """The given texts of these messages. `recalled`: those that were read again too, which no record has."""
     arguments: dict[str, str] = {}
     for message in history:

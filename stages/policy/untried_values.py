@@ -1,15 +1,16 @@
 """Untried values: what a model may try instead, if it keeps calling a tool with the same value."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.grounding.matching import leaves
+from stages.grounding.matching import leaves, normalized
 from stages.grounding.sources import everything_given
-from stages.state import State
+from stages.policy.rules import Rules
+from stages.state import Ledger, State
 from stages.tool import ToolSpec
 
 _LONGEST = 80
@@ -50,6 +51,36 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
 def _look(value: str) -> str:
     """The pattern of a value, each run of letters and of digits as one: what ids of one kind have in common."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
+
+
+_RECENT = 256
+"""Calls that are looked through for values that were looked up."""
+
+
+def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]) -> frozenset[str]:
+    """The values, normalized, that need not be looked up again, while others that look like them were not tried.
+
+    Only of a tool that reads and takes one text. A write, or a compaction, may have changed what an answer is worth.
+    """
+    argument = only_text_argument(tool)
+    if argument is None or tool.effect != "read" or tool.repeatable:
+        return frozenset()
+    writes = {other.name for other in rules.tools if other.effect == "write"}
+    recent = ledger.successes[-_RECENT:]
+    changed = (success.turn for success in reversed(recent) if success.name in writes)
+    since = max(next(changed, -1), ledger.compactions[-1].turn if ledger.compactions else -1)
+    answered = [a for a in ledger.attempts[-_RECENT:] if a.answer]
+    calls = [(call.name, call.arguments) for call in recent if call.turn > since]
+    calls += [(call.name, call.arguments) for call in answered if call.turn > since]
+    made = (_value(arguments, argument) for name, arguments in calls if name == tool.name)
+    done = [value for value in made if isinstance(value, str)]
+    tried = frozenset(map(normalized, done))
+    alike = {_kind(value) for value in done}
+    return tried if any(_kind(text) in alike and normalized(text) not in tried for text in texts) else frozenset()
+
+
+def _kind(value: str) -> tuple[str, bool]:
+    return _look(value), value[:1].isupper()
 
 
 def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:

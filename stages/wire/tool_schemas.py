@@ -5,10 +5,16 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
 
+import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from stages.grounding.calculated_arguments import constraint_of
+from stages.grounding.seen_values import values_for
+from stages.grounding.value_lists import listed_values
 from stages.schema import Target, project
+from stages.schema.value import Json
+from stages.state import SourceValues
 from stages.tool import ToolSpec
 from stages.wire.constrained import Branch, branch
 from stages.wire.openai.strict import encode_strict_tools, strict_refusals
@@ -36,3 +42,50 @@ def compiled_schemas(tools: tuple[ToolSpec, ...]) -> ToolSchemas:
 def call_schema(tool: ToolSpec, target: Target, numbers: Collection[Decimal] = ()) -> Branch:
     """The schema of the tool's call; calculated arguments are made of these numbers, if there are any."""
     return branch(tool, project(constraint_of(tool, numbers), target).schema)
+
+
+MOST_LISTED = 600
+"""Maximum values that a request lists in all; OpenAI's strict mode takes a thousand, with the enums of the tools."""
+
+
+def limited_calls(
+    calls: list[tuple[ToolSpec, Branch]], known: tuple[SourceValues, ...], tried: Mapping[str, frozenset[str]]
+) -> list[Branch]:
+    """The schemas of these tools' calls, grounded arguments limited to values that are known, as far as they fit.
+
+    `tried` are the values, by tool, that need not be offered again.
+    """
+    left, limited = MOST_LISTED, list[Branch]()
+    for tool, call in calls:
+        seen = {bound.argument: values_for(bound, known) for bound in tool.grounded}
+        size = sum(len(one.texts or ()) + len(one.numbers or ()) for one in seen.values())
+        fits = 0 < size <= left
+        left -= size if fits else 0
+        limited.append(_limited(call, seen, tried.get(tool.name, frozenset())) if fits else call)
+    return limited
+
+
+def _limited(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+    schema = msgspec.json.decode(call[0], type=_Call)
+    args: dict[str, Json] = msgspec.json.decode(schema.properties.args, type=dict)
+    members = args.get("properties")
+    if not isinstance(members, dict):
+        return call
+    limited = {name: listed_values(members[name], values, tried) for name, values in seen.items() if name in members}
+    args["properties"] = {**members, **limited}
+    properties = replace(schema.properties, args=Raw(msgspec.json.encode(args)))
+    return msgspec.json.encode(replace(schema, properties=properties)), call[1]
+
+
+class _Properties(Struct):
+    tool: Raw
+    args: Raw
+
+
+class _Call(Struct, rename="camel"):
+    """The schema that `branch` makes."""
+
+    type: str
+    properties: _Properties
+    required: list[str]
+    additional_properties: bool

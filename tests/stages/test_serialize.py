@@ -16,7 +16,7 @@ from stages.phase import Folded, Prepared, Ready, SummaryOrder
 from stages.policy.rules import Rules
 from stages.serialize import Mode, overhead
 from stages.state import Cleared, State
-from stages.tool import Calculated, ToolSpec
+from stages.tool import Calculated, Grounded, ToolSpec
 from stages.wire.sampling import Sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.property.machine import RULES
@@ -150,6 +150,44 @@ def test_a_calculation_is_limited_to_the_numbers_of_the_view_and_to_none_once_so
     assert "30" in constraint(rules, state, view)
     cut = replace(state, cleared=(Cleared(call_id="c", name="look", arguments="{}", text="4711"),))
     assert "30" not in constraint(rules, cut, view)
+
+
+def ship(name: str = "ship", *sources: str) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        description="Ship an order.",
+        parameters=Raw(b'{"type":"object","properties":{"order":{"type":"string"}},"required":["order"]}'),
+        grounded=(Grounded(argument="order", sources=sources),),
+    )
+
+
+def test_a_grounded_argument_is_a_value_of_the_view_from_the_first_call_on() -> None:
+    rules, history = Rules(tools=(ship(),)), (User(text="A-17"), *given("look", '["B-2","C-3"]'))
+    assert '"enum": ["A-17", "C-3", "B-2"]' in constraint(rules, State(history=history), history)
+    hidden = (User(text="A-17"), *given("look", '["B-2","[hidden]"]'))
+    assert "C-3" not in constraint(rules, State(history=history), hidden)
+    named = Rules(tools=(ship("ship", "look"),))
+    assert '"enum": ["C-3", "B-2"]' in constraint(named, State(history=history), history)
+
+
+def test_once_a_result_was_cut_a_grounded_argument_may_be_anything() -> None:
+    cut = State(history=ASKED, cleared=(Cleared(call_id="c", name="look", arguments="{}", text="4711"),))
+    assert "enum" not in constraint(Rules(tools=(ship(),)), cut, ASKED)
+
+
+def test_a_request_lists_no_more_values_than_servers_take() -> None:
+    rules = Rules(tools=tuple(ship(f"ship_{n}") for n in range(8)))
+    history = (User(text="Go."), *given("look", json.dumps([f"A-{n}" for n in range(150)])))
+    assert constraint(rules, State(history=history), history).count('"enum"') == 600 // 151
+
+
+def test_what_was_looked_up_is_not_offered_again_while_its_like_was_not() -> None:
+    look = replace(ship("look"), effect="read")
+    history = (*ASKED, *given("list", '["B-2","C-3"]'))
+    done = Ledger(turn=2, progress=2, successes=(Success(name="look", arguments='{"order":"B-2"}', turn=2),))
+    asked = constraint(Rules(tools=(look,)), State(history=history, ledger=done), history)
+    assert ('"C-3"' in asked, '"B-2"' in asked) == (True, False)
+    assert '"B-2"' in constraint(Rules(tools=(look,)), State(history=history), history)
 
 
 def test_a_view_that_a_stage_has_shortened_counts_as_what_it_is() -> None:

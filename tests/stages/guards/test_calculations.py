@@ -18,9 +18,9 @@ from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.effect import Approved, Ask, Execute, Failed
-from stages.grounding.calculated_arguments import GRAMMAR_NUMBERS, argument_check, calculation_pattern, constraint_of
+from stages.grounding.calculated_arguments import argument_check, calculation_pattern, constraint_of
 from stages.grounding.miscalculations import NumbersUnseen, calculation_problems
-from stages.grounding.sources import LONG_HISTORY, numbers_given
+from stages.grounding.seen_values import all_numbers, with_values
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
 from stages.policy.simpler_tools import simpler_tool
@@ -211,10 +211,9 @@ def test_every_grammar_of_numbers_is_borne(numbers: set[Decimal]) -> None:
 
 def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None:
     told = User(text=" ".join(map(str, range(100))))
-    assert numbers_given(State(history=(told,)), GRAMMAR_NUMBERS) == frozenset()
+    assert all_numbers(with_values((), (told,), 0)) == ()
     few = User(text="3 and 4.5")
-    assert numbers_given(State(history=(few,)), GRAMMAR_NUMBERS) == {Decimal(3), Decimal("4.5")}
-    assert numbers_given(State(history=(few,) * (LONG_HISTORY + 1)), GRAMMAR_NUMBERS) == frozenset()
+    assert {*all_numbers(with_values((), (few,), 0))} == {Decimal(3), Decimal("4.5")}
     assert re.fullmatch(calculation_pattern(()), "3 + 4.5 * 6")
     assert not re.fullmatch(calculation_pattern(()), "7")
 

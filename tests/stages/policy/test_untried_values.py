@@ -6,10 +6,12 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
-from stages.ledger import Attempt, Ledger, Success
+from stages.ledger import Attempt, Compaction, Ledger, Success
 from stages.message import Assistant, Tool, ToolCall
-from stages.policy.untried_values import limited_to, only_text_argument, values_to_try
+from stages.policy.rules import Rules
+from stages.policy.untried_values import limited_to, looked_up, only_text_argument, values_to_try
 from stages.state import State
 from stages.tool import Calculated, ToolEffect, ToolSpec
 
@@ -67,3 +69,31 @@ def test_a_tool_is_limited_to_some_values() -> None:
 def test_the_only_argument(properties: Mapping[str, object], argument: str | None) -> None:
     assert only_text_argument(tool(properties)) == argument
     assert only_text_argument(tool(properties, "read", Calculated(argument="what"))) is None
+
+
+LOOK, WRITE = tool(WHAT), ToolSpec(name="write", description="", parameters=Raw(b"{}"), effect="write")
+CUT = Compaction(turn=1, phase=1, tokens_before=2, tokens_after=1, budget_tokens=1, messages_before=2, messages_after=1)
+ONE = Success(name="look", arguments='{"what":"A-17"}', turn=1)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "again"),
+    [
+        (Ledger(successes=(ONE,)), False),
+        (Ledger(attempts=(Attempt(name="look", arguments='{"what":"A-17"}', answer="00", turn=1),)), False),
+        (Ledger(attempts=(Attempt(name="look", arguments='{"what":"A-17"}', turn=1),)), True),
+        (Ledger(successes=(ONE, Success(name="write", arguments="{}", turn=2))), True),
+        (Ledger(successes=(ONE,), compactions=(CUT,)), True),
+    ],
+    ids=["found", "not found", "raised", "before a write", "before a compaction"],
+)
+def test_what_was_looked_up_need_not_be_again(ledger: Ledger, again: bool) -> None:
+    found = looked_up(Rules(tools=(LOOK, WRITE)), ledger, LOOK, ["A-17", "C-311"])
+    assert found == (frozenset() if again else {"a-17"})
+
+
+def test_it_may_be_looked_up_again_once_all_of_its_kind_were_and_if_it_may_change() -> None:
+    rules, ledger = Rules(tools=(LOOK,)), Ledger(successes=(ONE,))
+    assert looked_up(rules, ledger, LOOK, ["A-17", "pending", "Lisbon"]) == frozenset()
+    assert looked_up(rules, ledger, replace(LOOK, repeatable=True), ["A-17", "C-311"]) == frozenset()
+    assert looked_up(rules, ledger, tool(WHAT, "write"), ["A-17", "C-311"]) == frozenset()
