@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.grounding.seen_values import MOST_NUMBERS, MOST_WORDS, all_numbers, values_for, with_values
-from stages.message import Assistant, History, Kind, Tool, ToolCall, User
+from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User
 from stages.state import SourceValues
 from stages.tool import Grounded
 
@@ -19,7 +19,7 @@ def answered(text: str, name: str = "look", arguments: str = "{}", number: int =
     return (Assistant(calls=(call,)), Tool(call_id=call.id, name=name, text=text))
 
 
-def seen(*messages: User | Assistant | Tool, bound: Grounded = ANYWHERE) -> SourceValues:
+def seen(*messages: Message, bound: Grounded = ANYWHERE) -> SourceValues:
     return values_for(bound, with_values((), messages, 0))
 
 
