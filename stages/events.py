@@ -27,9 +27,10 @@ class ModelReplied(Struct, frozen=True, kw_only=True, tag="model_replied"):
 
 
 class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
-    """Calls passed every check and are about to run, these concurrently."""
+    """Calls passed every check and are about to run, these concurrently. `text` is what the model said beside them."""
 
     calls: tuple[ToolCall, ...]
+    text: str = ""
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
@@ -219,8 +220,8 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
             changed = _mode_changed(before, after, turn)
             return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *narrowed, started)
-        case Awaiting(effect=Execute(calls=calls)):
-            return (CallsAccepted(calls=calls),)
+        case Awaiting(effect=Execute(calls=calls), batch=batch):
+            return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):
             return (ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem),)
         case Answered(reply=reply):

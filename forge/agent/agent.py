@@ -1,31 +1,33 @@
 """Agent: a workflow that a user talks to, message by message; a conversation that is kept and can be steered."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, Unpack
 
-from returns.result import Failure, Result, Success
+from returns.result import Failure, Result
 
 from forge.agent.built_in import BuiltIn
 from forge.agent.definition import AnyTool, Definition
-from forge.agent.inbox import Inbox
-from forge.agent.keeping import Keeper, prompted, saving
+from forge.agent.events import AgentEvent
+from forge.agent.keeping import Keeper
+from forge.agent.memory.facts import Facts
 from forge.agent.options import AgentOptions
+from forge.agent.telling import OnEvent, followed, same_progress
+from forge.agent.work import Job, Work
 from forge.connection import AnyBackend
-from forge.errors import ForgeError, SessionChangedError, UnrecordedError, as_error
+from forge.errors import as_error
 from forge.outcome import Finished, Halted, R_co
+from forge.runtime.event_stream import Line, streamed
 from forge.runtime.options import checked_options
 from forge.runtime.reaching import Held, reached
-from forge.runtime.runs import resume, synchronously
-from forge.runtime.watching import Watching, announce
+from forge.runtime.runs import synchronously
+from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
-from stages.effect import HandOff
-from stages.halt import JournalFailed
-from stages.state import Budget, Done, Ending, State
+from stages.state import Budget, Ending, State
 from stages.view.sections import Section
 
 if TYPE_CHECKING:
@@ -38,8 +40,9 @@ class Agent(Generic[R_co]):
     `instructions` say what it is to do, `background` what it should know of its surroundings, such as an AGENTS.md;
     both are taken literally. `built_in_tools` names those to have, of task_completion, ask_question and converse;
     None: those that fit. `on_text` is what a reply without a call means: the answer (`accept`), a mistake after which
-    it may talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation. The other
-    options are those of a Workflow, for each message; it makes at most 20 model calls, unless you say otherwise.
+    it may talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation; of
+    `facts` the model is shown those that fit a message, as data. The other options are those of a Workflow, for each
+    message; it makes at most 20 model calls, unless you say otherwise.
 
     Every mistake in the definition is reported at once, as a DefinitionError. `async with agent:` keeps the backend
     connected, and a model in this process loaded, from message to message. An agent belongs to one event loop.
@@ -55,6 +58,7 @@ class Agent(Generic[R_co]):
         instructions: str = "",
         background: str = "",
         memory: Keeper | None = None,
+        facts: Facts | None = None,
         on_text: OnText = "accept",
         built_in_tools: Sequence[BuiltIn] | None = None,
         result: "type[R_co] | _SpecialForm | None" = None,
@@ -72,18 +76,14 @@ class Agent(Generic[R_co]):
         )
         self._definition.workflow  # noqa: B018 - a wrong definition is refused here
         self._backend: AnyBackend = backend
-        self._memory = memory
-        self._state: State | None = None
-        self._loaded = memory is None
-        self._inbox = Inbox()
-        self._turns = asyncio.Lock()
-        self._cancel: asyncio.Event | None = None
+        self._work = Work(memory)
+        self._facts = facts
         self._connection = AsyncExitStack()
         self._held: Held | None = None
 
     def __repr__(self) -> str:
         """Its name, and where its conversation is."""
-        return f"Agent({self.workflow.name!r}, {self._state!r})"
+        return f"Agent({self.workflow.name!r}, {self.state!r})"
 
     @property
     def workflow(self) -> Workflow[R_co]:
@@ -98,12 +98,12 @@ class Agent(Generic[R_co]):
     @property
     def state(self) -> State | None:
         """The conversation as it is now; None before the first message, and before a saved one was loaded."""
-        return self._state
+        return self._work.state
 
     @property
     def working(self) -> bool:
         """Whether it works on a message."""
-        return self._cancel is not None
+        return self._work.cancel is not None
 
     def add_tools(self, *tools: AnyTool) -> None:
         """Give it more tools, from the next message on. DefinitionError for wrong ones, and nothing is changed."""
@@ -112,28 +112,29 @@ class Agent(Generic[R_co]):
         self._definition = more
 
     @checked_options
-    async def process(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+    async def process(
+        self, message: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
+    ) -> Result[Finished[R_co], Halted]:
         """Work on the message to an outcome: Completed, Said, NeedsInput or HandOff; or the reason why it halted.
 
-        Options as in `forge.run`. While it works on another message, this one waits its turn.
+        Options as in `forge.run`, and `on_event`, called with each AgentEvent. While it works on another message, this
+        one waits its turn.
         """
-        _refuse(watching)
-        async with self._turns:
-            before = prompted(await self._load(), self.workflow)
-            said = "\n\n".join((*self._inbox.take(), message))
-            state = self.workflow.start(said) if before is None else self.workflow.follow(before, said)
-            announce(state.history if before is None else state.history[-1:], watching)
-            return await self._run(state, watching)
+        return await self._work.do(self._job(message, watching, on_event))
 
     @checked_options
-    def process_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+    def process_sync(
+        self, message: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
+    ) -> Result[Finished[R_co], Halted]:
         """`process`, for code without an event loop."""
-        return synchronously(self.process(message, **watching), "await agent.process(…)")
+        return synchronously(self.process(message, on_event=on_event, **watching), "await agent.process(…)")
 
     @checked_options
-    async def process_or_raise(self, message: str, **watching: Unpack[Watching]) -> Ending:
+    async def process_or_raise(
+        self, message: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
+    ) -> Ending:
         """The outcome of `process`; a halt is raised as the matching ForgeError."""
-        ended = await self.process(message, **watching)
+        ended = await self.process(message, on_event=on_event, **watching)
         if isinstance(ended, Failure):
             halted = ended.failure()
             raise as_error(halted.halt, halted.state)
@@ -141,37 +142,47 @@ class Agent(Generic[R_co]):
 
     @checked_options
     async def resume(
-        self, *, budget: Budget | None = None, **watching: Unpack[Watching]
+        self, *, budget: Budget | None = None, on_event: OnEvent | None = None, **watching: Unpack[Watching]
     ) -> Result[Finished[R_co], Halted]:
         """Continue with a message that was interrupted: by a halt, a cancellation, the end of the program.
 
-        ForgeError if there is none. Options as in `forge.resume`. A call that had been started, and neither only reads
-        nor is idempotent, is not made again: its outcome is unknown.
+        ForgeError if there is none. `budget` replaces what is left of the message's own. A call that had been started,
+        and neither only reads nor is idempotent, is not made again: its outcome is unknown.
         """
-        _refuse(watching)
-        async with self._turns:
-            state = prompted(await self._load(), self.workflow)
-            if state is None or isinstance(state.phase, Done):
-                raise ForgeError("no message was interrupted, so there is nothing to resume; give the agent a message")
-            return await self._run(state, watching, budget)
+        return await self._work.do(self._job(None, watching, on_event, budget))
+
+    @checked_options
+    async def stream(self, message: str, **watching: Unpack[Watching]) -> AsyncGenerator[AgentEvent, None]:
+        """The events of `process` as they come; the last is a TurnCompleteEvent, with the outcome or the halt.
+
+        The agent stays at most a few hundred events ahead of the reader. Leaving the loop cancels it; the end is
+        awaited when the generator is closed (`contextlib.aclosing`). Raises what `process` raises.
+        """
+
+        async def start(line: Line[AgentEvent], stop: asyncio.Event) -> None:
+            told: Watching = {**watching, "on_chunk": followed(line, watching), "cancel": stop}
+            await self.process(message, on_event=line.put, **told)
+
+        async with aclosing(streamed(start, same_progress, watching.get("cancel"))) as events:
+            async for event in events:
+                yield event
 
     def steer(self, message: str) -> None:
         """Say something while it works: the model reads it with the results of the next tools.
 
         If there are none before its outcome, it works on the message afterwards, before `process` returns; after a
-        halt or a hand-over, with the next message. DefinitionError for an empty message.
+        halt or a hand-off, with the next message. DefinitionError for an empty message.
         """
-        self._inbox.put(message)
+        self._work.steer(message)
 
     def cancel(self) -> None:
         """End the work on the current message at once, as the Halt `Cancelled`; nothing, where it does not work."""
-        if self._cancel is not None:
-            self._cancel.set()
+        if self._work.cancel is not None:
+            self._work.cancel.set()
 
     async def __aenter__(self) -> Self:
         """Connect the backend, and keep it connected. ForgeError if it cannot be reached."""
-        connection = await self._connection.enter_async_context(reached(self._backend).connect())
-        self._held = Held(connection)
+        self._held = Held(await self._connection.enter_async_context(reached(self._backend).connect()))
         return self
 
     async def __aexit__(
@@ -181,64 +192,21 @@ class Agent(Generic[R_co]):
         self._held = None
         await self._connection.aclose()
 
-    async def _load(self) -> State | None:
-        """The conversation, which is loaded from memory before it is first needed."""
-        if not self._loaded and self._memory is not None:
-            self._state = await self._memory.load()
-            self._loaded = True
-        return self._state
-
-    async def _run(
-        self, state: State, watching: Watching, budget: Budget | None = None
-    ) -> Result[Finished[R_co], Halted]:
-        """Work from this state on; then on what was said in the meantime, and came too late for that."""
-        self._cancel = watching.get("cancel") or asyncio.Event()
-        try:
-            ended = await self._turn(state, watching, budget)
-            while self._inbox and _goes_on(ended) and not watching.get("journal"):
-                state = self.workflow.follow(ended.unwrap().state, "\n\n".join(self._inbox.take()))
-                announce(state.history[-1:], watching)
-                ended = await self._turn(state, watching)
-        finally:
-            self._cancel = None
-        return ended
-
-    async def _turn(
-        self, state: State, watching: Watching, budget: Budget | None = None
-    ) -> Result[Finished[R_co], Halted]:
-        """One run, and the state that it leaves saved."""
-        own: Watching = {**watching, "cancel": self._cancel, "hear": self._inbox.take, "keep": self._keep}
-        try:
-            ended = await resume(self.workflow, state, backend=self._held or self._backend, budget=budget, **own)
-        except ForgeError as error:
-            self._state = error.state or self._state  # keep what was done before it
-            raise
-        left = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
-        try:
-            await self._keep(left)
-        except ForgeError as error:
-            return Failure(Halted(halt=JournalFailed(problem=str(error)), state=left))
-        return ended
-
-    async def _keep(self, state: State) -> None:
-        self._state = state
-        if self._memory is None:
-            return
-        try:
-            await saving(self._memory, state)
-        except UnrecordedError as error:
-            # Where another has saved the conversation since, the next message goes on from that.
-            self._loaded = not isinstance(error.__cause__, SessionChangedError)
-            raise
+    def _job(
+        self, message: str | None, watching: Watching, on_event: OnEvent | None, budget: Budget | None = None
+    ) -> Job[R_co]:
+        """TypeError for what an agent does itself."""
+        if taken := [name for name in _INSTEAD if name in watching]:
+            raise TypeError("; ".join(f"an agent has no option {name!r}: {_INSTEAD[name]}" for name in taken))
+        return Job(
+            workflow=self.workflow,
+            backend=self._held or self._backend,
+            message=message,
+            watching=watching,
+            on_event=on_event,
+            budget=budget,
+            facts=self._facts,
+        )
 
 
-def _refuse(watching: Watching) -> None:
-    """TypeError for what an agent does itself."""
-    if taken := [name for name in ("hear", "keep") if name in watching]:
-        instead = {"hear": "call steer() while it works", "keep": "give the agent a memory"}
-        raise TypeError("; ".join(f"an agent has no option {name!r}: {instead[name]}" for name in taken))
-
-
-def _goes_on(ended: Result[Finished[R_co], Halted]) -> bool:
-    """Whether it is this agent that the user's next words are for."""
-    return isinstance(ended, Success) and not isinstance(ended.unwrap().outcome, HandOff)
+_INSTEAD = {"hear": "call steer() while it works", "keep": "give the agent a memory"}

@@ -3,8 +3,9 @@
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import TypeAlias, TypeVar, Unpack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
+from typing import Generic, TypeAlias, TypeVar, Unpack
 
 from returns.result import Success
 
@@ -21,6 +22,7 @@ from stages.message import History
 from stages.wire.deltas import Delta
 
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 _Told: TypeAlias = Event | Delta
 
 WAITING_LIMIT = 256
@@ -43,25 +45,46 @@ async def stream(
     does: every call is answered, the journal is complete; the end of the run is awaited when the generator is closed
     (`contextlib.aclosing`). Raises what `run` raises.
     """
-    line, stop = _Line(), asyncio.Event()
-    told: Watching = {
-        **watching,
-        "observer": _both(line, watching),
-        "on_chunk": _chunks(line, watching),
-        "cancel": stop,
-    }
-    started = run(
-        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **told
-    )
-    running = asyncio.ensure_future(started)
-    running.add_done_callback(lambda _: line.close())
-    asked = watching.get("cancel")
-    forwarding = asyncio.ensure_future(_forwarded(asked, stop)) if asked else None
-    try:
-        while (event := await line.next()) is not None:
+
+    async def start(line: Line[_Told | Finished[_R] | Halted], stop: asyncio.Event) -> None:
+        told: Watching = {
+            **watching,
+            "observer": _both(line, watching),
+            "on_chunk": _chunks(line, watching),
+            "cancel": stop,
+        }
+        ended = await run(
+            workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **told
+        )
+        line.put(ended.unwrap() if isinstance(ended, Success) else ended.failure())
+
+    async with aclosing(streamed(start, _same_progress, watching.get("cancel"))) as events:
+        async for event in events:
             yield event
-        ended = running.result()
-        yield ended.unwrap() if isinstance(ended, Success) else ended.failure()
+
+
+def _same_progress(last: object, event: object) -> bool:
+    return isinstance(event, ToolProgressed) and isinstance(last, ToolProgressed) and last.call_id == event.call_id
+
+
+async def streamed(
+    start: Callable[["Line[_T]", asyncio.Event], Coroutine[object, object, None]],
+    replaces: Callable[[_T, _T], bool],
+    cancel: asyncio.Event | None = None,
+) -> AsyncGenerator[_T, None]:
+    """What the coroutine puts into the line that it is given, until it ends; what it raises comes last.
+
+    It has to end soon after the event that it is given is set: by `cancel`, or as the reader leaves. `replaces`:
+    whether the later of two unread items makes the one before it needless.
+    """
+    line, stop = Line(replaces), asyncio.Event()
+    running = asyncio.ensure_future(start(line, stop))
+    running.add_done_callback(lambda _: line.close())
+    forwarding = asyncio.ensure_future(_forwarded(cancel, stop)) if cancel else None
+    try:
+        while (unread := await line.next()) is not None:
+            yield unread[0]
+        running.result()
     finally:
         stop.set()
         if forwarding is not None:
@@ -76,19 +99,19 @@ async def _forwarded(asked: asyncio.Event, stop: asyncio.Event) -> None:
     stop.set()
 
 
-class _Line:
+class Line(Generic[_T]):
     """The unread events, in order."""
 
-    def __init__(self) -> None:
-        self._waiting: deque[_Told] = deque()
+    def __init__(self, replaces: Callable[[_T, _T], bool]) -> None:
+        self._replaces = replaces
+        self._waiting: deque[_T] = deque()
         self._closed = False
         self._came = asyncio.Event()
         self._room = asyncio.Event()
 
-    def put(self, event: _Told) -> None:
-        """Add an event. Of a tool's unread progress only the latest is kept, so that memory stays bounded."""
-        last = self._waiting[-1] if len(self._waiting) >= WAITING_LIMIT else None
-        if isinstance(event, ToolProgressed) and isinstance(last, ToolProgressed) and last.call_id == event.call_id:
+    def put(self, event: _T) -> None:
+        """Add an event; where many are unread, in the place of the last if it `replaces` that: memory is bounded."""
+        if len(self._waiting) >= WAITING_LIMIT and self._replaces(self._waiting[-1], event):
             self._waiting.pop()
         self._waiting.append(event)
         self._came.set()
@@ -99,8 +122,8 @@ class _Line:
             self._room.clear()
             await self._room.wait()
 
-    async def next(self) -> _Told | None:
-        """The next event; None after the last one."""
+    async def next(self) -> tuple[_T] | None:
+        """The next event, alone in a tuple; None after the last one."""
         while not self._waiting:
             if self._closed:
                 return None
@@ -108,7 +131,7 @@ class _Line:
             await self._came.wait()
         event = self._waiting.popleft()
         self._room.set()
-        return event
+        return (event,)
 
     def close(self) -> None:
         """No more will come."""
@@ -116,7 +139,7 @@ class _Line:
         self._came.set()
 
 
-def _both(line: _Line, watching: Watching) -> Callable[[Event], None]:
+def _both(line: Line[_Told | Finished[_R] | Halted], watching: Watching) -> Callable[[Event], None]:
     """An observer that feeds the stream, then the user's own."""
     own = watching.get("observer")
 
@@ -128,7 +151,7 @@ def _both(line: _Line, watching: Watching) -> Callable[[Event], None]:
     return observer
 
 
-def _chunks(line: _Line, watching: Watching) -> OnChunk:
+def _chunks(line: Line[_Told | Finished[_R] | Halted], watching: Watching) -> OnChunk:
     """An `on_chunk` that feeds the stream and the user's own, and waits for a slow reader."""
     own = watching.get("on_chunk")
 

@@ -159,10 +159,11 @@ def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
         return Tool(call_id=call.id, name=call.name, text=result.text, turn=turn)
     if isinstance(result, Refused):
         return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
-    return Tool(call_id=call.id, name=call.name, text=result_text(result), status=_status(result), turn=turn)
+    return Tool(call_id=call.id, name=call.name, text=result_text(result), status=result_status(result), turn=turn)
 
 
-def _status(result: CallResult) -> Status:
+def result_status(result: CallResult) -> Status:
+    """The outcome, as a message of the history has it."""
     match result:
         case Succeeded():
             return "succeeded"

@@ -40,6 +40,10 @@ ORDER = SummaryOrder(text="Sum up.", messages=3, shortest=1, budget=ContextBudge
     [
         (Awaiting(effect=SEND, summary=ORDER), SummaryAsked(turn=1, messages=3, calls_left=4)),
         (Awaiting(effect=Execute(calls=(CALL,))), CallsAccepted(calls=(CALL,))),
+        (
+            Awaiting(effect=Execute(calls=(CALL,)), batch=Batch(said=Assistant(text="Let me see.", calls=(CALL,)))),
+            CallsAccepted(calls=(CALL,), text="Let me see."),
+        ),
         (Awaiting(effect=Ask(call=CALL, digest="d", problem="p")), ApprovalAsked(call=CALL, problem="p")),
         (Answered(reply=Reply(text="Hello.")), ModelReplied(turn=1, reply=Reply(text="Hello."))),
         (Executed(batch=Batch(results=(DONE,))), ToolsReturned(results=(DONE,))),

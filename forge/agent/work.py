@@ -1,0 +1,148 @@
+"""Work: what an agent does for one message after another, and where its conversation is."""
+
+import asyncio
+from collections import deque
+from itertools import count
+from typing import Generic
+
+from msgspec import Struct
+from msgspec.structs import replace
+from returns.result import Failure, Result, Success
+
+from forge.agent.keeping import Keeper, prompted, saving
+from forge.agent.memory.facts import Facts
+from forge.agent.telling import OnEvent, Teller
+from forge.connection import AnyBackend
+from forge.errors import DefinitionError, ForgeError, SessionChangedError, UnrecordedError
+from forge.outcome import Finished, Halted, R_co
+from forge.runtime.runs import resume
+from forge.runtime.watching import Watching, announce
+from forge.workflow.workflow import Workflow
+from stages.effect import HandOff
+from stages.halt import JournalFailed
+from stages.state import Budget, Done, State
+
+
+class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
+    """A message, and how to work on it. None: continue with the one that was interrupted."""
+
+    workflow: Workflow[R_co]
+    backend: AnyBackend
+    message: str | None
+    watching: Watching
+    on_event: OnEvent | None = None
+    budget: Budget | None = None
+    facts: Facts | None = None
+
+
+class Work:
+    """The conversation of an agent. One message is worked on at a time; others wait their turn."""
+
+    def __init__(self, memory: Keeper | None) -> None:
+        self.state: State | None = None
+        self.cancel: asyncio.Event | None = None
+        self._memory = memory
+        self._loaded = memory is None
+        self._unread: deque[str] = deque()
+        self._turns = asyncio.Lock()
+        self._numbers = count(1)
+
+    def steer(self, message: str) -> None:
+        """Keep the message until the model reads it. DefinitionError for an empty one."""
+        if not message.strip():
+            raise DefinitionError(("the message is empty; say what the agent should do",))
+        self._unread.append(message)
+
+    async def do(self, job: Job[R_co]) -> Result[Finished[R_co], Halted]:
+        """Work on the job's message; then on what was said in the meantime, and came too late for that."""
+        async with self._turns:
+            before = prompted(await self._load(), job.workflow)
+            self.cancel = job.watching.get("cancel") or asyncio.Event()
+            try:
+                ended = await self._run(job, *await self._begun(job, before))
+                while self._unread and _goes_on(ended) and not job.watching.get("journal"):
+                    said = "\n\n".join(self._heard())
+                    ended = await self._run(job, said, await _next(job, ended.unwrap().state, said))
+            finally:
+                self.cancel = None
+        return ended
+
+    async def _load(self) -> State | None:
+        """The conversation, which is loaded from memory before it is first needed."""
+        if not self._loaded and self._memory is not None:
+            self.state = await self._memory.load()
+            self._loaded = True
+        return self.state
+
+    async def _begun(self, job: Job[R_co], before: State | None) -> tuple[str, State]:
+        """What the user said, what nobody has read yet before it, and the state in which the work on it begins."""
+        if job.message is not None:
+            said = "\n\n".join((*self._unread, job.message))
+            state = await _next(job, before, said)
+            self._unread.clear()
+            return said, state
+        if before is None or isinstance(before.phase, Done):
+            raise ForgeError("no message was interrupted, so there is nothing to resume; give the agent a message")
+        return "", before
+
+    def _heard(self) -> tuple[str, ...]:
+        """What the user said since the model last read it."""
+        heard = tuple(self._unread)
+        self._unread.clear()
+        return heard
+
+    async def _run(self, job: Job[R_co], said: str, state: State) -> Result[Finished[R_co], Halted]:
+        """One run, and its events told."""
+        if job.on_event is None:
+            return await self._saved(job, state, job.watching)
+        teller = Teller(job.on_event, self._numbers, state)
+        teller.begin(said)
+        try:
+            ended = await self._saved(job, state, teller.beside(job.watching))
+        except BaseException as error:  # also of a cancelled task the turn is complete
+            teller.fail(error)
+            raise
+        teller.end(ended)
+        return ended
+
+    async def _saved(self, job: Job[R_co], state: State, watching: Watching) -> Result[Finished[R_co], Halted]:
+        """One run, and the state that it leaves saved."""
+        own: Watching = {**watching, "cancel": self.cancel, "hear": self._heard, "keep": self._keep}
+        budget = job.budget if job.message is None else None
+        try:
+            ended = await resume(job.workflow, state, backend=job.backend, budget=budget, **own)
+        except ForgeError as error:
+            self.state = error.state or self.state  # keep what was done before it
+            raise
+        left = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
+        try:
+            await self._keep(left)
+        except UnrecordedError as error:
+            return Failure(Halted(halt=JournalFailed(problem=str(error)), state=left))
+        return ended
+
+    async def _keep(self, state: State) -> None:
+        self.state = state
+        if self._memory is None:
+            return
+        try:
+            await saving(self._memory, state)
+        except UnrecordedError as error:
+            # Where another has saved the conversation since, the next message goes on from that.
+            self._loaded = not isinstance(error.__cause__, SessionChangedError)
+            raise
+
+
+async def _next(job: Job[R_co], before: State | None, said: str) -> State:
+    """The state in which the work on what the user said begins, told to the observers; known facts come before it."""
+    state = job.workflow.start(said) if before is None else job.workflow.follow(before, said)
+    *earlier, asked = state.history
+    known = await job.facts.message_for(said, state.history) if job.facts else None
+    new = (replace(known, turn=state.ledger.turn), asked) if known else (asked,)
+    announce((*earlier, *new) if before is None else new, job.watching)
+    return replace(state, history=(*earlier, *new))
+
+
+def _goes_on(ended: Result[Finished[R_co], Halted]) -> bool:
+    """Whether it is this agent that the user's next words are for."""
+    return isinstance(ended, Success) and not isinstance(ended.unwrap().outcome, HandOff)
