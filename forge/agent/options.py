@@ -29,6 +29,7 @@ class AgentOptions(TypedDict, total=False):
 
     terminal_tool: str | Sequence[str]
     required_steps: str | Sequence[str]
+    optional_steps: str | Sequence[str]
     max_iterations: int
     max_tool_calls: int | None
     max_tokens: int | None
