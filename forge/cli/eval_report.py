@@ -13,6 +13,7 @@ from forge.cli.eval_timelines import worst_timelines
 from forge.cli.html_page import save_page, without_folders
 from forge.evals.report import Column, EvalReport, report_of
 from forge.evals.report_markdown import markdown
+from forge.evals.report_notes import few_seeds, method, notes
 from forge.evals.report_page import page_of
 from forge.evals.report_texts import (
     HEADINGS,
@@ -20,9 +21,7 @@ from forge.evals.report_texts import (
     cell_text,
     claims,
     facts,
-    method,
     metric_texts,
-    notes,
     told_metrics,
 )
 from forge.evals.row import Row
@@ -71,6 +70,8 @@ def _parts(made: EvalReport) -> Iterator[RenderableType]:
             yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
         yield Text()
         yield _scenarios(made, columns)
+    if few := few_seeds(made):
+        yield Text(f"\n{few}")
     for note in notes(made):
         yield Text(f"note: {note}", style="yellow")
     yield Text(f"\n{method(made)}", style="dim")

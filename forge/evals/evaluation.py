@@ -1,9 +1,11 @@
 """An evaluation: scenarios, players and what is compared, run on one model server after another."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from forge.backends.servers import Progress
 from forge.errors import ForgeError
@@ -70,7 +72,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         async with serving(server, self.axes.asked_modes, self.context_tokens, observer.downloading) as ready:
             plan = self._plan(ready, server, done)
             observer.begun(plan)
-            series = Series(serving=ready, players=self.players, options=self.options, told=observer.told)
+            planned = Counter(cell.configuration for cell in plan.wanted)
+
+            def told(row: Row) -> None:
+                observer.told(replace(row, planned=planned[row.configuration]))
+
+            series = Series(serving=ready, players=self.players, options=self.options, told=told)
             await series.run(plan.left, self.parallel or ready.slots)
 
     def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:

@@ -80,8 +80,8 @@ def without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -
 
 def _measured(row: Row) -> tuple[object, ...]:
     """Everything of a run but its seed, its time and its place."""
-    bare = replace(row, seed=0, seconds=0.0, started=0.0, journals=(), commit="", cached_tokens=0, scenario_digest="")
-    return astuple(bare)
+    here = replace(row, journals=(), commit="", scenario_digest="", planned=0)
+    return astuple(replace(here, seed=0, seconds=0.0, started=0.0, cached_tokens=0))
 
 
 def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:

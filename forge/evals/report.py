@@ -26,6 +26,11 @@ class Column(Struct, frozen=True, kw_only=True):
     metrics: Metrics
     runs: Mapping[str, tuple[Row, ...]]
 
+    @property
+    def planned(self) -> int:
+        """How many runs it was to have when the last of them was made; 0 if that is not known."""
+        return max((row.planned for runs in self.runs.values() for row in runs), default=0)
+
 
 class Matchup(Struct, frozen=True, kw_only=True):
     """Two columns, by their numbers, compared on the pairs of their runs.
@@ -80,11 +85,12 @@ def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
     """A name for each configuration, the shortest that tells it from the others."""
     known = list(dict.fromkeys(configurations))
     told = [part for part in ("model", "backend") if len({getattr(one, part) for one in known}) > 1]
-    return {one: _label(one, [getattr(one, part) for part in told]) for one in known}
+    warm = len({one.temperature for one in known}) > 1
+    return {one: _label(one.name if warm else one.way, [getattr(one, part) for part in told]) for one in known}
 
 
-def _label(configuration: Configuration, apart: Sequence[str]) -> str:
-    return f"{configuration.name} ({', '.join(apart)})" if apart else configuration.name
+def _label(name: str, apart: Sequence[str]) -> str:
+    return f"{name} ({', '.join(apart)})" if apart else name
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[Column]:
@@ -124,7 +130,7 @@ def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]
     """The pairs of columns to compare: each one of that name with the others of its model."""
     chosen = [number for number, one in enumerate(columns) if against in (one.label, one.name, one.configuration.name)]
     if not chosen:
-        known = list(dict.fromkeys(column.configuration.name for column in columns))
+        known = list(dict.fromkeys(column.name for column in columns))
         meant = did_you_mean(against, known)
         raise ForgeError(f"there are no runs of {against!r}; there are runs of: {', '.join(known)}.{meant}")
     for first in chosen:

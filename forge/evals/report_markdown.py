@@ -4,15 +4,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from forge.evals.report import Column, EvalReport
+from forge.evals.report_notes import few_seeds, method, notes
 from forge.evals.report_texts import (
     HEADINGS,
     by_model,
     cell_text,
     claims,
     facts,
-    method,
     metric_texts,
-    notes,
     told_metrics,
 )
 
@@ -39,6 +38,8 @@ def _lines(report: EvalReport) -> Iterator[str]:
         yield from ("", f"### Scenarios with {_text(model)}", "")
         heads = ("scenario", *(_text(column.name) for _, column in columns))
         yield from _table(heads, (_scenario(name, columns) for name in report.scenarios))
+    if few := few_seeds(report):
+        yield from ("", _text(few))
     if known := list(notes(report)):
         yield from ("", "## Notes", "", *(f"- {_text(note)}." for note in known))
 

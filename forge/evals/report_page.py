@@ -13,15 +13,14 @@ from pathlib import Path
 from forge.evals.heat_map import heat_map_of, whisker
 from forge.evals.page_data import Timelines, page_json
 from forge.evals.report import EvalReport
+from forge.evals.report_notes import few_seeds, method, notes
 from forge.evals.report_texts import (
     HEADINGS,
     Conclusion,
     by_model,
     claims,
     facts,
-    method,
     metric_texts,
-    notes,
     told_metrics,
 )
 
@@ -87,9 +86,10 @@ def _source(text: str) -> str:
 
 
 def _sections(report: EvalReport) -> Iterator[str]:
+    few = few_seeds(report)
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
-    yield _section("map", "Scenarios", heat_map_of(report))
+    yield _section("map", "Scenarios", heat_map_of(report) + (f"<p>{escape(few)}</p>" if few else ""))
     yield _section("pair", "Two side by side", _pair(report))
     yield _section("notes", "How to read this", "".join(_notes(report)))
 

@@ -10,7 +10,7 @@ from forge.errors import quantity
 from forge.evals.comparison import Comparison, Direction, basis, headline
 from forge.evals.metrics import Metrics
 from forge.evals.report import Column, EvalReport, Matchup
-from forge.evals.row import Row, of_one_task
+from forge.evals.row import Row
 
 NONE = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
@@ -24,7 +24,19 @@ def facts(report: EvalReport) -> str:
     of = f"{quantity(len(report.scenarios), 'scenario')} by {quantity(len(report.columns), 'configuration')}"
     each = f"{_range(seeds)} {'seed' if seeds == {1} else 'seeds'} each"
     made = (f"commit {', '.join(commits)}",) if commits else ()
-    return ", ".join((quantity(len(rows), "run"), of, each, *_days(rows), *made))
+    return ", ".join((_made(report, len(rows)), of, each, *_temperature(rows), *_days(rows), *made))
+
+
+def _made(report: EvalReport, runs: int) -> str:
+    """How many runs there are, and of how many that were planned."""
+    planned = sum(max(column.planned, column.metrics.runs) for column in report.columns)
+    return quantity(runs, "run") if planned == runs else f"{runs:,} of {planned:,} planned runs"
+
+
+def _temperature(rows: list[Row]) -> Iterator[str]:
+    """The one that was asked for in all runs, which is in no label then."""
+    asked = {row.configuration.temperature for row in rows}
+    yield from (f"temperature {one:g}" for one in asked if one is not None and len(asked) == 1)
 
 
 def _range(numbers: set[int]) -> str:
@@ -141,50 +153,3 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
         only_first=one.only_first / max(1, one.pairs),
         only_second=one.only_second / max(1, one.pairs),
     )
-
-
-def notes(report: EvalReport) -> Iterator[str]:
-    """What a reader has to know of the rows before relying on them."""
-    for column in report.columns:
-        found = column.metrics
-        if found.unjudged:
-            why = next(row.why for runs in column.runs.values() for row in runs if row.verdict == "unjudged")
-            yield f"{column.label}: {quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
-        if found.repeated:
-            yield (
-                f"{column.label}: {found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the "
-                f"same scenario, as at temperature 0, and say nothing new: {found.right.of} count"
-            )
-    for column in report.columns:
-        if names := [name for name, runs in column.runs.items() if not all(of_one_task(runs[0], run) for run in runs)]:
-            yield f"{column.label}: scenarios were changed between its runs: {', '.join(names)}"
-    yield from _left_out(report)
-    commits = {row.commit for column in report.columns for runs in column.runs.values() for row in runs}
-    if len(commits) > 1:
-        yield "the runs are of several commits: a difference may be that of the commits"
-
-
-def _left_out(report: EvalReport) -> Iterator[str]:
-    """The runs that no comparison counts."""
-    for one in report.shown:
-        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
-        if one.pairing.alone:
-            runs = quantity(one.pairing.alone, "run")
-            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
-        if changed := one.pairing.changed:
-            names = ", ".join(dict.fromkeys(changed))
-            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
-
-
-def method(report: EvalReport) -> str:
-    """How the claims were found, in two sentences."""
-    family = report.shown[0].right.family if report.shown else 0
-    over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW
-    return (
-        "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
-        f"{over}, at a level of {report.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
-        "other seeds, not for other scenarios."
-    )
-
-
-_TOO_FEW = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"

@@ -26,10 +26,14 @@ class Configuration(Struct, frozen=True, kw_only=True):
     temperature: float | None = None
 
     @property
+    def way(self) -> str:
+        """Who plays, and how."""
+        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think)))
+
+    @property
     def name(self) -> str:
-        """What a column of a table is headed with, without the model."""
-        warmth = "" if self.temperature is None else f"t={self.temperature:g}"
-        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think, warmth)))
+        """That, and the temperature if one was asked for."""
+        return self.way if self.temperature is None else f"{self.way} t={self.temperature:g}"
 
 
 RowKey = tuple[Configuration, str, int]
@@ -45,7 +49,8 @@ class Row(Struct, frozen=True, kw_only=True):
     1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
     all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
     `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
-    different ones are not of the same task.
+    different ones are not of the same task. `planned` is how many runs its configuration was to have in the file when
+    it was made, 0 if not known.
     """
 
     version: int = ROW_VERSION
@@ -75,6 +80,7 @@ class Row(Struct, frozen=True, kw_only=True):
     journals: tuple[str, ...] = ()
     digest: str = ""
     scenario_digest: str = ""
+    planned: int = 0
 
     @property
     def key(self) -> RowKey:

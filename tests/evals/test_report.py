@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from forge.errors import ForgeError
 from forge.evals.report import labels, report_of
 from forge.evals.report_markdown import markdown
-from forge.evals.report_texts import HEADINGS, claims, facts, method, notes
+from forge.evals.report_notes import few_seeds, method, notes
+from forge.evals.report_texts import HEADINGS, claims, facts
 from forge.evals.row import Configuration
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
@@ -68,6 +69,41 @@ def test_labels_tell_configurations_apart_by_what_differs() -> None:
     assert set(labels([one, replace(one, mode="native")]).values()) == {"forge auto", "forge native"}
     assert labels([one, replace(one, model="b")])[one] == "forge auto (a)"
     assert labels([one, replace(one, backend="vllm")])[one] == "forge auto (llama-server)"
+    warm = replace(one, temperature=0.7)
+    assert labels([warm, replace(warm, mode="native")])[warm] == "forge auto"
+    assert labels([warm, one])[warm] == "forge auto t=0.7"
+
+
+def test_a_reference_needs_no_temperature_where_all_have_the_same() -> None:
+    rows = suite(seeds=1, skills={replace(AUTO, temperature=0.7): 0.9, replace(PLAIN, temperature=0.7): 0.3})
+    for name in ("forge auto", "forge auto t=0.7"):
+        assert report_of(rows, against=name).shown[0].asked
+    assert "1 seed each, temperature 0.7, 2026-11-18" in facts(report_of(rows))
+
+
+def test_of_a_series_that_was_broken_off_it_is_said_how_much_there_is() -> None:
+    rows = [replace(one, planned=20) for one in rows_of(AUTO, ["right"] * 9)] + rows_of(PLAIN, ["wrong"] * 8)
+    made = report_of(rows)
+    assert facts(made).startswith("17 of 28 planned runs, 1 scenario by 2 configurations, 8 to 9 seeds each")
+    assert "forge auto: incomplete, 9 of 20 planned runs: comparisons count those with a partner" in list(notes(made))
+    assert made.matchups[0].right.pairs == 8
+    whole = report_of([replace(one, planned=9) for one in rows_of(AUTO, ["right"] * 9)])
+    assert facts(whole).startswith("9 runs, ")
+    assert not list(notes(whole))
+
+
+@pytest.mark.parametrize(("seeds", "pairs"), [(1, "1 pair"), (5, "5 pairs")])
+def test_that_so_few_seeds_show_nothing_of_a_scenario_is_said_beside_them(seeds: int, pairs: str) -> None:
+    made = report_of([*rows_of(AUTO, ["right"] * seeds), *rows_of(PLAIN, ["wrong"] * seeds)])
+    assert f"with at most {pairs} of runs each" in few_seeds(made)
+    assert few_seeds(made) in markdown(made)
+    assert {one.finding for one in made.matchups[0].scenarios} == {"no difference shown"}
+
+
+def test_where_a_scenario_can_show_a_difference_nothing_is_said_of_seeds() -> None:
+    made = report_of([*rows_of(AUTO, ["right"] * 6), *rows_of(PLAIN, ["wrong"] * 6)])
+    assert few_seeds(made) == ""
+    assert {one.finding for one in made.matchups[0].scenarios} == {"better"}
 
 
 def test_what_was_run_is_said_first() -> None:

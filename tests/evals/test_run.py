@@ -54,7 +54,7 @@ def test_a_row_says_all_of_a_run_and_names_its_journal(tmp_path: Path, server: s
     assert "forge auto: 2 of 2 right" in ended.stdout
     found = rows(tmp_path)
     assert [*found] == [(name, "refund_rightly", seed) for seed in (1, 2) for name in ("forge auto", "plain")]
-    assert {row.verdict for row in found.values()} == {"right"}
+    assert {(row.verdict, row.planned) for row in found.values()} == {("right", 2)}
     row = found["forge auto", "refund_rightly", 1]
     assert (row.configuration.model, row.configuration.backend) == ("tiny", "llama-server")
     assert (row.end, row.calls, row.performed, row.ideal_calls, row.context_tokens) == ("Completed", 2, 2, 2, 8192)

@@ -1,0 +1,72 @@
+"""Notes of a report: what a reader has to know of its runs, and of how they were compared, before relying on it."""
+
+from collections.abc import Iterator
+
+from forge.errors import quantity
+from forge.evals.report import Column, EvalReport
+from forge.evals.row import of_one_task
+from forge.evals.significance import fewest_pairs
+
+
+def notes(report: EvalReport) -> Iterator[str]:
+    """What a reader has to know of the rows before relying on them."""
+    for column in report.columns:
+        yield from (f"{column.label}: {said}" for said in _of_column(column))
+    yield from _left_out(report)
+    commits = {row.commit for column in report.columns for runs in column.runs.values() for row in runs}
+    if len(commits) > 1:
+        yield "the runs are of several commits: a difference may be that of the commits"
+
+
+def _of_column(column: Column) -> Iterator[str]:
+    found = column.metrics
+    if found.runs < column.planned:
+        yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
+    if found.unjudged:
+        why = next(row.why for runs in column.runs.values() for row in runs if row.verdict == "unjudged")
+        yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
+    if found.repeated:
+        yield (
+            f"{found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the same scenario, as at "
+            f"temperature 0, and say nothing new: {found.right.of} count"
+        )
+    if changed := [name for name, runs in column.runs.items() if not all(of_one_task(runs[0], run) for run in runs)]:
+        yield f"scenarios were changed between its runs: {', '.join(changed)}"
+
+
+def _left_out(report: EvalReport) -> Iterator[str]:
+    """The runs that no comparison counts."""
+    for one in report.shown:
+        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
+        if one.pairing.alone:
+            runs = quantity(one.pairing.alone, "run")
+            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
+        if changed := one.pairing.changed:
+            names = ", ".join(dict.fromkeys(changed))
+            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
+
+
+def method(report: EvalReport) -> str:
+    """How the claims were found, in two sentences."""
+    family = report.shown[0].right.family if report.shown else 0
+    over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW
+    return (
+        "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
+        f"{over}, at a level of {report.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
+        "other seeds, not for other scenarios."
+    )
+
+
+_TOO_FEW = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
+
+
+def few_seeds(report: EvalReport) -> str:
+    """That no scenario by itself can show a difference, where the seeds are too few for it; else empty."""
+    most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
+    least = fewest_pairs(report.alpha)
+    if not 0 < most < least:
+        return ""
+    return (
+        f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, even "
+        f"{most} to 0 may be chance. It takes at least {least} seeds, and 10 or more are recommended."
+    )
