@@ -26,8 +26,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     are. `markers` are how the model's own chat template writes calls, where the server shows the template;
     `alternating` says that it refuses two messages of one role in a row, or the user's word right after a tool's.
     `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
-    from then on. `tokens_per_character` is by the server's own tokenizer; without it a run begins with a guess, and
-    learns from replies (`stages.tokens`). `because` says how forge came to know what the server is.
+    from then on. `logprobs`: it gives the probabilities of tokens, where they are asked for. `tokens_per_character` is
+    by the server's own tokenizer; without it a run begins with a guess, and learns from replies (`stages.tokens`).
+    `larger` is the setup of a second model, for decisions that this one is not sure of. `because` says how forge came
+    to know what the server is.
     """
 
     mode: Mode = "native"
@@ -38,6 +40,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     form: FormName = "json"
     alternating: bool = False
     falls_back: bool = False
+    logprobs: bool = False
+    larger: "Setup | None" = None
     markers: Markers | None = None
     tokens_per_character: float | None = None
     because: str = ""

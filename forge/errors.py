@@ -120,6 +120,10 @@ class SessionChangedError(ForgeError):
         self.after, self.found = after, found
 
 
+class UnsureError(ForgeError):
+    """The model was not sure enough of its call, and the workflow says to stop then."""
+
+
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
     """The slot worker was stopped before the job was finished."""
 
@@ -198,6 +202,12 @@ def explain(halt: Halt) -> str:
                 f"{tool} {arguments} needs a person's approval, and {reason}. Resume the run with "
                 "somebody to ask (ask=…; in a terminal, forge resume)"
             )
+        case halts.Unsure(tool=tool, arguments=arguments, confidence=confidence, below=below):
+            known = "nothing is known of how sure it was" if confidence is None else f"it was {confidence:.0%} sure"
+            return (
+                f"the model was not sure enough of its call {tool} {arguments}: {known}, and the workflow asks for "
+                f"{below:.0%} (unsure=…). It was not run. Decide it yourself, try a larger model, or lower that"
+            )
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped because its next steps could not be recorded"
         case halts.Cancelled(turns=turns):
@@ -248,6 +258,8 @@ def _error_class(halt: Halt) -> type[ForgeError]:
             return InDoubtError
         case halts.ApprovalNeeded():
             return ApprovalError
+        case halts.Unsure():
+            return UnsureError
         case halts.JournalFailed():
             return JournalError
         case halts.Cancelled():

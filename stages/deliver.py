@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
+from stages.confidence.settling import with_thought
 from stages.effect import (
     Approved,
     Ask,
@@ -75,6 +76,9 @@ def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     ledger = _charged(state.ledger, outcome, state.sent.size)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
+    decision = state.open_decision
+    if decision is not None and decision.asks == "thought":
+        return with_thought(replace(state, ledger=ledger), decision, outcome.reply)
     return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply))
 
 
@@ -82,7 +86,7 @@ def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[
     fault = outcome.fault
     if phase.summary:
         return Success(unsummarized(state, f"it did not come: {fault.detail}"))
-    if fault.kind == "no_tools" and not state.ledger.fallback:
+    if fault.kind == "no_tools" and not state.ledger.fallback and not state.asks_larger:
         return Success(state.note(fallback=fault.detail).to(Ready()))
     return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
 

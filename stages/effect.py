@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
+from stages.confidence.token_probability import TokenProbability
 from stages.message import Kind, ToolCall
 
 
@@ -30,10 +31,11 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Send(Struct, frozen=True, kw_only=True, gc=False, tag="send"):
-    """Post the request to the model."""
+    """Post the request to the model; `larger`: to the larger one of the two that the backend has."""
 
     request: Request
     turn: int
+    larger: bool = False
 
 
 class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
@@ -85,7 +87,7 @@ class Reply(Struct, frozen=True, kw_only=True, gc=False):
     """A model's reply, as the codec of its wire read it.
 
     `finish` is the server's own word (stop, length …). `sealed` is what the server wants back unchanged: JSON that only
-    its own wire reads.
+    its own wire reads. `tokens` are all that was generated, with their probabilities, where these were asked for.
     """
 
     text: str = ""
@@ -94,6 +96,7 @@ class Reply(Struct, frozen=True, kw_only=True, gc=False):
     calls: tuple[RawCall, ...] = ()
     finish: str = "stop"
     usage: Usage | None = None
+    tokens: tuple[TokenProbability, ...] = ()
 
 
 class Replied(Struct, frozen=True, kw_only=True, gc=False, tag="replied"):

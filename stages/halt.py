@@ -105,6 +105,19 @@ class ApprovalNeeded(Struct, frozen=True, kw_only=True, tag="approval_needed"):
     reason: str
 
 
+class Unsure(Struct, frozen=True, kw_only=True, tag="unsure"):
+    """The model was not sure of its call, and the workflow says to stop then.
+
+    `confidence` is from 0 to 1, None where nothing is known of it; `below` is the workflow's threshold. As an
+    exception: `forge.errors.UnsureError`.
+    """
+
+    tool: str
+    arguments: str
+    confidence: float | None
+    below: float
+
+
 class JournalFailed(Struct, frozen=True, kw_only=True, tag="journal_failed"):
     """The run's journal can no longer be written: the disk or the journal is full, or another program changed the file.
 
@@ -132,6 +145,7 @@ Halt = (
     | BackendFailed
     | OutcomeUnknown
     | ApprovalNeeded
+    | Unsure
     | JournalFailed
     | Cancelled
 )

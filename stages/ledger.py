@@ -128,6 +128,8 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
     rejected: tuple[str, ...] = ()
     """Digests of calls that a person rejected: nobody is asked about the same call again."""
+    unsure_calls: int = 0
+    """Model calls spent on decisions that the model was not sure of."""
 
 
 Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     CONTEXT_WARNING = "context_warning"
     ITERATION_WARNING = "iteration_warning"
     PROGRESS_NOTE = "progress_note"
+    THINK_FIRST = "think_first"
     SUMMARY = "summary"
     REMEMBERED = "remembered"
 
@@ -39,8 +40,8 @@ class Kind(StrEnum):
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
 """Kinds that correct the model: of no use any more once it got it right."""
 
-WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE})
-"""Kinds that tell the model where the run stands: shown once, at the end of a prompt (`stages.view.warnings`)."""
+WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE, Kind.THINK_FIRST})
+"""Kinds that tell the model where the run stands (`stages.view.warnings`), or to think: at the end of one prompt."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
@@ -51,6 +52,7 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.ITERATION_WARNING: 1,
     Kind.PROGRESS_NOTE: 1,
     Kind.REMEMBERED: 1,
+    Kind.THINK_FIRST: 1,
     Kind.TOOL_RESULT: 2,
     Kind.REASONING: 3,
     Kind.TEXT_RESPONSE: 3,
@@ -62,7 +64,8 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call whose name is known and whose arguments are a JSON object that fits the schema.
 
     `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field) or the family of
-    text grammar that it was rescued from; `repairs` names each repair that it took.
+    text grammar that it was rescued from; `repairs` names each repair that it took. `confidence` is the probability of
+    its tool and values among those that were offered, from 0 to 1; None: nothing is known of it.
     """
 
     id: str
@@ -70,6 +73,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     arguments: str
     origin: str = "native"
     repairs: tuple[str, ...] = ()
+    confidence: float | None = None
 
 
 def call_id(number: int) -> str:

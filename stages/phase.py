@@ -3,6 +3,7 @@
 from msgspec import Raw, Struct
 
 from stages.compaction.budget import ContextBudget
+from stages.confidence.call_choices import MeasuredCall
 from stages.effect import Ask, CallResult, Effect, HandOff, NeedsInput, Refused, Reply, Request, Said
 from stages.message import Assistant, History, ToolCall
 
@@ -84,11 +85,12 @@ class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
     """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
 
     `refused` are the answers to those of the calls that must not run. `allowed`: the guards were asked, and let the
-    others run; `execute` runs no calls that are not allowed.
+    others run; `execute` runs no calls that are not allowed. `choices`: of each call, what is known of its choices.
     """
 
     said: Assistant
     notice: str = ""
+    choices: tuple[MeasuredCall | None, ...] = ()
     refused: tuple[Refused, ...] = ()
     allowed: bool = False
 

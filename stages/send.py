@@ -32,8 +32,9 @@ def send(rules: Rules) -> Stage:
         if rules.order and not legal_tools(rules, ledger):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
+        larger = state.asks_larger and phase.summary is None
         paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
-        asked = Awaiting(effect=Send(request=phase.request, turn=turn), summary=phase.summary)
+        asked = Awaiting(effect=Send(request=phase.request, turn=turn, larger=larger), summary=phase.summary)
         return replace(state, ledger=paid, phase=asked)
 
     return stage

@@ -24,6 +24,7 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.confidence.decision import Decision
 from stages.effect import Request, Said
 from stages.ledger import Attempt, Budget, Compaction, Ledger, Price, Success
 from stages.message import Assistant, History, Message, Status, size
@@ -152,6 +153,8 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     naming: Naming = Naming()
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.view.recall`)."""
+    decision: Decision | None = None
+    """A decision that the model was not sure of, and that is taken again; see `open_decision`."""
     run: str = ""
     """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
     version: int = SCHEMA_VERSION
@@ -166,6 +169,16 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     def to(self, phase: Phase) -> Self:
         """The same run in another phase."""
         return replace(self, phase=phase)
+
+    @property
+    def open_decision(self) -> Decision | None:
+        """The decision that is being taken again; None where there is none, or the history went on without it."""
+        return self.decision if self.decision and self.decision.length == len(self.history) else None
+
+    @property
+    def asks_larger(self) -> bool:
+        """Whether the next turn is for the larger model."""
+        return self.open_decision is not None and self.open_decision.asks == "larger"
 
     def measure(self, *, reasoning: bool = False) -> int:
         """Characters of the prompt that the history makes: what the last request showed, and what came since.

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from stages import rescue
+from stages.confidence.call_choices import MeasuredCall, measured_calls, measures_of
+from stages.confidence.offers import offer_of
 from stages.effect import Refused, Reply
 from stages.execution.approvals import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
@@ -62,13 +65,14 @@ def validate(
         if not reading.calls:
             return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
         ledger = sifted.state.ledger
-        calls = _numbered(reading.calls, ledger.ids)
+        measured = _measured(state, phase.reply, reading.calls, rules)
+        calls = _numbered(reading.calls, ledger.ids, measured)
         ids = ledger.ids + len(calls)
         if [judged for judged in reading.calls if judged.wrong]:
             noted = replace(sifted, state=sifted.state.note(ids=ids))
             return _bad_calls(noted, phase.reply, calls, rules, say)
         said = replace(reading.said, calls=calls, turn=ledger.turn)
-        vetted = Vetted(said=said, notice=_notice(sifted))
+        vetted = Vetted(said=said, notice=_notice(sifted), choices=measured)
         return replace(sifted.state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     def edited(state: State, phase: Edited) -> State | Halt:
@@ -146,12 +150,27 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
     return BareText(allowed=allowed, damage=reading.damage)
 
 
-def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
-    """The calls under forge's own ids, counting up, so that equal runs give equal bytes."""
+def _measured(state: State, reply: Reply, calls: tuple[Judged, ...], rules: Rules) -> tuple[MeasuredCall | None, ...]:
+    """What the tokens of the reply say of each call's choices; nothing where nobody asked."""
+    if rules.unsure is None:
+        return ()
+    measured = measured_calls(reply.tokens, reply.text, offer_of(state.sent.request, rules.tools))
+    return measures_of(measured, [call.name for call in calls])
+
+
+def _numbered(calls: tuple[Judged, ...], used: int, measured: tuple[MeasuredCall | None, ...]) -> tuple[ToolCall, ...]:
+    """The calls under forge's own ids, counted up, so that equal runs give equal bytes; with what is known of them."""
     return tuple(
         [
-            ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
-            for number, c in enumerate(calls, start=used + 1)
+            ToolCall(
+                id=call_id(number),
+                name=c.name,
+                arguments=c.arguments,
+                origin=c.origin,
+                repairs=c.repairs,
+                confidence=known.confidence if known else None,
+            )
+            for number, (c, known) in enumerate(zip_longest(calls, measured), start=used + 1)
         ]
     )
 

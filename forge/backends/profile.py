@@ -48,6 +48,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `temperature` is what forge asks for where the user says nothing (`forge.backends.sampling.usual`); without it the
     server's own counts. `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`.
     `prompt_cache`: it is told how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
+    `logprobs`: it gives the probabilities of a reply's tokens and of their alternatives, where these are asked for.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     temperature: float | None = None
     tokenizer: bool = False
     prompt_cache: bool = False
+    logprobs: bool = False
 
     def __post_init__(self) -> None:
         """ValueError for what contradicts the rest of the profile, for a wrong address, for options that are none."""
@@ -91,6 +93,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         if self.context not in ("given", *asked):
             has = ", ".join(("given", *asked))
             raise ValueError(f'context = "{self.context}" is not for the wire "{self.wire}"; there it may be: {has}')
+        if self.logprobs and not spoken.logprobs:
+            raise ValueError(f'logprobs is not for the wire "{self.wire}"; leave it out')
         _check_option_names(self.option_names)
         _check_url(self.url)
 

@@ -156,6 +156,7 @@ class Server:
         return Setup(
             mode=mode,
             falls_back=self._mode == "auto" and bool(profile.refusals(mode)),
+            logprobs=profile.logprobs,
             model=model,
             context_tokens=context,
             sampling=self._options_for(model, profile),

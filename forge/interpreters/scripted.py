@@ -1,7 +1,9 @@
 """A model that answers from a list: for tests of workflows, guards and pipelines, without a server."""
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import log
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +12,7 @@ from forge.connection import Connection, Setup
 from forge.errors import ForgeError, quantity
 from forge.outcome import short_repr
 from forge.runtime.options import checked_options
+from stages.confidence.token_probability import TokenProbability
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
 from stages.serialize import Mode
 from stages.wire.prompted.forms import FormName
@@ -35,20 +38,41 @@ def calls(*made: tuple[str, Mapping[str, object]]) -> Reply:
     return Reply(calls=tuple(RawCall(name=n, arguments=a) for n, a in encoded), finish="tool_calls")
 
 
+def worded(text: str, **likelier: float) -> Reply:
+    """A reply in text with its tokens, each word one: the named have that probability, the others are certain.
+
+    Nothing is said of what could have come in their place: all that was offered shares what is left.
+    """
+    words = _WORD.findall(text)
+    tokens = (TokenProbability(word, log(likelier.get(word, 1.0))) for word in words)
+    return Reply(text=text, tokens=tuple(tokens))
+
+
+_WORD = re.compile(r"\w+|\W")
+
+
 class Scripted:
     """A backend that gives these answers in turn: text, a whole `Reply` (see `call`), or a `Fault`.
 
+    `logprobs`: it is one that gives the probabilities of tokens (`Reply.tokens`, see `worded`).
     `requests` are the bodies that it was sent. `assert_complete` fails if answers are left over.
     """
 
     @checked_options
     def __init__(
-        self, script: Iterable[Line], *, mode: Mode = "native", context_tokens: int = 8192, form: FormName = "json"
+        self,
+        script: Iterable[Line],
+        *,
+        mode: Mode = "native",
+        context_tokens: int = 8192,
+        form: FormName = "json",
+        logprobs: bool = False,
     ) -> None:
         self._script = _lines(script if isinstance(script, str) else tuple(script))
         self._mode = mode
         self._context_tokens = context_tokens
         self._form = form
+        self._logprobs = logprobs
         self._requests: list[Request] = []
 
     def __repr__(self) -> str:
@@ -87,7 +111,13 @@ class Scripted:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Itself, as a backend."""
-        known = Setup(mode=self._mode, model="scripted", context_tokens=self._context_tokens, form=self._form)
+        known = Setup(
+            mode=self._mode,
+            model="scripted",
+            context_tokens=self._context_tokens,
+            form=self._form,
+            logprobs=self._logprobs,
+        )
         yield Connection(known, self)
 
 

@@ -104,7 +104,7 @@ class Redactor:
         """The redacted line as JSON; `about` is the effect or outcome that it holds."""
         if about is not None:
             self._learn(about)
-        tree: Json = msgspec.json.decode(msgspec.json.encode(line))
+        tree: Json = msgspec.json.decode(msgspec.json.encode(_without_tokens(line)))
         # Requests contain example calls; real values come from outcomes.
         told = self._named and isinstance(line, OutcomeLine)
         for text in self._marks.texts(tree) if self._patterns or told else ():
@@ -197,6 +197,15 @@ class Redactor:
             own = self._rules.where
             if hide or (own is not None and own(Field(tool=tool, argument=argument, text=text))):
                 self._marks.hide(text)
+
+
+def _without_tokens(line: Struct) -> Struct:
+    """The line without the tokens of a reply: what is hidden in its text stands there in pieces."""
+    match line:
+        case OutcomeLine(outcome=Replied(reply=Reply(tokens=[_, *_]) as reply) as replied):
+            return replace(line, outcome=replace(replied, reply=replace(reply, tokens=())))
+        case _:
+            return line
 
 
 def _mistakes(rules: Redact, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from returns.result import Result
 from forge.connection import Setup
 from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.stage_list import StageName, arranged
+from forge.workflow.unsure_stages import with_logprobs, with_unsure_stages
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, Meter
 from stages.halt import Halt
@@ -43,6 +44,7 @@ class _OnBackend(Struct, frozen=True, kw_only=True):
 
 def _on(workflow: CompiledWorkflow, setup: Setup) -> _OnBackend:
     rules, spoken = workflow.rules, wire(setup.dialect)
+    setup = with_logprobs(rules.unsure, setup, spoken)
     possible = possible_escalation(rules, setup.mode, spoken, setup.sampling)
     constrains = "constrained" in (setup.mode, *possible.modes)
     return _OnBackend(
@@ -67,11 +69,15 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     budget = _context(here)
     asking: dict[StageName, dict[str, Stage]] = {
         "compact": _compacting(here.workflow, budget),
-        "fold": {"fold": fold(workflow.reasoning, workflow.failed_attempts), **_warnings(here, budget)},
+        "fold": {
+            "fold": fold(workflow.reasoning, workflow.failed_attempts),
+            **_warnings(here, budget),
+        },
         "serialize": {"serialize": _serialize(here)},
     }
     judging = _judging(here.workflow, _grammars(here), here.form, in_text=here.in_text)
-    return arranged(workflow.stages, {**asking, **judging})
+    stages = with_unsure_stages(workflow.rules.unsure, here.wire, {**asking, **judging})
+    return arranged(workflow.stages, stages)
 
 
 def judging(workflow: CompiledWorkflow) -> dict[str, Stage]:

@@ -25,6 +25,7 @@ from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
 from forge.workflow.withheld_tools import tell_withheld
 from stages import Stage, rescue
 from stages.compaction import Compactor, ContextBudget
+from stages.confidence.unsure import WhenUnsure
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck
 from stages.message import History
@@ -84,6 +85,9 @@ class Workflow(Generic[R_co]):
     `progress_notes`: after calls that went well and were no step, the model is told which steps are done and which not.
     `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
 
+    `unsure` says what follows calls that the model is not sure of (docs/confidence.md); the backend has to give
+    log-probabilities.
+
     `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
     `in_doubt` says when a person is asked about a call whose outcome is unknown: at once (`ask`), or before the next
     call of its tool (`report`; at once, too, where the run cannot end without the tool).
@@ -101,6 +105,8 @@ class Workflow(Generic[R_co]):
     optional_steps: str | Sequence[str] = ()
     system_prompt: str = ""
     result: "type[R_co] | _SpecialForm | None" = None
+
+    unsure: WhenUnsure | None = None
 
     max_iterations: int = 10
     max_tool_calls: int | None = None
@@ -217,6 +223,7 @@ class Workflow(Generic[R_co]):
             max_parallel=self.max_parallel,
             max_calls=self.max_calls_per_reply,
             in_doubt=self.in_doubt,
+            unsure=self.unsure,
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
         return replace(stated, withheld=unneeded_writes(stated, named))

@@ -14,7 +14,8 @@ from stages.tool import ToolSpec
 Offer = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The tools that were offered; of each, the arguments that are one of several values, with those as JSON."""
 
-_CONSTRAINTS = ("response_format", "format", "structured_outputs", "guided_json")
+CONSTRAINTS = ("response_format", "format", "structured_outputs", "guided_json")
+"""The fields in which backends take a schema of the reply (`stages.wire.constrained`)."""
 _REFERENCES = 8
 """Maximum number of references from one definition to the next."""
 
@@ -25,7 +26,7 @@ _fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, R
 def offer_of(request: Request, tools: tuple[ToolSpec, ...]) -> Offer:
     """What the request's schema of the reply allows; without one, its tools; without those, these, from the prompt."""
     fields = decode(_fields, bytes(request.tail))
-    for name in _CONSTRAINTS:
+    for name in CONSTRAINTS:
         if name in fields and (found := dict(_branches(decode(_json, bytes(fields[name]))))):
             return found
     if "tools" in fields:

@@ -6,6 +6,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Struct
 
+from stages.confidence.unsure import WhenUnsure
 from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.options.option_checks import Options
@@ -92,6 +93,8 @@ class Rules(Options, frozen=True, kw_only=True):
     """Maximum number of calls of one reply that are run; the others are answered without being run."""
     in_doubt: InDoubtPolicy = "report"
     """When a person is asked about a call whose outcome is unknown."""
+    unsure: WhenUnsure | None = None
+    """What follows calls that the model is not sure of; None: nobody asks how sure it is."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

@@ -6,6 +6,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from stages import reasoning
+from stages.confidence.token_probability import TokenProbability
 from stages.effect import Fault, RawCall, Reply, Usage
 
 
@@ -49,11 +50,12 @@ class CallDelta(Struct, frozen=True, kw_only=True, tag="call_delta"):
 
 
 class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
-    """The reply is complete. `finish` is the server's own word (stop, length …), `sealed` that of `effect.Reply`."""
+    """The reply is complete. `finish` is the server's own word (stop, length …); the rest is as in `effect.Reply`."""
 
     finish: str = "stop"
     usage: Usage | None = None
     sealed: str = ""
+    tokens: tuple[TokenProbability, ...] = ()
 
 
 class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
@@ -87,7 +89,7 @@ def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
                 calls[index] = piece
             case CallDelta(index=index, arguments=more):
                 arguments.setdefault(index, []).append(more)
-            case Ended(finish=finish, usage=usage, sealed=sealed):
+            case Ended(finish=finish, usage=usage, sealed=sealed, tokens=tokens):
                 return Reply(
                     text="".join(text),
                     reasoning="".join(thought),
@@ -98,6 +100,7 @@ def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
                     finish=finish,
                     usage=usage,
                     sealed=sealed,
+                    tokens=tokens,
                 )
             case Fault():
                 return piece
@@ -120,7 +123,7 @@ def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
         *((ReasoningDelta(text=reply.reasoning, sealed=reply.sealed),) if reply.reasoning or reply.sealed else ()),
         *((TextDelta(text=reply.text),) if reply.text else ()),
         *calls,
-        Ended(finish=reply.finish, usage=reply.usage, sealed=reply.sealed),
+        Ended(finish=reply.finish, usage=reply.usage, sealed=reply.sealed, tokens=reply.tokens),
     )
 
 

@@ -20,6 +20,7 @@ from stages.wire.ollama import chat as ollama
 from stages.wire.ollama.chat_stream import OllamaStream
 from stages.wire.openai import chat as openai
 from stages.wire.openai import strict
+from stages.wire.openai.chat_logprobs import LOGPROBS_FIELDS
 from stages.wire.openai.chat_stream import OpenAIStream
 from stages.wire.sampling import Sampling
 from stages.wire.streaming import Decoder
@@ -60,8 +61,8 @@ class Wire(Struct, frozen=True, kw_only=True):
     root, not below its `/v1`. `lists_models`: a server says which models it has. `sets_context`: each request says how
     much context the model gets. `constraints` are the ways of asking for a reply of a JSON Schema that it knows;
     `strict`: tools and schemas are written in OpenAI's strict subset. `demand` is the field that demands a call of one
-    of some tools, None where there is none; it is refused beside the options `excludes_demand`. `counts_at` is like
-    `path`, for counts of tokens.
+    of some tools, None where there is none; it is refused beside the options `excludes_demand`. `logprobs` are the
+    fields that ask for the probabilities of tokens; empty: it has none. `counts_at` is like `path`, for token counts.
     """
 
     name: WireName
@@ -81,6 +82,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     strict: bool = False
     demand: Callable[[ToolChoice, tuple[str, ...]], bytes] | None = None
     excludes_demand: tuple[str, ...] = ()
+    logprobs: Mapping[str, object] = {}
     counts_at: str | None = None
 
     def streamed(self, request: Request) -> bytes:
@@ -119,6 +121,7 @@ def _openai(dialect: Dialect) -> Wire:
         constraints=("json_schema", "strict", "structured_outputs", "guided_json"),
         strict=strictly,
         demand=choice.openai_choice,
+        logprobs=LOGPROBS_FIELDS,
     )
 
 

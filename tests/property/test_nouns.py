@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stages import events
 from stages.compaction import Compacted, ContextBudget, Meter
+from stages.confidence.unsure import AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
 from stages.effect import CallResult, Effect, Fault, Outcome, RawCall, Reply
 from stages.halt import Halt
 from stages.message import CUT_PHASE, Kind, Message
@@ -31,6 +32,13 @@ st.register_type_strategy(
         threshold=st.floats(0, 1),
         low=st.floats(0, 1),
         meter=st.builds(Meter, overhead=st.integers(0, 2**60), sizes=st.none() | st.lists(st.integers()).map(tuple)),
+    ),
+)
+_STEPS = st.sampled_from([ThinkFirst(), Vote(samples=5, temperature=1.0), AskLarger(), AskPerson(), StopRun()])
+st.register_type_strategy(
+    WhenUnsure,
+    st.builds(
+        WhenUnsure, below=st.floats(0, 1), then=_STEPS | st.lists(_STEPS).map(tuple), max_calls=st.integers(0, 2**60)
     ),
 )
 

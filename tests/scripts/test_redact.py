@@ -21,7 +21,8 @@ from forge.journal.marks import PROTOCOL
 from forge.journal.records import read_journal
 from forge.journal.redaction import Field, Redact
 from forge.runtime.recovery import resume_journal
-from stages.effect import Approved, Ask, RawCall, Reply
+from stages.confidence.token_probability import TokenProbability
+from stages.effect import Approved, Ask, RawCall, Replied, Reply
 from stages.message import ToolCall
 from stages.policy.placeholder_values import placeholder_arguments
 from stages.serialize import Mode
@@ -128,6 +129,17 @@ def test_a_call_that_cannot_be_read_gives_nothing_away(tmp_path: Path) -> None:
     recorded(path, [damaged, torn, call("close", card="none-of-it")], RULES)
     assert str(PIN) not in data(path)
     assert "2222" not in data(path)
+
+
+def test_a_secret_is_not_written_in_pieces_as_tokens(tmp_path: Path) -> None:
+    """The tokens of a reply hold its text once more, cut where no rule could find it."""
+    paid = in_text("pay", card=CARD, pin=PIN)
+    tokens = tuple(TokenProbability(letter, -0.5) for letter in paid)
+    said: list[Line] = [Reply(text=paid, tokens=tokens), Reply(text=in_text("close", card=CARD))]
+    recorded(tmp_path / "run.jsonl", said, RULES, "prompted")
+    written = read_journal(tmp_path / "run.jsonl")
+    replies = [entry.outcome.reply for entry in written.entries if isinstance(entry.outcome, Replied)]
+    assert [reply.tokens for reply in replies] == [(), ()]
 
 
 def test_known_values_and_patterns_are_hidden_in_what_the_user_says(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ ROOMS = {
     # What compactors cut and when is seen in whole compactions.
     "compaction/test_compaction.py": "budget cut keep measured_history sliding survey tiered",
     # A guard is judged with the values and calculations that it is about.
+    "confidence/test_settling.py": "asking_again decision question unsure",
     "guards/test_calculations.py": "../grounding/calculated_arguments ../grounding/miscalculations",
     "guards/test_grounded_values.py": "../grounding/sources",
     "guards/test_guards.py": "prerequisite_calls steps",
@@ -16,7 +17,8 @@ ROOMS = {
     "policy/test_batch_selection.py": "../guards/placeholders",
     "policy/test_escalation.py": "levels ../guards/repeated_calls",
     # One text a function; what matters is what all of them have in common.
-    "nudges/test_nudges.py": "beside context forbidden guidance outcomes quoting refused_calls replies unfit values",
+    "nudges/test_nudges.py": """beside context forbidden guidance outcomes quoting refused_calls replies
+        thinking unfit values""",
     "options/test_option_checks.py": "types",
     "reading/test_replies.py": "toolset",
     "reading/test_provenance.py": "shown",

@@ -6,6 +6,7 @@ from msgspec import Raw, Struct
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.repair.decoding import decode
 from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.openai.chat_logprobs import tokens_of
 
 
 class _Function(Struct):
@@ -28,6 +29,7 @@ class _Message(Struct):
 class _Choice(Struct):
     message: _Message
     finish_reason: str | None = None
+    logprobs: Raw = Raw(b"null")
 
 
 class _Details(Struct):
@@ -79,6 +81,7 @@ def _reply(completion: _Completion, body: bytes) -> Reply | Fault:
         calls=tuple(map(_raw_call, message.tool_calls or ())),
         finish=choice.finish_reason or "stop",
         usage=usage_of(completion.usage),
+        tokens=tokens_of(choice.logprobs) or (),
     )
 
 

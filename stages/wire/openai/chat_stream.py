@@ -6,12 +6,14 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.confidence.token_probability import TokenProbability
 from stages.effect import Fault, Usage
 from stages.repair.decoding import decode
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault
 from stages.wire.lines import Lines, payloads
 from stages.wire.openai.chat_answer import OpenAIUsage, arguments_text, usage_of
+from stages.wire.openai.chat_logprobs import tokens_of
 from stages.wire.streaming import StreamRead, read_all
 
 CALL_NAME_LIMIT = 1024
@@ -40,6 +42,7 @@ class _Choice(Struct):
     index: int = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
+    logprobs: Raw = Raw(b"null")
 
 
 class _Chunk(Struct):
@@ -67,6 +70,8 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
     calls: tuple[_Open, ...] = ()
     finish_reason: str = ""
     usage: Usage | None = None
+    tokens: tuple[TokenProbability, ...] | None = ()
+    """None: nothing is known of them."""
 
     def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
         """The decoder after the next bytes, and what they add."""
@@ -94,7 +99,7 @@ _S = TypeVar("_S", bound=OpenAIStream)
 
 
 def _ended(stream: OpenAIStream) -> Ended:
-    return Ended(finish=stream.finish_reason or "stop", usage=stream.usage)
+    return Ended(finish=stream.finish_reason or "stop", usage=stream.usage, tokens=stream.tokens or ())
 
 
 def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, StreamRead]:
@@ -106,6 +111,8 @@ def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, StreamRead]:
         return after, ()
     if choice.finish_reason:
         after = replace(after, finish_reason=choice.finish_reason)
+    if bytes(choice.logprobs) != b"null":
+        after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
     return _grown(after, choice.delta or _Delta())
 
 
