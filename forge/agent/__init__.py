@@ -3,5 +3,6 @@
 from forge.agent.agent import Agent
 from forge.agent.built_in import BuiltIn
 from forge.agent.options import AgentOptions
+from forge.agent.provider import Provider
 
-__all__ = ["Agent", "AgentOptions", "BuiltIn"]
+__all__ = ["Agent", "AgentOptions", "BuiltIn", "Provider"]

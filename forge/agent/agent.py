@@ -20,6 +20,7 @@ from forge.agent.work import Job, Work
 from forge.connection import AnyBackend
 from forge.errors import as_error
 from forge.outcome import Finished, Halted, R_co
+from forge.runtime.callbacks import placed
 from forge.runtime.event_stream import Line, streamed
 from forge.runtime.options import checked_options
 from forge.runtime.reaching import Held, reached
@@ -27,6 +28,7 @@ from forge.runtime.runs import synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
+from stages.policy.fallback import FallBackOn, another_model_may_help
 from stages.state import Budget, Ending, State
 from stages.view.sections import Section
 
@@ -41,7 +43,8 @@ class Agent(Generic[R_co]):
     both are taken literally. `built_in_tools` names those to have, of task_completion, ask_question and converse;
     None: those that fit. `on_text` is what a reply without a call means: the answer (`accept`), a mistake after which
     it may talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation; of
-    `facts` the model is shown those that fit a message, as data. The other options are those of a Workflow, for each
+    `facts` the model is shown those that fit a message, as data. Where a model halts, the next of the `fallbacks`
+    continues, if `fall_back_on` says so of the halt. The other options are those of a Workflow, for each
     message; it makes at most 20 model calls, unless you say otherwise.
 
     Every mistake in the definition is reported at once, as a DefinitionError. `async with agent:` keeps the backend
@@ -59,6 +62,8 @@ class Agent(Generic[R_co]):
         background: str = "",
         memory: Keeper | None = None,
         facts: Facts | None = None,
+        fallbacks: Sequence[AnyBackend] = (),
+        fall_back_on: FallBackOn = another_model_may_help,
         on_text: OnText = "accept",
         built_in_tools: Sequence[BuiltIn] | None = None,
         result: "type[R_co] | _SpecialForm | None" = None,
@@ -78,6 +83,8 @@ class Agent(Generic[R_co]):
         self._backend: AnyBackend = backend
         self._work = Work(memory)
         self._facts = facts
+        self._fallbacks = tuple(fallbacks)
+        self._fall_back_on: FallBackOn = placed(fall_back_on, "fall_back_on", bool)
         self._connection = AsyncExitStack()
         self._held: Held | None = None
 
@@ -206,6 +213,8 @@ class Agent(Generic[R_co]):
             on_event=on_event,
             budget=budget,
             facts=self._facts,
+            fallbacks=self._fallbacks,
+            fall_back_on=self._fall_back_on,
         )
 
 

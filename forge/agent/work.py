@@ -18,8 +18,10 @@ from forge.outcome import Finished, Halted, R_co
 from forge.runtime.runs import resume
 from forge.runtime.watching import Watching, announce
 from forge.workflow.workflow import Workflow
+from stages.deliver import reopened
 from stages.effect import HandOff
 from stages.halt import JournalFailed
+from stages.policy.fallback import FallBackOn, another_model_may_help
 from stages.state import Budget, Done, State
 
 
@@ -33,6 +35,8 @@ class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
     on_event: OnEvent | None = None
     budget: Budget | None = None
     facts: Facts | None = None
+    fallbacks: tuple[AnyBackend, ...] = ()
+    fall_back_on: FallBackOn = another_model_may_help
 
 
 class Work:
@@ -108,9 +112,8 @@ class Work:
     async def _saved(self, job: Job[R_co], state: State, watching: Watching) -> Result[Finished[R_co], Halted]:
         """One run, and the state that it leaves saved."""
         own: Watching = {**watching, "cancel": self.cancel, "hear": self._heard, "keep": self._keep}
-        budget = job.budget if job.message is None else None
         try:
-            ended = await resume(job.workflow, state, backend=job.backend, budget=budget, **own)
+            ended = await self._on_one_of_them(job, state, own)
         except ForgeError as error:
             self.state = error.state or self.state  # keep what was done before it
             raise
@@ -119,6 +122,18 @@ class Work:
             await self._keep(left)
         except UnrecordedError as error:
             return Failure(Halted(halt=JournalFailed(problem=str(error)), state=left))
+        return ended
+
+    async def _on_one_of_them(self, job: Job[R_co], state: State, own: Watching) -> Result[Finished[R_co], Halted]:
+        """One run, on the first backend that does not halt, and as the policy says on the next one where it does."""
+        budget = job.budget if job.message is None else None
+        ended = await resume(job.workflow, state, backend=job.backend, budget=budget, **own)
+        for backend in job.fallbacks:
+            if not isinstance(ended, Failure) or own.get("journal") or not job.fall_back_on(ended.failure().halt):
+                break
+            # What is left of the budget, with the counts of mistakes at zero; a request without an answer costs none.
+            left = reopened(ended.failure().state)
+            ended = await resume(job.workflow, left, backend=backend, budget=left.ledger.budget, **own)
         return ended
 
     async def _keep(self, state: State) -> None:
