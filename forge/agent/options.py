@@ -9,6 +9,7 @@ from forge.workflow.nudge_texts import Nudges
 from forge.workflow.stage_list import StageName
 from stages import Stage
 from stages.compaction import Compactor
+from stages.confidence.unsure import WhenUnsure
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck
 from stages.policy.levels import Escalation
@@ -52,6 +53,7 @@ class AgentOptions(TypedDict, total=False):
     calculated: Mapping[str, Calculations] | None
     order: Sequence[Use]
     completion_checks: Mapping[str, CompletionCheck] | None
+    unsure: WhenUnsure | None
     batch: BatchPolicy
     on_violation: OnViolation
     max_parallel: int
