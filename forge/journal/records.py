@@ -45,6 +45,7 @@ class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
     """A `Send` as a difference: the first `keep` messages, and any part left out, are the previous request's."""
 
     turn: int
+    larger: bool = False
     keep: int = 0
     head: Raw | UnsetType = UNSET
     messages: tuple[Raw, ...] = ()
@@ -108,7 +109,7 @@ class Journal(Struct, frozen=True, kw_only=True):
         for one in asked:
             if isinstance(one, SentPart):
                 requests.add(one)
-        return Send(request=requests.last(), turn=wanted.turn)
+        return Send(request=requests.last(), turn=wanted.turn, larger=wanted.larger)
 
 
 def shortened(effect: Effect, before: Request) -> Recorded:
@@ -119,6 +120,7 @@ def shortened(effect: Effect, before: Request) -> Recorded:
     keep = _common(before.messages, request.messages)
     return SentPart(
         turn=effect.turn,
+        larger=effect.larger,
         keep=keep,
         head=UNSET if request.head == before.head else request.head,
         messages=request.messages[keep:],

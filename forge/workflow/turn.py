@@ -10,7 +10,7 @@ from returns.result import Result
 from forge.connection import Setup
 from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.stage_list import StageName, arranged
-from forge.workflow.unsure_stages import with_logprobs, with_unsure_stages
+from forge.workflow.unsure_stages import refuse_unable, with_logprobs, with_unsure_stages
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, Meter
 from stages.halt import Halt
@@ -76,8 +76,17 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
         "serialize": {"serialize": _serialize(here)},
     }
     judging = _judging(here.workflow, _grammars(here), here.form, in_text=here.in_text)
-    stages = with_unsure_stages(workflow.rules.unsure, here.wire, {**asking, **judging})
+    refuse_unable(workflow.rules.unsure, setup)
+    larger = _for_larger(workflow, setup.larger) if setup.larger else {}
+    stages = with_unsure_stages(workflow.rules.unsure, here.wire, {**asking, **judging}, larger)
     return arranged(workflow.stages, stages)
+
+
+def _for_larger(workflow: CompiledWorkflow, setup: Setup) -> dict[StageName, dict[str, Stage]]:
+    """The stages that write a request for the larger model, and read its reply."""
+    there = _on(workflow, setup)
+    judging = _judging(there.workflow, _grammars(there), there.form, in_text=there.in_text)
+    return {"serialize": {"serialize": _serialize(there)}, "validate": judging["validate"]}
 
 
 def judging(workflow: CompiledWorkflow) -> dict[str, Stage]:

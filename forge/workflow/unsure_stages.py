@@ -9,7 +9,7 @@ from forge.errors import ForgeError
 from forge.workflow.stage_list import StageName
 from stages import Stage
 from stages.confidence.asking_again import ask_again
-from stages.confidence.settling import settle, think_first
+from stages.confidence.settling import for_larger, settle, think_first
 from stages.confidence.unsure import AskLarger, WhenUnsure
 from stages.wire.sampling import Sampling
 from stages.wire.wires import Wire
@@ -26,29 +26,39 @@ _NO_LARGER = (
 )
 
 
-def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
-    """The setup that asks for log-probabilities where the workflow needs them.
+_Made = Mapping[StageName, Mapping[str, Stage]]
 
-    ForgeError where there are none, and where there is no larger model for a workflow that asks one.
-    """
-    if when is None:
-        return setup
-    if not setup.logprobs:
+
+def refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
+    """ForgeError for a backend without the probabilities, or without the larger model, that the workflow asks for."""
+    if when is not None and not setup.logprobs:
         raise ForgeError(_NO_LOGPROBS)
-    if setup.larger is None and AskLarger() in when.steps:
+    if when is not None and setup.larger is None and AskLarger() in when.steps:
         raise ForgeError(_NO_LARGER)
+
+
+def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
+    """The setup that asks for log-probabilities where the workflow needs them and the model has them."""
+    if when is None or not setup.logprobs:
+        return setup
     return replace(setup, sampling=setup.sampling.over(Sampling(extra=wire.logprobs)))
 
 
-def with_unsure_stages(
-    when: WhenUnsure | None, wire: Wire, made: Mapping[StageName, Mapping[str, Stage]]
-) -> Mapping[StageName, Mapping[str, Stage]]:
-    """The stages with those that ask again and settle, each behind the one of forge's own that it follows."""
+def with_unsure_stages(when: WhenUnsure | None, wire: Wire, made: _Made, larger: _Made) -> _Made:
+    """The stages with those that ask again and settle, each behind the one of forge's own that it follows.
+
+    `larger` are those of the same names that write its request and read its reply for the larger model.
+    """
     if when is None:
         return made
+    both = {name: {**own, **_by_model(own, larger.get(name, {}))} for name, own in made.items()}
     return {
-        **made,
+        **both,
         "fold": {**made["fold"], "think_first": think_first()},
-        "serialize": {**made["serialize"], "ask_again": ask_again(when, wire.dialect.option_names)},
+        "serialize": {**both["serialize"], "ask_again": ask_again(when, wire.dialect.option_names)},
         "enforce": {**made["enforce"], "settle": settle(when)},
     }
+
+
+def _by_model(own: Mapping[str, Stage], larger: Mapping[str, Stage]) -> dict[str, Stage]:
+    return {name: for_larger(own[name], stage) for name, stage in larger.items()}

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import assert_never
 
 from msgspec.structs import replace
+from returns.result import Result
 
 from stages import rescue
 from stages.confidence.decision import Decision
@@ -19,7 +20,7 @@ from stages.message import Assistant, Kind, User
 from stages.nudges.thinking import call_after_thinking, think_before_calling
 from stages.pipeline import Stage, on
 from stages.schema.canonical_json import canonical
-from stages.state import Done, Folded, Ready, State, Vetted
+from stages.state import Done, Folded, Ready, Sent, State, Vetted
 
 _THOUGHT = 8_000
 """Maximum characters of a thought that is shown again."""
@@ -154,3 +155,20 @@ def think_first() -> Stage:
         return state.to(replace(phase, notes=said))
 
     return stage
+
+
+def for_larger(stage: Stage, other: Stage) -> Stage:
+    """The stage, and the other instead of it while the larger model is asked; not for a summary.
+
+    What the other writes begins anew, and the next request of the stage's own does not go on from it.
+    """
+
+    def chosen(state: State) -> Result[State, Halt]:
+        phase = state.phase
+        if not state.asks_larger or (isinstance(phase, Folded) and phase.summary):
+            return stage(state)
+        if not isinstance(phase, Folded):
+            return other(state)
+        return other(replace(state, sent=Sent())).map(lambda after: replace(after, sent=replace(after.sent, wire="")))
+
+    return chosen

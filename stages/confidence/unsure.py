@@ -33,7 +33,7 @@ class Vote(Options, frozen=True, kw_only=True, tag="vote"):
 
 
 class AskLarger(Struct, frozen=True, kw_only=True, tag="ask_larger"):
-    """Ask the larger model of the run's backend, where it has two, for the same decision: 1 model call.
+    """Ask the larger model of the run's backend (`forge.backends.Cascade`) for the same decision: 1 model call.
 
     What it answers is taken, unless it is itself known to be unsure.
     """

@@ -10,15 +10,16 @@ from returns.result import Failure, Result, Success
 
 import forge
 from forge import Workflow
+from forge.backends import Cascade
 from forge.errors import ForgeError, UnsureError
-from forge.interpreters.scripted import Line, Scripted, worded
+from forge.interpreters.scripted import Line, Scripted, call, worded
 from forge.journal import replay
 from forge.outcome import Finished, Halted
 from forge.runtime import follow
 from stages.confidence.unsure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
-from stages.effect import NeedsInput, Reply
+from stages.effect import Fault, NeedsInput, Reply
 from stages.events import CallsAccepted, Event
-from stages.halt import BudgetSpent, Unsure
+from stages.halt import BackendFailed, BudgetSpent, Unsure
 from stages.message import Assistant
 from stages.state import Completed
 
@@ -207,3 +208,57 @@ def test_a_run_that_asked_again_is_replayed_from_its_journal_alone(tmp_path: Pat
     assert isinstance(replayed, Success | Failure)
     assert replayed.unwrap().state == result.unwrap().state
     assert desk.log == ["read 7", "route billing"]
+
+
+def two(small: list[Line], larger: list[Line], **options: Any) -> tuple[Scripted, Scripted, Cascade]:
+    first = Scripted(small, mode="constrained", logprobs=True)
+    second = Scripted(larger, **{"mode": "native", **options})
+    return first, second, Cascade(first, second)
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+def test_the_larger_model_decides_what_the_small_one_is_not_sure_of_and_nothing_else(mode: Any, tmp_path: Path) -> None:
+    said = call("route", queue="billing") if mode == "native" else '{"tool": "route", "args": {"queue": "billing"}}'
+    small, larger, both = two([READ, route("sales", 0.4)], [said], mode=mode)
+    desk, journal = Desk((AskLarger(), StopRun())), tmp_path / "run.jsonl"
+    result = forge.run_sync(desk.workflow, "Route ticket 7.", backend=both, journal=journal)
+    assert value_of(result) == "billing"
+    assert desk.log == ["read 7", "route billing"]
+    small.assert_complete()
+    (asked,) = (msgspec.json.decode(body) for body in larger.requests)
+    assert ("tools" in asked, "logprobs" in asked) == (mode == "native", False)
+    assert any("charged twice" in message["content"] for message in asked["messages"])
+    assert replay(journal, desk.workflow).unwrap().state == result.unwrap().state
+
+
+def test_after_the_larger_model_the_small_one_is_asked_as_if_it_had_decided_itself() -> None:
+    """Its own request goes on: neither the model's name nor the form of the larger one stays in it."""
+    unsure_read = worded('{"tool": "read", "args": {"ticket": 7}}', read=0.5)
+    small, larger, both = two([unsure_read, route("sales", 0.9)], [READ], mode="constrained")
+    desk = Desk(AskLarger())
+    assert value_of(forge.run_sync(desk.workflow, "Go.", backend=both)) == "sales"
+    alone = Scripted([READ, route("sales", 0.9)], mode="constrained", logprobs=True)
+    forge.run_sync(Desk(AskLarger()).workflow, "Go.", backend=Cascade(alone, Scripted([])))
+    assert small.requests == alone.requests
+    assert len(larger.requests) == 1
+
+
+def test_a_larger_model_that_is_known_to_be_unsure_itself_leaves_it_to_the_next_step() -> None:
+    small, _, both = two([route("sales", 0.4)], [route("billing", 0.5)], mode="constrained", logprobs=True)
+    halt = forge.run_sync(Desk((AskLarger(), StopRun())).workflow, "Go.", backend=both).failure().halt
+    assert isinstance(halt, Unsure)
+    assert halt.arguments == '{"queue":"billing"}'
+    small.assert_complete()
+
+
+def test_a_larger_model_that_cannot_be_reached_ends_the_run_as_any_other() -> None:
+    _, _, both = two([route("sales", 0.4)], [Fault(kind="no_tools", detail="it takes no tools")])
+    halt = forge.run_sync(Desk(AskLarger()).workflow, "Go.", backend=both).failure().halt
+    assert isinstance(halt, BackendFailed)
+
+
+def test_a_watcher_hears_both_models() -> None:
+    heard: list[object] = []
+    _, _, both = two([route("sales", 0.4)], [call("route", queue="billing")])
+    forge.run_sync(Desk(AskLarger()).workflow, "Go.", backend=both, on_chunk=heard.append)
+    assert [type(delta).__name__ for delta in heard] == ["TextDelta", "Ended", "CallStarted", "CallDelta", "Ended"]
