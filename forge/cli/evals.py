@@ -47,7 +47,7 @@ def _fill_run(parser: Parser) -> None:
 def _fill_bfcl(parser: Parser) -> None:
     parser.argument_default = argparse.SUPPRESS
     add = parser.add_argument
-    add("--category", type=_names, metavar="NAME,…", help="simple_python, parallel, irrelevance, … (default: all)")
+    add("--category", type=_names, metavar="NAME,…", help="simple_python, parallel, multi_turn_base, … (default: all)")
     _model(parser)
     add("--mode", type=_names, metavar="MODE,…", help="of forge: auto (default), native, prompted, constrained")
     add("--against", type=_names, metavar="PLAYER,…", help="server: its own tool calls; bfcl-prompt: BFCL's prompt")
