@@ -117,10 +117,11 @@ BOTH = [
 ]
 
 
-def test_several_calls_of_one_reply_are_judged_together(checker: Checker) -> None:
+@pytest.mark.parametrize("mode", ["constrained", "prompted"])
+def test_several_calls_of_one_reply_are_judged_together(checker: Checker, mode: Mode) -> None:
     both, one = json.dumps(BOTH), json.dumps(BOTH[:1])
-    assert played(checker, "parallel_multiple", "forge", both, mode="constrained") == Judgement("right")
-    assert played(checker, "parallel_multiple", "forge", one, mode="constrained").verdict == "wrong"
+    assert played(checker, "parallel_multiple", "forge", both, mode=mode) == Judgement("right")
+    assert played(checker, "parallel_multiple", "forge", one, mode=mode).verdict == "wrong"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def _workflow(question: _Question, system: str) -> Workflow[Any]:
         "bfcl",
         tools=[function_tool(described, _not_run) for described in question.function],
         on_text="accept",
+        batch="all",  # one reply is judged: no call can wait for the results of others
         system_prompt=re.sub(r"\{(\w+)\}", r"{{\1}}", system),  # no placeholders
     )
 
