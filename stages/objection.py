@@ -80,17 +80,25 @@ class BesideDamage(Struct, frozen=True, kw_only=True, tag="beside_damage"):
 
 
 class StepsPending(Struct, frozen=True, kw_only=True, tag="steps_pending"):
-    """A terminal call before its required steps, for the `attempt`-th time in a row."""
+    """A terminal call before its required steps, for the `attempt`-th time in a row.
+
+    `again` are those of them that were done, and are out of date.
+    """
 
     steps: tuple[str, ...]
     attempt: int
+    again: tuple[str, ...] = ()
 
 
 class PrerequisiteMissing(Struct, frozen=True, kw_only=True, tag="prerequisite_missing"):
-    """A call before these tools have succeeded; `match` are arguments that must have the same value there."""
+    """A call before these tools have succeeded; `match` are arguments that must have the same value there.
+
+    `again` are those of them that have succeeded, and are out of date.
+    """
 
     tools: tuple[str, ...]
     match: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
 
 
 class NeedsDecision(Struct, frozen=True, kw_only=True, tag="needs_decision"):

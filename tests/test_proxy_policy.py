@@ -520,6 +520,15 @@ RULES = {
         TEST,
         "[OrderError] test was not run: already used its maximum of 2 times",
     ),
+    "out of date": (
+        (
+            '[[order]]\ntool = "read"\nagain_after = [{ tool = "edit", match_arg = "path" }]\n'
+            '[tools.edit]\nprerequisites = [{ tool = "read", match_arg = "path" }]'
+        ),
+        [("read", '{"path":"a.py"}'), ("read", '{"path":"b.py"}'), EDIT],
+        EDIT,
+        "You cannot call edit yet. First call read with the same path; call read now.",
+    ),
     "repetition": (
         "max_repeats = 2",
         [TEST, TEST],

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from forge.proxy.shaping import Shaping
-from stages.policy.order import Use
+from stages.policy.order import Change, Use
 from stages.policy.rules import OnViolation
 from stages.policy.wildcards import matches
 from stages.tool import Prerequisite
@@ -22,8 +22,14 @@ class PolicyPrerequisite(Prerequisite, frozen=True, kw_only=True, forbid_unknown
     """A prerequisite as a table."""
 
 
+class PolicyChange(Change, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What makes results out of date, as a table."""
+
+
 class PolicyUse(Use, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rules of order and number for one tool, as a table."""
+
+    again_after: tuple[str | PolicyChange, ...] = ()
 
 
 class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

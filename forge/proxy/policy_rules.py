@@ -17,7 +17,7 @@ from forge.workflow.guard_checks import grounded_specs, guard_mistakes
 from stages.guards import guards_of, tool_calls
 from stages.ledger import Budget, Ledger
 from stages.message import Assistant, History, Tool
-from stages.policy.order import Use
+from stages.policy.order import Change, Use
 from stages.policy.rules import Rules
 from stages.policy.session_ledger import last_question, recount
 from stages.policy.wildcards import matches
@@ -103,7 +103,7 @@ def _named(policy: ModelPolicy) -> Iterator[str]:
     """The tools that the policy names."""
     yield from (*_several(policy.required_steps), *_several(policy.terminal_tool))
     for use in policy.order:
-        yield from (use.tool, *use.after, *use.before)
+        yield from use.names
     for name, own in policy.tools.items():
         yield name
         yield from (needed.tool for needed in _prerequisites(own))
@@ -144,7 +144,7 @@ def _prerequisites(own: ToolPolicy) -> Iterator[Prerequisite]:
     return (Prerequisite(tool=one) if isinstance(one, str) else one for one in given)
 
 
-def _can_be_met(needed: Prerequisite, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:
+def _can_be_met(needed: Prerequisite | Change, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:
     """Whether there is the tool that it needs, and both have the argument in which they have to agree."""
     if needed.tool not in known or needed.match_arg is None:
         return needed.tool in known
@@ -159,7 +159,8 @@ def _sources(bound: Grounded, known: Mapping[str, ToolSpec]) -> tuple[str, ...] 
 
 def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
     after, before = (tuple(name for name in names if name in known) for names in (use.after, use.before))
-    return replace(use, after=after, before=before)
+    changes = tuple(one for one in use.changes if _can_be_met(one, known[use.tool], known))
+    return replace(use, after=after, before=before, again_after=changes)
 
 
 def _several(names: Names) -> tuple[str, ...]:

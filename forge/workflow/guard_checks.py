@@ -53,6 +53,7 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
     found += [problem for spec in rules.tools for bound in spec.grounded for problem in _grounding(spec, bound, names)]
     found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
     found += [problem for use in rules.order for problem in _use(use, names)]
+    found += _endless(rules)
     steps = [use.at_step for use in rules.order if use.at_step is not None]
     found += [
         f"order: two tools are forced at step {step}" for step in sorted({s for s in steps if steps.count(s) > 1})
@@ -71,9 +72,13 @@ def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
 
 def _use(use: Use, names: list[str]) -> list[str]:
     where = f"order of {use.tool}"
-    found = [f"{where}: there is no tool named {n!r}" for n in (use.tool, *use.after, *use.before) if n not in names]
-    if use.tool in (*use.after, *use.before):
+    found = [f"{where}: there is no tool named {name!r}" for name in use.names if name not in names]
+    if use.tool in use.names[1:]:
         found.append(f"{where}: it cannot come before or after itself")
+    changed = [change.tool for change in use.changes]
+    found += [f"{where}: it cannot come before {name} and again after it" for name in use.before if name in changed]
+    if changed and use.at_most == 1:
+        found.append(f"{where}: at_most is 1, so it could not be called again after {changed[0]}")
     if both := [name for name in use.after if name in use.before]:
         found.append(f"{where}: it cannot come both before and after {both[0]}")
     if use.at_step is not None and use.at_step < 1:
@@ -83,6 +88,18 @@ def _use(use: Use, names: list[str]) -> list[str]:
     if use.at_least < 0:
         found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
     return found
+
+
+def _endless(rules: Rules) -> list[str]:
+    """Tools of which each would have to be called again after another, and so on round a circle."""
+    left: dict[str, set[str]] = {}
+    for use in rules.order:
+        left.setdefault(use.tool, set()).update(change.tool for change in use.changes)
+    left = {tool: found & left.keys() for tool, found in left.items()}
+    while free := [step for step, found in left.items() if not found]:
+        left = {step: found - {*free} for step, found in left.items() if step not in free}
+    circle = ", ".join(left)
+    return [f"order: {circle} come each again after another of them: that would never end"] if circle else []
 
 
 def _grounding(spec: ToolSpec, bound: Grounded, names: list[str]) -> list[str]:

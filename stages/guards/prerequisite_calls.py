@@ -5,7 +5,7 @@ from stages.halt import PrerequisitesSkipped
 from stages.message import ToolCall
 from stages.objection import NeedsDecision, Objection, PrerequisiteMissing
 from stages.policy.escalation import offered_tools
-from stages.policy.rules import Rules, missing_prerequisites
+from stages.policy.rules import Rules, missing_prerequisites, outdated
 from stages.state import State
 from stages.tool import ToolSpec
 from stages.verdict import Guard, Stop, Verdict
@@ -18,7 +18,7 @@ def prerequisites(rules: Rules) -> Guard:
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
         dependents = [call for call in calls if call.name in dependent]
-        unmet_by_call = [(c, missing_prerequisites(dependent[c.name], c.arguments, ledger)) for c in dependents]
+        unmet_by_call = [(c, missing_prerequisites(rules, dependent[c.name], c.arguments, ledger)) for c in dependents]
         early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
         attempts = ledger.prerequisite_violations + 1
         if early and attempts > rules.max_prerequisite_violations:
@@ -33,4 +33,4 @@ def _wrong(rules: Rules, state: State, tool: ToolSpec, unmet: tuple[str, ...]) -
     if barred := tuple(name for name in unmet if (spec := rules.tool(name)) and unknown_outcome(spec, state.ledger)):
         return NeedsDecision(tools=barred, allowed=tuple(other.name for other in offered_tools(rules, state)))
     match = tuple(p.match_arg for p in tool.prerequisites if p.match_arg and p.tool in unmet)
-    return PrerequisiteMissing(tools=unmet, match=match)
+    return PrerequisiteMissing(tools=unmet, match=match, again=outdated(rules, state.ledger, unmet))

@@ -3,7 +3,7 @@
 from stages.halt import StepsSkipped
 from stages.message import ToolCall
 from stages.objection import Objection, StepsPending
-from stages.policy.rules import Rules, pending
+from stages.policy.rules import Rules, outdated, pending
 from stages.state import State
 from stages.verdict import Guard, Stop, Verdict
 
@@ -20,6 +20,7 @@ def required_steps(rules: Rules) -> Guard:
         attempt = state.ledger.premature + 1
         if attempt > rules.max_premature:
             return Stop(halt=StepsSkipped(tool=early[0].name, attempts=attempt, pending=steps))
-        return [Objection(call=call, wrong=StepsPending(steps=steps, attempt=attempt)) for call in early]
+        wrong = StepsPending(steps=steps, attempt=attempt, again=outdated(rules, state.ledger, steps))
+        return [Objection(call=call, wrong=wrong) for call in early]
 
     return guard

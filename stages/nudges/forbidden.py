@@ -23,18 +23,18 @@ from stages.objection import (
 def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
     """The text for a call of that tool."""
     match wrong:
-        case StepsPending(steps=steps, attempt=attempt):
-            return _step(tool, steps, attempt)
-        case PrerequisiteMissing(tools=missing, match=match):
-            return _prerequisite(tool, missing, match)
+        case StepsPending(steps=steps, attempt=attempt, again=again):
+            return _step(tool, steps, attempt) + _out_of_date(again)
+        case PrerequisiteMissing(tools=missing, match=match, again=again):
+            return _prerequisite(tool, missing, match) + _out_of_date(again)
         case NeedsDecision(tools=needed, allowed=allowed):
             return _needs_a_decision(tool, needed, allowed)
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}. You may call: {listed(allowed)}."
-        case Placeholder(arguments=arguments, again=again, described=False):
-            return _placeholder(tool, arguments, again=again)
-        case Placeholder(arguments=arguments, again=again):
-            return _description(tool, arguments, again=again)
+        case Placeholder(arguments=arguments, again=more, described=False):
+            return _placeholder(tool, arguments, again=more)
+        case Placeholder(arguments=arguments, again=more):
+            return _description(tool, arguments, again=more)
         case Ungrounded():
             return values.ungrounded(tool, wrong)
         case Miscalculated():
@@ -61,6 +61,10 @@ def _step(tool: str, pending: Sequence[str], attempt: int) -> str:
                 f"STOP. Do NOT call {tool}. Your next reply MUST be a call to one of: {listed(pending)}. "
                 f"Tools run only after your reply ends, so reply with that one call and nothing else."
             )
+
+
+def _out_of_date(again: Sequence[str]) -> str:
+    return f" What {listed(again)} found has changed since." if again else ""
 
 
 def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str]) -> str:

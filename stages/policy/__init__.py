@@ -6,13 +6,14 @@ from stages._later import later
 
 if TYPE_CHECKING:
     from stages.policy.levels import Escalation, EscalationLevel
-    from stages.policy.order import Use
+    from stages.policy.order import Change, Use
     from stages.policy.retry import Backoff, RetryPolicy, Tries
     from stages.policy.rules import RepairLimits, Rules, completed, legal_tools, pending
     from stages.policy.session_ledger import recount
 
 __all__ = [
     "Backoff",
+    "Change",
     "Escalation",
     "EscalationLevel",
     "RepairLimits",
@@ -31,7 +32,7 @@ __getattr__ = later(
     __name__,
     {
         "stages.policy.levels": ("Escalation", "EscalationLevel"),
-        "stages.policy.order": ("Use",),
+        "stages.policy.order": ("Change", "Use"),
         "stages.policy.retry": ("Backoff", "RetryPolicy", "Tries"),
         "stages.policy.rules": ("RepairLimits", "Rules", "completed", "legal_tools", "pending"),
         "stages.policy.session_ledger": ("recount",),

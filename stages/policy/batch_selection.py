@@ -62,7 +62,7 @@ def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rule
     """Whether the call depends on the result of an earlier call of the same reply."""
     if tool.effect == "terminal" and pending(rules, state.ledger):
         return True
-    if missing_prerequisites(tool, call.arguments, state.ledger) or placeholder_arguments(call, tools, state):
+    if missing_prerequisites(rules, tool, call.arguments, state.ledger) or placeholder_arguments(call, tools, state):
         return True
     if tool.grounded and ungrounded_values(tool, call.arguments, state):
         return True

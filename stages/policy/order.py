@@ -4,7 +4,21 @@ Only successful calls count. `stages.policy.rules.legal_tools`, the guard and co
 The rules hold among the calls of one reply as they do between replies.
 """
 
-from msgspec import Struct
+from collections.abc import Collection
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.ledger import Success
+from stages.message import ToolCall
+from stages.schema.canonical_json import canonical
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """`tool` changes what another has looked at; with `match_arg`, only where both have the same value of it."""
+
+    tool: str
+    match_arg: str | None = None
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -12,6 +26,8 @@ class Use(Struct, frozen=True, kw_only=True):
 
     - `at_step` n: the n-th successful call of the run must be of this tool.
     - `after`, `before`: tools that must have succeeded already, or must not have yet.
+    - `again_after`: tools that change what this one has found. After one of them has succeeded, earlier successes of
+      this tool count no more, neither as steps nor as prerequisites: it has to be called again.
     - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
     - `consecutive` False: not twice in a row.
     """
@@ -20,16 +36,76 @@ class Use(Struct, frozen=True, kw_only=True):
     at_step: int | None = None
     after: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+    again_after: tuple[str | Change, ...] = ()
     at_least: int = 0
     at_most: int | None = None
     consecutive: bool = True
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All the tools that it is about."""
+        return (self.tool, *self.after, *self.before, *(change.tool for change in self.changes))
 
-def obstacle(order: tuple[Use, ...], done: tuple[str, ...], name: str, ahead: tuple[str, ...] = ()) -> str | None:
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What makes its results out of date."""
+        return tuple(Change(tool=one) if isinstance(one, str) else one for one in self.again_after)
+
+
+def current_successes(
+    order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...] = ()
+) -> tuple[Success, ...]:
+    """The successes that still count: nothing that they looked at has been changed since.
+
+    Nor would it be if the calls `ahead` succeeded, which are to run next.
+    """
+    watching: dict[str, tuple[Change, ...]] = {}
+    for use in order:
+        watching[use.tool] = watching.get(use.tool, ()) + use.changes
+    changes = {change for found in watching.values() for change in found}
+    if not changes:
+        return successes
+    since: dict[Change, set[bytes | None]] = {}
+    for call in ahead:
+        _note(call.name, call.arguments, changes, since)
+    found: list[Success] = []
+    for success in reversed(successes):
+        if not any(
+            _affects(change, since[change], success) for change in watching.get(success.name, ()) if change in since
+        ):
+            found.append(success)
+        _note(success.name, success.arguments, changes, since)
+    return tuple(reversed(found))
+
+
+def _note(name: str, arguments: str, changes: Collection[Change], since: dict[Change, set[bytes | None]]) -> None:
+    """Remember what the call has changed: the value of the argument that matters, None for anything at all."""
+    for change in changes:
+        if change.tool == name:
+            since.setdefault(change, set()).add(_argument(arguments, change.match_arg))
+
+
+def _affects(change: Change, changed: Collection[bytes | None], looked: Success) -> bool:
+    value = _argument(looked.arguments, change.match_arg)
+    return value is None or None in changed or value in changed
+
+
+def _argument(arguments: str, name: str | None) -> bytes | None:
+    value = None if name is None else msgspec.json.decode(canonical(arguments), type=dict[str, Raw]).get(name)
+    return None if value is None else bytes(value)
+
+
+def obstacle(
+    order: tuple[Use, ...],
+    done: tuple[str, ...],
+    name: str,
+    ahead: tuple[str, ...] = (),
+    fresh: Collection[str] | None = None,
+) -> str | None:
     """Why the tool may not be called now; None: it may. `done` are the names of the successful calls, in order.
 
-    `ahead` are the calls that run before it in the same reply. Nobody knows yet which of them will succeed, so the call
-    is allowed only if it would be, whichever do.
+    `fresh` are the names of those that still count; None: all of them. `ahead` are the calls that run before it in the
+    same reply. Nobody knows yet which of them will succeed, so the call is allowed only if it would be, whichever do.
     """
     if not order:
         return None
@@ -37,17 +113,21 @@ def obstacle(order: tuple[Use, ...], done: tuple[str, ...], name: str, ahead: tu
         forced = [use.tool for use in order if use.at_step == number]
         if forced and name not in forced:
             return f"call number {number} must be {' or '.join(forced)}"
-    reasons = (_place(use, done, ahead) or _number(use, done, ahead) for use in order if use.tool == name)
+    reasons = (
+        _place(use, done, ahead, done if fresh is None else fresh) or _number(use, done, ahead)
+        for use in order
+        if use.tool == name
+    )
     return next((reason for reason in reasons if reason), None)
 
 
 def underused_tools(order: tuple[Use, ...], done: tuple[str, ...]) -> tuple[str, ...]:
-    """The tools that still have to be used more often before the run may end."""
+    """The tools that still have to be used more often before the run may end. `done` are the uses that count."""
     return tuple(use.tool for use in order if use.at_least and done.count(use.tool) < use.at_least)
 
 
-def _place(use: Use, done: tuple[str, ...], ahead: tuple[str, ...]) -> str | None:
-    if missing := [tool for tool in use.after if tool not in done]:
+def _place(use: Use, done: tuple[str, ...], ahead: tuple[str, ...], fresh: Collection[str]) -> str | None:
+    if missing := [tool for tool in use.after if tool not in fresh]:
         wait = ": wait for that result" if {*missing} <= {*ahead} else ""
         return f"it comes after {', '.join(missing)}{wait}"
     if late := [tool for tool in use.before if tool in done]:

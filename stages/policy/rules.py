@@ -11,7 +11,7 @@ from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
-from stages.policy.order import Use, obstacle, underused_tools
+from stages.policy.order import Use, current_successes, obstacle, underused_tools
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger
 from stages.tool import ToolEffect, ToolSpec
@@ -112,11 +112,16 @@ def completed(ledger: Ledger) -> tuple[str, ...]:
 
 
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
-    """The required steps that have not succeeded yet, in declared order, then tools not used often enough."""
+    """The required steps that have not succeeded yet, in declared order, then tools not used often enough.
+
+    A success that a later call has made out of date counts no more.
+    """
     if not rules.required and not rules.order:
         return ()
-    steps = tuple(step for step in rules.required if all(success.name != step for success in ledger.successes))
-    return tuple(dict.fromkeys(steps + underused_tools(rules.order, succeeded_names(ledger)))) if rules.order else steps
+    done = current_successes(rules.order, ledger.successes)
+    steps = tuple(step for step in rules.required if all(success.name != step for success in done))
+    names = tuple(success.name for success in done)
+    return tuple(dict.fromkeys(steps + underused_tools(rules.order, names))) if rules.order else steps
 
 
 def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
@@ -134,12 +139,21 @@ def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
     return tuple(success.name for success in ledger.successes)
 
 
-def missing_prerequisites(tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
+def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
+    """The tools of these that have succeeded, and of which no success counts any more."""
+    gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
+    return tuple(name for name in names if name in gone)
+
+
+def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
     """The prerequisites of a call that no earlier success meets; with no arguments yet, by name alone."""
+    if not tool.prerequisites:
+        return ()
+    done = current_successes(rules.order, ledger.successes)
     values = None if arguments is None else _values(canonical(arguments))
     unmet = []
     for prerequisite in tool.prerequisites:
-        before = (s.arguments for s in ledger.successes if s.name == prerequisite.tool)
+        before = (s.arguments for s in done if s.name == prerequisite.tool)
         key = prerequisite.match_arg
         if key is not None and values is not None:
             before = (text for text in before if key in values and _values(canonical(text)).get(key) == values[key])
@@ -156,14 +170,15 @@ def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
     """
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
+    fresh = {success.name for success in current_successes(rules.order, ledger.successes)} if rules.order else done
     return tuple(
         tool
         for tool in rules.tools
         if tool.name not in rules.withheld
         and not (waiting and tool.effect == "terminal")
         and not unknown_outcome(tool, ledger)
-        and not missing_prerequisites(tool, None, ledger)
-        and obstacle(rules.order, done, tool.name) is None
+        and not missing_prerequisites(rules, tool, None, ledger)
+        and obstacle(rules.order, done, tool.name, fresh=fresh) is None
     )
 
 

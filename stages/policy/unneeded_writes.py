@@ -17,7 +17,7 @@ def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...
     """
     if not required_tools(rules):
         return ()
-    ordered = (name for use in rules.order for name in (use.tool, *use.after, *use.before))
+    ordered = (name for use in rules.order for name in use.names)
     ruled = (tool.name for tool in rules.tools if _has_a_rule(tool))
     sources = (name for tool in rules.tools for bound in tool.grounded for name in bound.sources)
     known = needed_tools(rules, (*rules.required, *rules.terminal, *named, *ordered, *ruled, *sources))

@@ -14,7 +14,7 @@ from stages.halt import Halt
 from stages.message import Kind, Tool, User
 from stages.nudges import context
 from stages.pipeline import Stage, on
-from stages.policy.rules import Rules, pending, required_tools, succeeded_names
+from stages.policy.rules import Rules, outdated, pending, required_tools, succeeded_names
 from stages.state import Folded, State
 
 
@@ -88,7 +88,9 @@ def note_progress(rules: Rules) -> Stage:
 
 
 def _counted(step: str, rules: Rules, state: State) -> str:
-    """The step, with its count if it has to be done several times."""
+    """The step, with its count if it has to be done several times, or that it has to be done again."""
+    if outdated(rules, state.ledger, [step]):
+        return f"{step} (again)"
     times = max((use.at_least for use in rules.order if use.tool == step), default=1)
     if times <= 1:
         return step

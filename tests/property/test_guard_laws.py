@@ -17,7 +17,7 @@ from stages.guards import guards_of, order
 from stages.message import Assistant, Tool, ToolCall
 from stages.policy.escalation import demanded_tools, offered_tools
 from stages.policy.levels import Escalation, EscalationLevel
-from stages.policy.order import Use, obstacle
+from stages.policy.order import Change, Use, obstacle
 from stages.policy.rules import Rules, blocking_unknown_outcome, legal_tools
 from stages.policy.rules import succeeded_names as names_of
 from stages.serialize import Mode
@@ -35,7 +35,14 @@ ARGUMENTS = st.sampled_from(('{"what":"a"}', '{"what":"7"}', '{"what":"<what>"}'
 few = st.none() | st.integers(1, 3)
 names = st.lists(st.sampled_from(TOOLS), max_size=1).map(tuple)
 uses = st.builds(
-    Use, tool=st.sampled_from(TOOLS), at_step=few, after=names, before=names, at_most=few, consecutive=st.booleans()
+    Use,
+    tool=st.sampled_from(TOOLS),
+    at_step=few,
+    after=names,
+    before=names,
+    again_after=names | st.just((Change(tool="write", match_arg="what"),)),
+    at_most=few,
+    consecutive=st.booleans(),
 )
 rules_ = st.builds(
     Rules,

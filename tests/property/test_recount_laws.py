@@ -18,7 +18,7 @@ from stages.guards import guards_of
 from stages.ledger import Attempt, Ledger
 from stages.message import Assistant, History, Kind, Tool, ToolCall
 from stages.objection import Custom, Objection
-from stages.policy.order import Use
+from stages.policy.order import Change, Use
 from stages.policy.rules import legal_tools, pending
 from stages.policy.session_ledger import recount
 from stages.schema.canonical_json import canonical
@@ -76,7 +76,12 @@ REPLIES = st.one_of(
     st.sampled_from(["Hm.", ""]),
 )
 ORDERS = st.sampled_from(
-    [(), (Use(tool="look", at_most=2),), (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1))]
+    [
+        (),
+        (Use(tool="look", at_most=2),),
+        (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1)),
+        (Use(tool="look", again_after=("note", Change(tool="send", match_arg="text"))),),
+    ]
 )
 
 

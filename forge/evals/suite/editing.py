@@ -9,6 +9,7 @@ from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM
+from stages.policy.order import Use
 
 _RULES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "port": ("a number from 1024 to 65535", lambda value: value.isdecimal() and 1024 <= int(value) <= 65535),
@@ -90,6 +91,7 @@ def _edit_until_it_passes(seed: int) -> World:
         ],
         terminal_tool="finish",
         required_steps=["read_file", "replace_line", "run_check"],
+        order=[Use(tool="run_check", again_after=("replace_line",))],
         system_prompt=SYSTEM,
         max_iterations=15,
     )

@@ -1,16 +1,25 @@
 """Rules of order and number, and checks of how a run may end."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
 
 from forge import ToolDef, Workflow, run_sync
 from forge.errors import DefinitionError, explain
-from forge.interpreters.scripted import Scripted, call, calls
+from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
+from stages.effect import Reply
 from stages.guards import completion, order
 from stages.halt import DeadEnd
-from stages.message import Tool
-from stages.policy.order import Use, obstacle, underused_tools
-from stages.policy.rules import OnViolation
+from stages.ledger import Ledger, Success
+from stages.message import Tool, ToolCall
+from stages.policy.order import Change, Use, current_successes, obstacle, underused_tools
+from stages.policy.rules import OnViolation, legal_tools, pending
+from stages.serialize import Mode
 from stages.tool import ToolEffect
 from tests.flows import Desk
 
@@ -181,3 +190,176 @@ def test_the_laws_of_guards() -> None:
     ).workflow.rules
     assert_guard_laws(order(rules), max_examples=50)
     assert_guard_laws(completion({"finish": lambda _: "no."}), max_examples=50)
+
+
+def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:
+    pairs = ((one, "{}") if isinstance(one, str) else one for one in names)
+    return tuple(Success(name=name, arguments=arguments) for name, arguments in pairs)
+
+
+CHECK = Use(tool="check", again_after=("edit",))
+READ = Use(tool="read", again_after=(Change(tool="edit", match_arg="path"),))
+A, B = '{"path":"a"}', '{"path":"b"}'
+STALE: list[tuple[str, Use, tuple[Success, ...], list[int]]] = [
+    ("nothing has changed", CHECK, done("edit", "check"), [0, 1]),
+    ("it has since", CHECK, done("check", "edit"), [1]),
+    ("it was looked at again", CHECK, done("check", "edit", "check", "look"), [1, 2, 3]),
+    ("this has changed", READ, done(("read", A), ("read", B), ("edit", A)), [1, 2]),
+    ("another value as text", READ, done(("read", '{"path":1}'), ("edit", '{"path":1.0}')), [1]),
+    ("nobody knows what was looked at", READ, done("read", ("edit", A)), [1]),
+    ("nobody knows what was changed", READ, done(("read", A), "edit"), [1]),
+]
+
+
+@pytest.mark.parametrize(("use", "made", "left"), [case[1:] for case in STALE], ids=[case[0] for case in STALE])
+def test_what_was_looked_at_counts_until_it_changes(use: Use, made: tuple[Success, ...], left: list[int]) -> None:
+    assert current_successes((use,), made) == tuple(made[place] for place in left)
+
+
+def test_what_is_about_to_change_counts_no_more() -> None:
+    ahead = (ToolCall(id="1", name="edit", arguments=A), ToolCall(id="2", name="read", arguments=A))
+    assert current_successes((READ,), done(("read", A), ("read", B)), ahead) == done(("read", B))
+
+
+class Editor:
+    """A file that is read, edited and checked; `log` are the calls that ran."""
+
+    def __init__(self, **options: object) -> None:
+        self.log: list[str] = []
+        effects: dict[str, ToolEffect] = {"read": "read", "edit": "write", "check": "read", "finish": "terminal"}
+        tools = [
+            ToolDef(
+                name=name,
+                description=name,
+                parameters=N,
+                function=partial(self.ran, name),
+                effect=effect,
+                prerequisites=["read"] if name == "edit" else [],
+            )
+            for name, effect in effects.items()
+        ]
+        self.workflow = Workflow(
+            "editor",
+            tools=tools,
+            required_steps=["edit", "check"],
+            order=[CHECK, Use(tool="read", again_after=["edit"])],  # type: ignore[arg-type]  # a list is what people write
+            terminal_tool="finish",
+            **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+        )
+
+    def ran(self, tool: str, n: int) -> int:
+        self.log.append(tool)
+        return len(self.log)
+
+    def run(self, *replies: Line, mode: Mode = "native") -> Scripted:
+        model = Scripted(replies, mode=mode)
+        run_sync(self.workflow, "Go.", backend=model)
+        return model
+
+
+def one(name: str, number: int = 1) -> Reply:
+    return call(name, n=number)
+
+
+def test_a_step_is_done_again_after_each_change() -> None:
+    editor = Editor()
+    opening = [one("read"), one("check"), one("edit"), one("finish")]
+    again = [one("edit", 2), one("read"), one("edit", 2), one("check"), one("finish")]
+    model = editor.run(*opening, *again)
+    assert editor.log == ["read", "check", "edit", "read", "edit", "check", "finish"]
+    assert b"First complete: check. Call check now. What check found has changed since." in model.requests[4]
+    assert b"First call read; call read now. What read found has changed since." in model.requests[5]
+
+
+def test_a_constraint_offers_the_end_only_when_nothing_has_changed_since() -> None:
+    model = Editor().run(*map(one, ("read", "edit", "check", "read", "edit", "check", "finish")), mode="constrained")
+    ends = [b'"const":"finish"' in request for request in model.requests]
+    assert ends == [False, False, False, True, True, False, True]
+    notes = [request.count(b"Still required: check (again)") for request in model.requests]
+    assert notes == [0, 0, 0, 0, 0, 1, 0]
+
+
+BATCHES: list[tuple[list[str], list[str], str | None]] = [
+    (["edit", "finish"], ["edit"], "a call before it in the same reply makes check necessary again"),
+    (["edit", "check", "finish"], ["edit", "check"], "makes check necessary again"),
+    (["edit", "edit"], ["edit"], "a call before it in the same reply makes read necessary again"),
+    (["read", "check", "finish"], ["read", "check", "finish"], None),
+]
+
+
+@pytest.mark.parametrize(("names", "ran", "told"), BATCHES)
+def test_calls_of_one_reply_are_judged_as_if_those_before_them_succeeded(
+    names: list[str], ran: list[str], told: str | None
+) -> None:
+    editor = Editor(on_violation="block_call", max_iterations=6)
+    several = calls(*((name, {"n": 5 + place}) for place, name in enumerate(names)))
+    model = editor.run(one("read"), one("edit"), one("read", 2), one("check"), several, one("look"))
+    assert editor.log == ["read", "edit", "read", "check", *ran]
+    assert told is None or told.encode() in model.requests[-1]
+
+
+WRONG: list[tuple[list[Use], str]] = [
+    ([Use(tool="check", again_after=("nope",))], "order of check: there is no tool named 'nope'"),
+    ([Use(tool="check", again_after=("check",))], "order of check: it cannot come before or after itself"),
+    (
+        [Use(tool="check", again_after=("edit",), before=("edit",))],
+        "order of check: it cannot come before edit and again after it",
+    ),
+    (
+        [Use(tool="check", again_after=("edit",), at_most=1)],
+        "order of check: at_most is 1, so it could not be called again after edit",
+    ),
+    (
+        [CHECK, Use(tool="edit", again_after=("check",))],
+        "order: check, edit come each again after another of them: that would never end",
+    ),
+]
+
+
+@pytest.mark.parametrize(("order_", "said"), WRONG)
+def test_rules_that_no_run_could_keep_are_refused(order_: list[Use], said: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        replace(Editor().workflow, order=order_)
+    assert said in caught.value.problems
+
+
+NAMES = ("a", "b", "c")
+order_rules = st.tuples(
+    *(
+        st.builds(Use, tool=st.just(name), again_after=st.lists(st.sampled_from(NAMES), max_size=2).map(tuple))
+        for name in NAMES
+    )
+)
+
+
+@given(order_rules, st.lists(st.sampled_from(NAMES), min_size=1, unique=True), st.data())
+def test_a_workflow_that_is_accepted_can_be_finished(
+    order_: tuple[Use, ...], required: list[str], data: st.DataObject
+) -> None:
+    tools = [
+        ToolDef(name=n, description=n, parameters=N, function=lambda n: n, prerequisites=data.draw(needs(n)))
+        for n in (*NAMES, "end")
+    ]
+    try:
+        rules = Workflow("w", tools=tools, required_steps=required, order=order_, terminal_tool="end").rules
+    except DefinitionError:
+        return
+    left, known = [Ledger()], {frozenset[str]()}
+    while left:  # every way there is, told apart by which successes still count
+        ledger = left.pop()
+        legal = [tool.name for tool in legal_tools(rules, ledger)]
+        if "end" in legal:
+            assert pending(rules, ledger) == ()
+            return
+        for name in legal:
+            after = structs.replace(ledger, successes=(*ledger.successes, *done(name)))
+            state = frozenset(one.name for one in current_successes(rules.order, after.successes))
+            if state not in known:
+                known.add(state)
+                left.append(after)
+    raise AssertionError("no way leads to the end")
+
+
+def needs(name: str) -> st.SearchStrategy[list[str]]:
+    before = NAMES[: NAMES.index(name)] if name in NAMES else NAMES
+    return st.lists(st.sampled_from(before), max_size=1) if before else st.just([])

@@ -79,7 +79,7 @@ def test_a_tool_that_succeeded_twice_is_completed_once() -> None:
 )
 def test_a_prerequisite_is_of_the_same_thing(looked: str | None, arguments: str | None, missing: tuple[str]) -> None:
     ledger = after(*([("look", looked)] if looked else []))
-    assert missing_prerequisites(SAME, arguments, ledger) == missing
+    assert missing_prerequisites(RULES, SAME, arguments, ledger) == missing
 
 
 def test_what_has_to_succeed_first_is_followed_to_its_beginning() -> None:

@@ -78,7 +78,7 @@ def test_damaged_arguments_are_repaired_or_none_so_that_every_rule_can_read_them
         name="b", description="", parameters=Raw(b"{}"), prerequisites=(Prerequisite(tool="a", match_arg="n"),)
     )
     ledger = recount(RULES, (asks(("1", "a", "[1")), answer("1")))
-    assert missing_prerequisites(tool, '{"n":1}', ledger) == ("a",)
+    assert missing_prerequisites(RULES, tool, '{"n":1}', ledger) == ("a",)
 
 
 def test_the_calls_that_ran_are_taken_from_the_budget() -> None:
