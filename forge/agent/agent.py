@@ -148,6 +148,16 @@ class Agent(Generic[R_co]):
         return ended.unwrap().outcome
 
     @checked_options
+    async def delegate(
+        self, task: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
+    ) -> Result[Finished[R_co], Halted]:
+        """Work on the task in a conversation of its own, which nobody keeps; `state` and memory stay as they are.
+
+        Otherwise as `process`; several tasks may be worked on at the same time.
+        """
+        return await Work(None).do(self._job(task, watching, on_event))
+
+    @checked_options
     async def resume(
         self, *, budget: Budget | None = None, on_event: OnEvent | None = None, **watching: Unpack[Watching]
     ) -> Result[Finished[R_co], Halted]:

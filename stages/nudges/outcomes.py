@@ -112,6 +112,22 @@ def ended(how: NeedsInput | HandOff | Said) -> str:
             assert_never(how)
 
 
+def handed_over(said: str, payload: str) -> str:
+    """For the agent that a message is handed to: what the user said, and what its colleague adds."""
+    return f"{said}\n\n[A colleague has handed this over to you, and says: {payload}]" if payload.strip() else said
+
+
+def child_asks(question: str, suggestions: tuple[str, ...]) -> str:
+    """For a call of an agent that needs to know something first."""
+    choices = f" ({' / '.join(suggestions)})" if suggestions else ""
+    return f"It asks: {quote(question, 2000)}{quote(choices, 1000)} Call it again, with the answer in the task."
+
+
+def child_handed_over(to: str, payload: str) -> str:
+    """For a call of an agent that would pass the task on."""
+    return f"It is not responsible for this, and would hand it over to {quote(to, 100)}: {quote(payload, 1000)}."
+
+
 def not_run(reason: str) -> str:
     """For a call that was accepted but not run."""
     return f"[NotRun] {reason}"

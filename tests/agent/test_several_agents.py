@@ -1,0 +1,155 @@
+"""Several agents: one as a tool of another, and hand-offs from one to the next."""
+
+import asyncio
+
+import pytest
+from returns.result import Failure, Result
+
+from forge import tool
+from forge.agent import Agent, Handled, NotHandedOver, agent_tool, hand_off_tool, run_with_hand_offs
+from forge.agent.events import AgentEvent, MessageEvent
+from forge.errors import DefinitionError
+from forge.interpreters.scripted import Line, Scripted, call
+from forge.outcome import Halted
+from stages.effect import Approved, Ask, HandOff, Said
+from stages.halt import BudgetSpent
+from stages.message import History, Tool
+
+TASK = call("expert", task="Add 3 and 4.")
+
+
+def nested(*child: Line, parent: tuple[Line, ...] = (TASK, "It is 7."), **options: object) -> tuple[Agent, Scripted]:
+    expert = Agent("expert", backend=Scripted(child), **options)  # type: ignore[arg-type]
+    model = Scripted(parent)
+    return Agent("boss", backend=model, tools=[agent_tool(expert, description="Does sums.")]), model
+
+
+def result_of(agent: Agent) -> Tool:
+    assert agent.state is not None
+    return next(m for m in agent.state.history if isinstance(m, Tool) and m.name == "expert")
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "text"),
+    [
+        ("Seven.", "succeeded", "Seven."),
+        (call("task_completion", result="7"), "succeeded", "7"),
+        (call("ask_question", question="Of what?", suggestions=["a", "b"]), "unresolved", "It asks: Of what? (a / b)"),
+        (call("hand_off", to="other", payload="sums"), "final", "would hand it over to other"),
+        (call("nothing"), "final", "budget of calls is spent"),
+    ],
+)
+def test_what_an_agent_comes_to_is_the_result_of_the_call(reply: Line, status: str, text: str) -> None:
+    tools = [hand_off_tool({"other": "Does other things."})]
+    built_in = ["task_completion", "ask_question"]
+    agent, _ = nested(reply, tools=tools, built_in_tools=built_in, max_iterations=1)
+    assert agent.process_sync("What is 3 and 4?").unwrap().value == "It is 7."
+    assert result_of(agent).status == status
+    assert text in result_of(agent).text
+
+
+def test_each_call_is_a_conversation_of_its_own() -> None:
+    model = Scripted(["Seven.", "Nine."])
+    expert = Agent("expert", backend=model)
+    boss = Agent(
+        "boss",
+        backend=Scripted([TASK, call("expert", task="Add 4 and 5."), "7 and 9."]),
+        tools=[agent_tool(expert, description="Does sums.")],
+    )
+    boss.process_sync("Sums, please.").unwrap()
+    assert b"Add 3 and 4." not in model.requests[1]
+    assert expert.state is None
+
+
+def test_its_work_can_be_watched_and_its_calls_approved() -> None:
+    told: list[AgentEvent] = []
+
+    async def yes(question: Ask) -> Approved:
+        return Approved(digest=question.digest)
+
+    pay = tool(approval=True, name="pay")(lambda: "paid")
+    expert = Agent("expert", backend=Scripted([call("pay"), "Paid."]), tools=[pay])
+    paying = agent_tool(expert, description="Pays.", ask=yes, on_event=told.append)
+    Agent("boss", backend=Scripted([TASK, "Done."]), tools=[paying]).process_sync("Pay.").unwrap()
+    assert [event.text for event in told if isinstance(event, MessageEvent)] == ["Paid."]
+
+
+def test_agents_within_agents_end_somewhere() -> None:
+    model = Scripted([call("level", task="Deeper.")] * 4 + ["Enough."] * 5)
+    level = Agent("level", backend=model)
+    level.add_tools(agent_tool(level, description="Goes deeper."))
+    assert level.process_sync("Go.").unwrap().value == "Enough."
+    assert b"3 agents within agents" in model.requests[4]
+
+
+Script = list[Line]
+
+
+def team(**scripts: Script) -> dict[str, Agent]:
+    others = {name: f"Knows {name}." for name in scripts}
+    return {
+        name: Agent(name, backend=Scripted(script), tools=[hand_off_tool(others)]) for name, script in scripts.items()
+    }
+
+
+def handed(to: str, payload: str = "It is about A-17.") -> Line:
+    return call("hand_off", to=to, payload=payload)
+
+
+def run(agents: dict[str, Agent], first: str = "desk", max_hops: int = 5) -> Result[Handled, Halted | NotHandedOver]:
+    return asyncio.run(run_with_hand_offs(agents, "Refund A-17.", first=first, max_hops=max_hops))
+
+
+def test_a_message_goes_to_whom_it_is_handed_to() -> None:
+    agents = team(desk=[handed("billing")], billing=["Refunded."])
+    handled = run(agents).unwrap()
+    assert (handled.by, handled.path, handled.ended.outcome) == ("billing", ("desk", "billing"), Said(text="Refunded."))
+    state = agents["billing"].state
+    assert state is not None
+    (asked,) = (m.text for m in state.history if m.text.startswith("Refund A-17."))
+    assert "It is about A-17." in asked
+
+
+def test_one_may_ask_back_once_but_not_play_ping_pong() -> None:
+    agents = team(desk=[handed("billing"), handed("billing")], billing=[handed("desk")])
+    refused = run(agents).failure()
+    assert isinstance(refused, NotHandedOver)
+    assert refused.path == ("desk", "billing", "desk")
+    assert "second time" in refused.reason
+    assert refused.hand_off == HandOff(to="billing", payload="It is about A-17.")
+
+
+def test_a_message_is_handed_over_a_bounded_number_of_times() -> None:
+    agents = team(desk=[handed("billing")], billing=["Never asked."])
+    refused = run(agents, max_hops=0).failure()
+    assert isinstance(refused, NotHandedOver)
+    assert "maximum" in refused.reason
+
+
+def test_a_halt_is_told_as_it_is() -> None:
+    agents = team(desk=[handed("billing")], billing=[call("nothing")] * 20)
+    assert isinstance(run(agents), Failure)
+    itself = run(team(desk=[handed("desk")])).failure()
+    assert isinstance(itself, NotHandedOver)
+    desk = Agent("desk", backend=Scripted([call("nothing")]), tools=[hand_off_tool({"a": "b"})], max_iterations=1)
+    halted = run({"desk": desk}).failure()
+    assert isinstance(halted, Halted)
+    assert isinstance(halted.halt, BudgetSpent)
+
+
+def test_what_the_next_is_told_may_be_ones_own() -> None:
+    def brief(said: str, hand_off: HandOff, history: History) -> str:
+        return f"{len(history)} messages ago: {said}"
+
+    agents = team(desk=[handed("billing")], billing=["Refunded."])
+    asyncio.run(run_with_hand_offs(agents, "Refund A-17.", first="desk", brief=brief)).unwrap()
+    state = agents["billing"].state
+    assert state is not None
+    assert any("messages ago: Refund A-17." in m.text for m in state.history)
+
+
+def test_wrong_definitions_are_refused() -> None:
+    with pytest.raises(DefinitionError, match="first is 'nobody'"):
+        run(team(desk=[]), first="nobody")
+    with pytest.raises(DefinitionError, match="no agent to hand over to"):
+        hand_off_tool({})
