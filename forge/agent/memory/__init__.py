@@ -10,6 +10,7 @@ from stages.memory.facts import Fact
 
 if TYPE_CHECKING:
     from forge.agent.memory.in_process import InProcessStore as InProcessStore
+    from forge.agent.memory.sqlite import SQLiteStore as SQLiteStore
 
 __all__ = [
     "Fact",
@@ -17,10 +18,14 @@ __all__ = [
     "Facts",
     "InProcessStore",
     "Memory",
+    "SQLiteStore",
     "SavedSession",
     "Session",
     "SessionStore",
     "SessionSummary",
 ]
 
-__getattr__ = later(__name__, {"forge.agent.memory.in_process": ("InProcessStore",)})
+__getattr__ = later(
+    __name__,
+    {"forge.agent.memory.in_process": ("InProcessStore",), "forge.agent.memory.sqlite": ("SQLiteStore",)},
+)
