@@ -11,6 +11,7 @@ from stages.memory.facts import Fact
 if TYPE_CHECKING:
     from forge.agent.memory.in_process import InProcessStore as InProcessStore
     from forge.agent.memory.sqlite import SQLiteStore as SQLiteStore
+    from forge.agent.memory.tools import fact_tools as fact_tools
 
 __all__ = [
     "Fact",
@@ -23,9 +24,14 @@ __all__ = [
     "Session",
     "SessionStore",
     "SessionSummary",
+    "fact_tools",
 ]
 
 __getattr__ = later(
     __name__,
-    {"forge.agent.memory.in_process": ("InProcessStore",), "forge.agent.memory.sqlite": ("SQLiteStore",)},
+    {
+        "forge.agent.memory.in_process": ("InProcessStore",),
+        "forge.agent.memory.sqlite": ("SQLiteStore",),
+        "forge.agent.memory.tools": ("fact_tools",),
+    },
 )

@@ -61,7 +61,7 @@ class SQLiteStore:
 
     def _load(self, name: str) -> SavedSession | None:
         with self._file.reading() as db:
-            row = db.execute("SELECT revision, rest FROM session WHERE name = ?", (name,)).fetchone()
+            row = db.execute(_STATE, (name,)).fetchone()
             messages = _messages(db, name)
         if row is None:
             return None
@@ -129,6 +129,9 @@ _SAVE = """
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, title = excluded.title,
         messages = excluded.messages, saved = excluded.saved, rest = excluded.rest
 """
+# A column holds whatever an edited or damaged file has there: what is decoded is to be bytes.
+_STATE = "SELECT revision, CAST(rest AS BLOB) FROM session WHERE name = ?"
+_BODIES = "SELECT CAST(body AS BLOB) FROM message WHERE session = ? ORDER BY place"
 _SAME = "SELECT id, text, at FROM fact WHERE space = ? AND text = ?"
 _NEWEST = "SELECT id, text, at FROM fact WHERE space = ? ORDER BY id DESC LIMIT ?"
 _SHARING = """
@@ -137,7 +140,7 @@ _SHARING = """
 
 
 def _messages(db: sqlite3.Connection, session: str) -> tuple[bytes, ...]:
-    rows = db.execute("SELECT body FROM message WHERE session = ? ORDER BY place", (session,))
+    rows = db.execute(_BODIES, (session,))
     return tuple(body for (body,) in rows)
 
 
