@@ -3,13 +3,14 @@
 from stages.memory.facts import Fact, facts_message, with_facts
 from stages.memory.pruning import pruned
 from stages.memory.ranking import query_words, ranked, words_of
-from stages.memory.selection import Role, branched, last_messages, misplaced, of_roles, title
+from stages.memory.selection import Role, branched, in_turn, last_messages, misplaced, of_roles, title
 
 __all__ = [
     "Fact",
     "Role",
     "branched",
     "facts_message",
+    "in_turn",
     "last_messages",
     "misplaced",
     "of_roles",

@@ -54,7 +54,7 @@ async def test_pruning_keeps_pairs_and_says_what_does_not_fit(store: SessionStor
     await session.prune(45)
     left = await session.get_messages()
     assert left[0] == TALK[0]
-    assert left[-1] == User(text="And now?")
+    assert left[-1] == User(text="And now?", turn=2)
     assert len(left) < len(TALK) + 1
     with pytest.raises(ContextBudgetExceeded, match=r"what must stay takes about \d+ tokens, more than 1; nothing was"):
         await session.prune(1)
@@ -93,7 +93,7 @@ async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost(store:
     await other.add_message(User(text="Me too"))
     with pytest.raises(SessionChangedError, match="was saved by another since it was loaded; load it again"):
         await session.save(state.say(User(text="Mine")))
-    assert await session.get_messages() == (*TALK, User(text="Me too"))
+    assert await session.get_messages() == (*TALK, User(text="Me too", turn=2))
     again = await session.load()
     assert again is not None
     await session.save(again.say(User(text="Mine")))
@@ -129,7 +129,7 @@ async def test_branches_go_their_own_way(store: SessionStore) -> None:
     cut = await session.branch("cut", messages=3)  # in the middle of an exchange, which is left out
     await session.clear()
     await whole.add_message(User(text="Thanks."))
-    assert await whole.get_messages() == (*TALK, User(text="Thanks."))
+    assert await whole.get_messages() == (*TALK, User(text="Thanks.", turn=2))
     assert await cut.get_messages() == TALK[:2]
     with pytest.raises(DefinitionError, match="a session 'cut' already"):
         await whole.branch("cut")
