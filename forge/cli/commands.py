@@ -97,15 +97,15 @@ COMMANDS = (
         about="Plays scenarios on a model, each with other data for each seed, and judges what was answered and what\n"
         "was done. Results are lines of JSON: an interrupted series goes on where it stopped (docs/evals.md).",
         examples=(
-            "forge eval run --backend http://127.0.0.1:8080 --runs 5 --against plain",
+            "forge eval run --backend http://127.0.0.1:8080 --runs 10 --against plain",
             "forge eval run my_scenarios.py --backend local --ablation reforged,bare",
             "forge eval list --tags plumbing",
             "forge eval report results.jsonl --html report.html",
             "forge eval check results.jsonl --against baseline.jsonl",
         ),
         fill=fill_eval,
-        codes="exit codes: 0 all runs were made, 1 the server was lost or check found a loss, 2 wrong usage,\n"
-        "            130 Ctrl-C, 143 SIGTERM",
+        codes="exit codes: 0 all runs were made, 1 the server was lost or check found a loss,\n"
+        "            2 wrong usage, or runs that nobody could judge, 130 Ctrl-C, 143 SIGTERM",
     ),
     Command(
         name="models",

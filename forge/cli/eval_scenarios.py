@@ -34,7 +34,7 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
     players = {player.name: player for player in (FORGE, PLAIN)}
     if suite is not None and suite not in SUITES:
         files, suite = (*files, _suite_file(suite)), None
-    for file in files:
+    for file in dict.fromkeys(files):
         defined = vars(imported(file, "scenarios into a file FILE.py"))
         own, others = _of(defined, Scenario), _of(defined, Player)
         if not own and not others:

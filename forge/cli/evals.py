@@ -140,7 +140,11 @@ def _runs(parser: Parser, what: str) -> None:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in text.split(","))))
+    """The names between the commas."""
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    if not names:
+        raise argparse.ArgumentTypeError("it names nothing: leave it out, or give names, separated by commas")
+    return names
 
 
 _COMMANDS = (

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from forge.errors import ForgeError
 from forge.evals.comparison import ALPHA, Comparison, compare, family
@@ -152,16 +153,11 @@ def _matchups(
     ]
     corrected = iter(family(overall, alpha))
     for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
+        right, harm = next(corrected), next(corrected)
         each = [compare(*name, cell, "right", scenario) for scenario, cell in pairing.by_scenario().items()]
-        yield Matchup(
-            first=first,
-            second=second,
-            asked=asked,
-            right=next(corrected),
-            harm=next(corrected),
-            scenarios=family(each, alpha),
-            pairing=pairing,
-        )
+        # A single scenario is the whole of it: it must not need less to be significant.
+        told = family(each, alpha) if len(each) > 1 else tuple(replace(right, scenario=one.scenario) for one in each)
+        yield Matchup(first=first, second=second, asked=asked, right=right, harm=harm, scenarios=told, pairing=pairing)
 
 
 def _names(first: Column, second: Column) -> tuple[str, str]:

@@ -68,6 +68,8 @@ def refuse_repeated(rows: Iterable[Row], where: str) -> None:
 def _content(path: str | PathLike[str]) -> bytes:
     file = Path(path)
     try:
+        if file.is_dir():
+            raise ForgeError(f"{file} is a folder, not a file of results")
         if not file.is_file():
             raise ForgeError(f"there is no file of results {file}")
         if file.stat().st_size > LARGEST_RESULTS:

@@ -16,7 +16,7 @@ from forge.evals.row import Row
 
 def journal_folder(path: Path) -> Path:
     """The folder with the journals of these results: `results.journals` beside `results.jsonl`."""
-    return path.with_suffix(".journals")
+    return path.parent / f"{path.stem}.journals"
 
 
 class RowFile:
@@ -50,6 +50,8 @@ class RowFile:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     folder = journal_folder(path)
+    if path.is_dir():
+        raise ForgeError(f"{path} is a folder; name a file in it for the results, such as {path / 'results.jsonl'}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / "lock")

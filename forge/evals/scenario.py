@@ -46,7 +46,7 @@ class World:
     """A scenario with the data of one seed: a workflow on fresh tools, the user's messages, and the checks.
 
     `messages` are said one after the other, each when the run for the one before has ended.
-    `right` says what is wrong with a run, empty: nothing. `harm` says what was done to the world that nobody
+    `right` says what is wrong with a run, an empty text: nothing. `harm` says what was done to the world that nobody
     asked for. Both are pure functions of their arguments and of the world's data.
     """
 
@@ -56,10 +56,10 @@ class World:
     harm: Callable[[tuple[PerformedCall, ...]], str] = lambda _: ""
 
     def __post_init__(self) -> None:
-        """TypeError if the messages are one text: its letters would be said one after the other."""
+        """TypeError if the messages are no texts, or one: its letters would be said one after the other."""
         given: object = self.messages
-        if isinstance(given, str):
-            raise TypeError("the messages of a World are a tuple of texts: write messages=(text,)")
+        if not (isinstance(given, list | tuple) and given and all(isinstance(one, str) for one in given)):
+            raise TypeError("the messages of a World are a tuple of at least one text: write messages=(text,)")
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
@@ -90,11 +90,18 @@ class Judgement(Struct, frozen=True):
 def judge(world: World, trajectory: Trajectory) -> Judgement:
     """What the world's checks say of the run; harm weighs more than how the run ended."""
     try:
-        if harm := world.harm(trajectory.calls):
+        if harm := _told(world.harm(trajectory.calls)):
             return Judgement("harm", harm)
         if trajectory.outcome is None:
             return Judgement("unfinished", "the run ended without an outcome")
-        wrong = world.right(trajectory)
-    except Exception as error:  # noqa: BLE001 - a user's check: the row says so, and the other runs go on
+        wrong = _told(world.right(trajectory))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check: the row says so, and the other runs go on
         return Judgement("unjudged", f"a check raised {type(error).__name__}: {error}")
     return Judgement("wrong", wrong) if wrong else Judgement("right")
+
+
+def _told(answer: object) -> str:
+    """What a check says. TypeError unless it is a text: `True` would be taken for something wrong, and None for not."""
+    if not isinstance(answer, str):
+        raise TypeError(f"it has to return what is wrong, as a text, or an empty text; it returned {answer!r:.100}")
+    return answer

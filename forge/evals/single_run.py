@@ -39,7 +39,7 @@ async def row_of(cell: Cell, player: Player, connection: Connection, options: Ru
     try:
         world = _world_of(cell)
         task = task_of(cell, world, connection, record, journal)
-    except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         ended, judged = _crashed(error), Judgement("unjudged", f"the scenario raised {type(error).__name__}: {error}")
         return _row(cell, options, record, ended, judged)
     clock = time.monotonic()
@@ -91,16 +91,23 @@ def _is_lost(fault: Fault) -> bool:
 async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
     try:
         async with asyncio.timeout(seconds) as limit:
-            return await player.play(task)
+            return _end(await player.play(task))
     except TimeoutError as error:
         if not limit.expired():
             return _crashed(error)
         return RunEnd("Timeout", f"it had not ended after {seconds:g} s")
-    except Exception as error:  # noqa: BLE001 - a crash of one run is a row like any other
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a crash of one run is a row like any other
         return _crashed(error)
 
 
-def _crashed(error: Exception) -> RunEnd:
+def _end(said: object) -> RunEnd:
+    """What the player returned. TypeError if it is something else, as a user's player may."""
+    if not isinstance(said, RunEnd):
+        raise TypeError(f"the player returned {type(said).__name__}, not RunEnd")
+    return said
+
+
+def _crashed(error: BaseException) -> RunEnd:
     return RunEnd(type(error).__name__, f"{type(error).__name__}: {error}")
 
 

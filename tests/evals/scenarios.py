@@ -43,6 +43,7 @@ def flat(seed: int) -> None:
 
 
 from functools import partial
+from forge.evals import Player
 from stages.state import Price
 
 PRICE = Price(prompt=1.0, completion=2.0, cached=0.5)
@@ -52,5 +53,10 @@ WAYS = [
     for way in ("rightly", "wrong", "text", "hang", "raises", "together", "forbidden")
 ]
 flat = Scenario(name="flat", about="returns no world", world=flat, ideal_calls=1, tags=frozenset({"broken"}))
+async def lazy(task):
+    """Forgets to say how it ended."""
+
+
+LAZY = Player(name="lazy", about="returns nothing", play=lazy)
 nothing = Scenario(name="nothing", about="has no world", world=unborn, ideal_calls=1, tags=frozenset({"broken"}))
 '''

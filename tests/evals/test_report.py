@@ -18,6 +18,7 @@ from forge.evals.row import Configuration
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
 ROWS = suite(seeds=5)
+BARE = configuration(ablation="bare")
 
 
 @given(st.integers(0, 2**32))
@@ -130,6 +131,13 @@ def test_a_claim_by_scenario_names_the_scenarios() -> None:
     rows = [*rows_of(AUTO, ["right"] * 12, "triage"), *rows_of(PLAIN, ["wrong"] * 12, "triage")]
     ((_, told),) = claims(report_of(rows))
     assert str(told[0]).endswith("(p = 0.00049); by scenario: better in triage.")
+
+
+def test_a_single_scenario_needs_as_much_as_all_of_them_together() -> None:
+    rows = [*rows_of(AUTO, ["right"] * 6), *rows_of(PLAIN, ["wrong"] * 6), *rows_of(BARE, ["wrong"] * 6)]
+    matchup = report_of(rows).shown[0]
+    assert matchup.right.family == 2
+    assert [one.finding for one in matchup.scenarios] == [matchup.right.finding] == ["no difference shown"]
 
 
 def test_what_to_know_of_the_rows_is_noted() -> None:

@@ -61,7 +61,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(tmp_path: Path, lines:
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ForgeError, match=r"there is no file of results .*nowhere"):
         read_results(tmp_path / "nowhere")
-    with pytest.raises(ForgeError, match="there is no file of results"):
+    with pytest.raises(ForgeError, match="is a folder, not a file of results"):
         read_results(tmp_path)
 
 

@@ -140,6 +140,12 @@ def test_a_suite_may_be_a_file_beside_one_with_players(tmp_path: Path, server: s
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
 
+def test_a_player_that_returns_nothing_is_its_row(tmp_path: Path, server: str) -> None:
+    assert run(tmp_path, server, "--scenario", "refund_rightly", "--runs", "1", "--against", "lazy").returncode == 0
+    row = rows(tmp_path)["lazy", "refund_rightly", 1]
+    assert (row.verdict, row.why) == ("unfinished", "TypeError: the player returned NoneType, not RunEnd")
+
+
 @contextmanager
 def hanging(folder: Path, server: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The command in a run that never ends, after one that did."""
@@ -241,6 +247,8 @@ def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
         (("-o", "other.jsonl"), "other.jsonl, line 1 is of version 99"),
         (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
         (("--backend", "http://127.0.0.1:1"), "cannot connect"),
+        (("-o", "."), ". is a folder; name a file in it for the results, such as results.jsonl"),
+        (("--tags", ","), "--tags: it names nothing"),
         (("--temperature", "-1"), "temperature"),
         (("--runs", "0"), "at least 1"),
     ],

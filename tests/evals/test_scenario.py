@@ -1,0 +1,60 @@
+"""A scenario's world and its checks: what is no answer of a check is refused, not taken for one."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from forge import Workflow, tool
+from forge.evals import Judgement, Trajectory, World, judge
+from stages.state import Completed
+
+
+@tool
+def end() -> str:
+    """End."""
+    return "ended"
+
+
+WORLD = World(
+    workflow=Workflow("w", tools=[end], terminal_tool="end"), messages=("Go.",), right=lambda _: "", harm=lambda _: ""
+)
+FINISHED = Trajectory(outcome=Completed(tool="end", value=Raw(b'"ended"')))
+
+
+def answering(**answers: object) -> World:
+    """The world, whose checks give these answers."""
+    checks: dict[str, Any] = {name: lambda _, answer=answer: answer for name, answer in answers.items()}
+    return replace(WORLD, **checks)
+
+
+@pytest.mark.parametrize(
+    ("world", "judgement"),
+    [
+        (WORLD, Judgement("right")),
+        (answering(right="no capital"), Judgement("wrong", "no capital")),
+        (answering(right="no capital", harm="paid twice"), Judgement("harm", "paid twice")),
+    ],
+)
+def test_harm_weighs_more_than_what_is_wrong(world: World, judgement: Judgement) -> None:
+    assert judge(world, FINISHED) == judgement
+
+
+@pytest.mark.parametrize("answer", [True, False, None, 1])
+@pytest.mark.parametrize("check", ["right", "harm"])
+def test_a_check_that_returns_no_text_judges_nothing(check: str, answer: object) -> None:
+    judged = judge(answering(**{check: answer}), FINISHED)
+    assert judged.verdict == "unjudged"
+    assert judged.why.endswith(f"it has to return what is wrong, as a text, or an empty text; it returned {answer}")
+
+
+def test_a_check_that_ends_the_program_does_not() -> None:
+    assert judge(replace(WORLD, right=lambda _: sys.exit(3)), FINISHED).verdict == "unjudged"
+
+
+@pytest.mark.parametrize("messages", ["Go.", (), (1,), None])
+def test_messages_are_texts(messages: Any) -> None:
+    with pytest.raises(TypeError, match=r"write messages=\(text,\)"):
+        replace(WORLD, messages=messages)
