@@ -128,11 +128,15 @@ class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
-    """A value, as JSON, that stands in no result of its `sources`; without any: nowhere."""
+    """A value, as JSON, that stands in no result of its `sources`; without any: nowhere.
+
+    `optional`: the argument may be left out.
+    """
 
     argument: str
     value: str
     sources: tuple[str, ...] = ()
+    optional: bool = False
 
 
 class Seen(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """The stage `serialize`: write the request, in one of three modes of asking for tool calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from decimal import Decimal
 from typing import Literal
 
 from msgspec import Raw
@@ -14,14 +15,16 @@ from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.escalation import demanded_tools, escalation_level, offered_tools
 from stages.policy.rules import Rules, welcomes_words
-from stages.policy.untried_values import looked_up
+from stages.policy.untried_values import looked_up, needless_arguments
 from stages.schema import Target
 from stages.state import Folded, Prepared, Sent, SourceValues, State
 from stages.tokens import length
+from stages.tool import ToolSpec
 from stages.wire import constrained, valid
+from stages.wire.constrained import Branch
 from stages.wire.prompted import forms as prompted
 from stages.wire.sampling import Sampling
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls, without_arguments
 from stages.wire.wires import OPENAI, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
@@ -192,6 +195,12 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     target: Target = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
+    def schema_of(tool: ToolSpec, seen: State, numbers: Collection[Decimal]) -> Branch:
+        changed = tool.calculated or tool not in rules.tools
+        call = call_schema(tool, target, numbers) if changed else known[tool.name]
+        needless = needless_arguments(tool, seen) if tool.grounded else frozenset()
+        return without_arguments(call, needless) if needless else call
+
     def tried(seen: State, values: tuple[SourceValues, ...]) -> dict[str, frozenset[str]]:
         texts = [text for one in values if one.source for text in one.texts or ()]
         return {t.name: looked_up(rules, seen.ledger, t, texts) for t in rules.tools if t.grounded and texts}
@@ -199,11 +208,9 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     def end(seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
         tools = offered_tools(rules, seen) or rules.tools
         numbers = () if values is None else all_numbers(values)
-        whole = [
-            (t, call_schema(t, target, numbers) if t.calculated or t not in rules.tools else known[t.name])
-            for t in tools
-        ]
-        calls = [call for _, call in whole] if values is None else limited_calls(whole, values, tried(seen, values))
+        calls = [schema_of(tool, seen, numbers) for tool in tools]
+        if values:
+            calls = limited_calls(zip(tools, calls, strict=True), values, tried(seen, values))
         if form is prompted.LIST:
             words = welcomes_words(rules, seen.ledger)
             return wire.tail(None, constrained.list_of(calls, words=words, wrapped=wire.strict))

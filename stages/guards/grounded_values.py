@@ -12,6 +12,7 @@ from stages.message import ToolCall
 from stages.objection import Objection, Seen, Ungrounded, Unseen
 from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
+from stages.schema.optional_members import optional_members
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Grounded, ToolSpec
@@ -42,18 +43,25 @@ def grounding(rules: Rules) -> Guard:
 def _wrong(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp, given: tuple[Given, ...]) -> Ungrounded:
     # What it could be called with instead is not said while a person has to decide about a call of it.
     known = () if unknown_outcome(tool, state.ledger) else given
-    values = tuple(Unseen(argument=b.argument, value=_json(value), sources=b.sources) for b, value in made_up)
+    optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
+    values = tuple(
+        Unseen(argument=b.argument, value=_json(value), sources=b.sources, optional=b.argument in optional)
+        for b, value in made_up
+    )
     seen = tuple(
         Seen(name=b.argument, value=_json(value), tool=source)
         for b, v in made_up
-        for value, source in _instead(b, v, known)
+        for value, source in _instead(b, v, known, optional=b.argument in optional)
     )
     others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Ungrounded(values=values, seen=seen, others=others)
 
 
-def _instead(bound: Grounded, value: Json, given: tuple[Given, ...]) -> tuple[tuple[Json, str], ...]:
-    """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most."""
+def _instead(bound: Grounded, value: Json, given: tuple[Given, ...], *, optional: bool) -> tuple[tuple[Json, str], ...]:
+    """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most.
+
+    What can be left out is not filled with any value of its type.
+    """
     known = [
         (n, leaf, one.tool)
         for one in possible_sources(bound, given)
@@ -63,7 +71,7 @@ def _instead(bound: Grounded, value: Json, given: tuple[Given, ...]) -> tuple[tu
     ]
     named = [(leaf, source) for name, leaf, source in known if name == bound.argument]
     alike = [(leaf, source) for _, leaf, source in known if isinstance(leaf, str) is isinstance(value, str)]
-    return tuple(dict.fromkeys(reversed(named or alike)))[:3]
+    return tuple(dict.fromkeys(reversed(named or ([] if optional else alike))))[:3]
 
 
 def _json(value: Json) -> str:

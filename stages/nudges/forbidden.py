@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from stages.nudges import values
-from stages.nudges.quoting import listed, quote
+from stages.nudges.quoting import listed, may_call, quote
 from stages.objection import (
     Custom,
     Forbidden,
@@ -30,7 +30,7 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
         case NeedsDecision(tools=needed, allowed=allowed):
             return _needs_a_decision(tool, needed, allowed)
         case OutOfOrder(reason=reason, allowed=allowed):
-            return f"{tool} was not run: {reason}. You may call: {listed(allowed)}."
+            return f"{tool} was not run: {reason}.{may_call(allowed)}"
         case Placeholder(arguments=arguments, again=more, described=False):
             return _placeholder(tool, arguments, again=more)
         case Placeholder(arguments=arguments, again=more):
@@ -75,7 +75,7 @@ def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str]) -> st
 def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) -> str:
     return (
         f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
-        f"effect: a person has to find out. You may call: {listed(allowed)}."
+        f"effect: a person has to find out.{may_call(allowed)}"
     )
 
 

@@ -14,3 +14,9 @@ def quote(text: str, limit: int = _QUOTED) -> str:
 def listed(names: Iterable[str]) -> str:
     """Names as a list in a sentence; `none` for no name."""
     return ", ".join(names) or "none"
+
+
+def may_call(names: Iterable[str]) -> str:
+    """A sentence, after a blank, that names the tools; empty for none."""
+    tools = ", ".join(names)
+    return f" You may call: {tools}." if tools else ""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from stages.nudges.quoting import listed, quote
+from stages.nudges.quoting import may_call, quote
 from stages.objection import BareText, CutOff, Empty, NoCall, OnlyRepeats, Repeat
 
 
@@ -15,9 +15,9 @@ def text_for_reply(wrong: NoCall) -> str:
         case CutOff(allowed=allowed):
             return _cut_off(allowed)
         case Empty(allowed=allowed):
-            return f"Your reply was empty. Reply with one tool call. You may call: {listed(allowed)}."
+            return f"Your reply was empty. Reply with one tool call.{may_call(allowed)}"
         case OnlyRepeats(repeats=repeats, allowed=allowed):
-            return f"{_each(repeats)} You may call: {listed(allowed)}."
+            return f"{_each(repeats)}{may_call(allowed)}"
         case _:
             assert_never(wrong)
 
@@ -38,13 +38,13 @@ def _bare_text(allowed: Sequence[str], damage: str | None) -> str:
         if damage
         else ("Your reply was plain text, and this task is done with tool calls only.")
     )
-    return f"{what} Reply with one tool call and nothing else. You may call: {listed(allowed)}."
+    return f"{what} Reply with one tool call and nothing else.{may_call(allowed)}"
 
 
 def _cut_off(allowed: Sequence[str]) -> str:
     return (
         "Your reply was cut off by its length limit before a tool call was complete. "
-        f"Reply with one tool call only, with short arguments and no explanation. You may call: {listed(allowed)}."
+        f"Reply with one tool call only, with short arguments and no explanation.{may_call(allowed)}"
     )
 
 

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from stages.grounding.miscalculations import Miscalculation, NoCalculation, NumberAlone, NumbersUnseen, WrongResult
-from stages.nudges.quoting import listed, quote
+from stages.nudges.quoting import listed, may_call, quote
 from stages.objection import Miscalculated, Seen, Ungrounded, Unseen
 
 
 def ungrounded(tool: str, wrong: Ungrounded) -> str:
     """What is wrong with each value, and which there are instead."""
     source = _where_seen(tool, wrong.seen) if wrong.seen else _find_first(wrong.others)
-    return f"{tool} was not run: {'; '.join(map(_not_seen, wrong.values))}. {source}"
+    needless = [one.argument for one in wrong.values if one.optional]
+    leave = f"Leave {listed(needless)} out if nobody gave it. " if needless else ""
+    return f"{tool} was not run: {'; '.join(map(_not_seen, wrong.values))}. {leave}{source}"
 
 
 def miscalculated(tool: str, wrong: Miscalculated) -> str:
@@ -56,4 +58,4 @@ def _numbers_seen(tool: str, seen: Sequence[Seen]) -> str:
 
 def _find_first(tools: Sequence[str]) -> str:
     """Where nothing was seen that would do; `tools` are those that may find it."""
-    return f"Never make a value up: first find it out. You may call: {listed(tools)}."
+    return f"Never make a value up: first find it out.{may_call(tools)}"

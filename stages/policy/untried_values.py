@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.grounding.matching import leaves, normalized
-from stages.grounding.sources import everything_given
+from stages.grounding.sources import everything_given, ungrounded_values
 from stages.policy.rules import Rules
+from stages.schema.optional_members import optional_members
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
 
@@ -81,6 +83,14 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
 
 def _kind(value: str) -> tuple[str, bool]:
     return _look(value), value[:1].isupper()
+
+
+def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
+    """The optional arguments of the tool that the last reply had made up: better left out."""
+    last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
+    refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
+    made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
+    return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
 
 
 def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:

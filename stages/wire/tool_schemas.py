@@ -1,6 +1,6 @@
 """The tools' schemas in the forms that backends' grammars support, compiled once, for constrained replies."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
@@ -13,6 +13,7 @@ from stages.grounding.calculated_arguments import constraint_of
 from stages.grounding.seen_values import values_for
 from stages.grounding.value_lists import listed_values
 from stages.schema import Target, project
+from stages.schema.optional_members import written_or_null
 from stages.schema.value import Json
 from stages.state import SourceValues
 from stages.tool import ToolSpec
@@ -40,8 +41,12 @@ def compiled_schemas(tools: tuple[ToolSpec, ...]) -> ToolSchemas:
 
 
 def call_schema(tool: ToolSpec, target: Target, numbers: Collection[Decimal] = ()) -> Branch:
-    """The schema of the tool's call; calculated arguments are made of these numbers, if there are any."""
-    return branch(tool, project(constraint_of(tool, numbers), target).schema)
+    """The schema of the tool's call: each optional argument is written, or null.
+
+    Calculated arguments are made of these numbers, if there are any.
+    """
+    schema: dict[str, Json] = msgspec.json.decode(project(constraint_of(tool, numbers), target).schema, type=dict)
+    return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
 MOST_LISTED = 600
@@ -49,7 +54,7 @@ MOST_LISTED = 600
 
 
 def limited_calls(
-    calls: list[tuple[ToolSpec, Branch]], known: tuple[SourceValues, ...], tried: Mapping[str, frozenset[str]]
+    calls: Iterable[tuple[ToolSpec, Branch]], known: tuple[SourceValues, ...], tried: Mapping[str, frozenset[str]]
 ) -> list[Branch]:
     """The schemas of these tools' calls, grounded arguments limited to values that are known, as far as they fit.
 
@@ -65,14 +70,27 @@ def limited_calls(
     return limited
 
 
+def without_arguments(call: Branch, names: frozenset[str]) -> Branch:
+    """The schema of a call without these arguments."""
+    return _with_arguments(call, lambda kinds: {name: kind for name, kind in kinds.items() if name not in names})
+
+
 def _limited(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+    def limited(kinds: dict[str, Json]) -> dict[str, Json]:
+        return kinds | {n: listed_values(kinds[n], values, tried) for n, values in seen.items() if n in kinds}
+
+    return _with_arguments(call, limited)
+
+
+def _with_arguments(call: Branch, change: Callable[[dict[str, Json]], dict[str, Json]]) -> Branch:
+    """The schema of a call with the schemas of its arguments changed."""
     schema = msgspec.json.decode(call[0], type=_Call)
     args: dict[str, Json] = msgspec.json.decode(schema.properties.args, type=dict)
-    members = args.get("properties")
-    if not isinstance(members, dict):
+    kinds, required = args.get("properties"), args.get("required")
+    if not isinstance(kinds, dict):
         return call
-    limited = {name: listed_values(members[name], values, tried) for name, values in seen.items() if name in members}
-    args["properties"] = {**members, **limited}
+    args["properties"] = changed = change(kinds)
+    args["required"] = [name for name in required if name in changed] if isinstance(required, list) else []
     properties = replace(schema.properties, args=Raw(msgspec.json.encode(args)))
     return msgspec.json.encode(replace(schema, properties=properties)), call[1]
 

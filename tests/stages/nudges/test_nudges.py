@@ -86,6 +86,27 @@ def test_a_reply_without_a_call_is_told_what_may_be_called(wrong: BareText | Emp
 @pytest.mark.parametrize(
     "text",
     [
+        text_for_reply(BareText(allowed=(), damage=None)),
+        text_for_reply(Empty(allowed=())),
+        render(Objection(call=WRITE, wrong=OutOfOrder(reason="look comes first", allowed=()))),
+        render(Objection(call=WRITE, wrong=Ungrounded(values=(Unseen(argument="what", value="7"),)))),
+    ],
+)
+def test_where_nothing_may_be_called_nothing_is_proposed(text: str) -> None:
+    assert "may call" not in text
+    assert text.endswith(".")
+
+
+def test_an_optional_value_that_nobody_gave_is_to_be_left_out() -> None:
+    wrong = Ungrounded(values=(Unseen(argument="what", value="7", optional=True),), others=("look",))
+    text = render(Objection(call=WRITE, wrong=wrong))
+    assert "Leave what out if nobody gave it." in text
+    assert "You may call: look." in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         no_such_tool(LONG, None),
         render(Objection(call=WRITE, wrong=Placeholder(arguments=(("what", LONG),)))),
         render(Objection(call=WRITE, wrong=Ungrounded(values=(Unseen(argument="what", value=LONG),)))),
