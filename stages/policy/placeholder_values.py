@@ -17,6 +17,7 @@ _PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
 _WORD = re.compile(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
+_LINKS = frozenset({"of", "by", "in", "call", "calling", "tool", "returned"})
 _OPENS = "<{$[%"
 """First characters of wrapped values; texts with any other are not matched against the longer pattern."""
 _DOCUMENTS = frozenset(
@@ -101,7 +102,16 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     if not any(map(plain.__contains__, tools)):
         return False
     path = _PATH.fullmatch(plain)
-    return not _words(plain).isdisjoint(_SPEAKS_OF_RESULTS) or (path is not None and path[1] in tools)
+    return (path is not None and path[1] in tools) or _says_only_where_it_is(plain, name, tools)
+
+
+def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the text is `the customer id from get_order` and no more: a sentence about a result is a value."""
+    words = _words(plain)
+    if words.isdisjoint(_SPEAKS_OF_RESULTS):
+        return False
+    left = words - _SPEAKS_OF_RESULTS - _AROUND - _LINKS - _words(name)
+    return any(left <= _words(tool) for tool in tools if tool in plain)
 
 
 def _first_word(text: str) -> str:

@@ -13,7 +13,7 @@ from stages.grounding.calculated_arguments import constraint_of
 from stages.grounding.seen_values import values_for
 from stages.grounding.value_lists import listed_values
 from stages.schema import Target, project
-from stages.schema.optional_members import written_or_null
+from stages.schema.optional_members import optional_members, written_or_null
 from stages.schema.value import Json
 from stages.state import SourceValues
 from stages.tool import ToolSpec
@@ -58,11 +58,14 @@ def limited_calls(
 ) -> list[Branch]:
     """The schemas of these tools' calls, grounded arguments limited to values that are known, as far as they fit.
 
+    Optional ones are not: who can only choose a value chooses a wrong one, where one that is made up is refused.
     `tried` are the values, by tool, that need not be offered again.
     """
     left, limited = MOST_LISTED, list[Branch]()
     for tool, call in calls:
-        seen = {bound.argument: values_for(bound, known) for bound in tool.grounded}
+        optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
+        bound = [one for one in tool.grounded if one.argument not in optional]
+        seen = {one.argument: values_for(one, known) for one in bound}
         size = sum(len(one.texts or ()) + len(one.numbers or ()) for one in seen.values())
         fits = 0 < size <= left
         left -= size if fits else 0

@@ -183,6 +183,8 @@ def test_an_optional_argument_is_written_or_null_and_not_asked_for_once_it_was_m
     made_up = Ledger(turn=1, attempts=(Attempt(name="ship", arguments='{"order":"A-1"}', turn=1),))
     assert '"order"' not in constraint(rules, State(history=view, ledger=made_up), view)
     assert '"order"' in constraint(rules, State(history=view, ledger=replace(made_up, turn=2)), view)
+    few = (User(text="A-17"), *given("look", '["B-2"]'))
+    assert "B-2" not in constraint(rules, State(history=few), few), "any value or none, but not one of these"
     needed = Rules(tools=(ship(),))
     assert '"order"' in constraint(needed, State(history=view, ledger=made_up), view)
 

@@ -45,6 +45,8 @@ def found(
         "get_order.customer_id",
         "$get_order(A-17).customer_id",
         "result of get_order",
+        "the output from the get_order tool",
+        "customer_id returned by calling get_order (result)",
     ],
 )
 def test_a_text_that_stands_for_a_value(text: str) -> None:
@@ -62,6 +64,8 @@ def test_a_text_that_stands_for_a_value(text: str) -> None:
         "100%",
         "customer",
         "a note on the customer id of the order",
+        "The result of get_order shows that it is late.",
+        "No value was found: get_order gave an empty response.",
         "<" * 200,
     ],
 )
