@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Success
 
-from forge.journal.decisions import Decision, decision
+from forge.journal.decisions import Decision, decision, offer
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import Step, as_recorded, states
 from forge.runtime.advancing import advanced
@@ -24,13 +24,14 @@ from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages.compaction import NoCompact
 from stages.pipeline import Stage
-from stages.policy.rules import RepairLimits
+from stages.policy.escalation import offered_tools
+from stages.policy.rules import RepairLimits, Rules
 from stages.repair.decoding import decode
 from stages.schema import Check, Fits, Misfit, Problem
-from stages.state import Answered, Edited, Executed, Ready
+from stages.state import Answered, Awaiting, Edited, Executed, Ready
 
-Where = Literal["reply", "prompt"]
-"""What a guardrail acts on: the model's reply and its consequences, or the prompt."""
+Where = Literal["reply", "prompt", "offer"]
+"""What a guardrail acts on: the model's reply and its consequences, the prompt, or what a constraint offers."""
 
 
 class Acted(Struct, frozen=True, kw_only=True):
@@ -65,13 +66,17 @@ class _Variant(Struct, frozen=True, kw_only=True):
 def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, ...]:
     """For each guardrail of the workflow, the turns of the recorded run that it changed. Raises as `states`."""
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    variants = _variants(as_recorded(record, workflow))
+    compiled = as_recorded(record, workflow)
+    variants = _variants(compiled)
     turns = {name: turn_of(variant.workflow, record.header.setup) for name, variant in variants.items()}
     acted: dict[str, list[Acted]] = {name: [] for name in variants}
     # One pass for all: keeping all states of a run would take memory quadratic in its length.
     for before, after in pairwise(states(record, workflow)):
         for name, variant in variants.items():
-            acted[name].extend(_acted(before, after, turns[name], variant.where))
+            if variant.where == "offer":
+                acted[name].extend(_offered(before, after, compiled.rules, variant.workflow.rules))
+            else:
+                acted[name].extend(_acted(before, after, turns[name], variant.where))
     return tuple(
         Ablated(guardrail=name, does=variant.does, acted=tuple(acted[name])) for name, variant in variants.items()
     )
@@ -90,6 +95,19 @@ def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Act
         over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
         number = before.state.ledger.turn + (where == "prompt")
         yield Acted(turn=number, step=before.number, did=did, without=without, ends=over)
+
+
+def _offered(before: Step, after: Step, rules: Rules, other: Rules) -> Iterator[Acted]:
+    """What a constraint would have offered under other rules, if that is not what it offered the model."""
+    sent = after.state
+    if after.halt or not isinstance(sent.phase, Awaiting) or sent.sent.mode != "constrained" or sent.phase.summary:
+        return
+    if not isinstance(before.state.phase, Ready):
+        return
+    seen = replace(before.state, history=sent.sent.view, cleared=())
+    did, without = offer(offered_tools(rules, seen)), offer(offered_tools(other, seen))
+    if did != without:
+        yield Acted(turn=sent.ledger.turn, step=before.number, did=did, without=without, ends=False)
 
 
 def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
@@ -111,7 +129,21 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     uncompacted = replace(workflow, compactor=NoCompact(), summary=None)
     compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=uncompacted)
     judging = {name: _Variant(does=does, where="reply", workflow=other) for name, (does, other) in of_replies.items()}
-    return {**judging, "compaction": compaction}
+    return {**judging, "compaction": compaction, **_offers(workflow)}
+
+
+def _offers(workflow: CompiledWorkflow) -> dict[str, _Variant]:
+    """The workflow without each of the rules that decide what a constraint offers."""
+    rules = workflow.rules
+    open_escalation = replace(rules.escalation, levels=())
+    looking = replace(rules.escalation, look_first=False)
+    ways = {
+        "withheld writes": ("does not offer writes that nothing needs", replace(rules, withheld=())),
+        "order of calls": ("offers what may come next", replace(rules, order=())),
+        "look first": ("offers look-ups before writes", replace(rules, escalation=looking)),
+        "escalation": ("offers less to a model that is stuck", replace(rules, escalation=open_escalation)),
+    }
+    return {n: _Variant(does=does, where="offer", workflow=workflow.under(other)) for n, (does, other) in ways.items()}
 
 
 def _exact(check: Check) -> Check:

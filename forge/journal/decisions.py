@@ -1,7 +1,9 @@
 """Decisions: what a pipeline made of a state, in a word and a sentence."""
 
+from collections.abc import Sequence
 from typing import Literal, assert_never
 
+import msgspec
 from msgspec import Struct
 
 from forge.errors import explain
@@ -11,12 +13,16 @@ from stages.halt import Halt
 from stages.message import ToolCall, is_nudge
 from stages.state import Awaiting, Completed, Done, Ending, Said, State
 from stages.tokens import tokens_of
+from stages.tool import ToolSpec
 
-DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts"]
+DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts", "offers"]
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What happens next: calls run, a person or the model is asked, the model is corrected, or the run ends."""
+    """What happens next: calls run, a person or the model is asked, the model is corrected, or the run ends.
+
+    `offers` is what a constrained reply had to choose from.
+    """
 
     kind: DecisionKind
     detail: str = ""
@@ -44,6 +50,26 @@ def decision(before: State, after: State | Halt) -> Decision:
         case _:
             said = [m.text for m in new_messages(before, after) if is_nudge(m)]
             return Decision(kind="corrects", detail=" / ".join(said)) if said else Decision(kind="goes on")
+
+
+def offer(tools: Sequence[ToolSpec]) -> Decision:
+    """What a constrained reply has to choose from: tools, and the values that an argument is limited to."""
+    return Decision(kind="offers", detail=", ".join(map(_choice, tools)) or "nothing")
+
+
+class _Schema(Struct):
+    properties: dict[str, dict[str, object] | bool] = {}
+
+
+def _choice(tool: ToolSpec) -> str:
+    properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
+    limited = [f"{name}: {' or '.join(map(str, _values(kind)))}" for name, kind in properties.items() if _values(kind)]
+    return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
+
+
+def _values(schema: dict[str, object] | bool) -> list[object]:
+    values = schema.get("enum", []) if isinstance(schema, dict) else []
+    return values if isinstance(values, list) else []
 
 
 def ending(outcome: Ending) -> str:

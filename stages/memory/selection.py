@@ -3,11 +3,9 @@
 from collections.abc import Collection
 from typing import Literal, assert_never
 
-from msgspec.structs import replace
-
 from stages.compaction.exchange import exchange_around
 from stages.deliver import interrupt
-from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, turn_of
+from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.nudges.quoting import quote
 from stages.state import Done, Ready, State
 
@@ -77,17 +75,6 @@ def misplaced(history: History, message: Message) -> str:
         return ""
     waiting = ", ".join(f"{name} ({call_id})" for call_id, name in calls.items())
     return f"add the results of these calls first, as Tool messages: {waiting}"
-
-
-def in_turn(history: History, message: Message) -> Message:
-    """The message in the turn that it has after this history: a reply begins one, what comes after it belongs to it.
-
-    One that has a turn already keeps it.
-    """
-    if isinstance(message, System) or message.turn:
-        return message
-    last = max(map(turn_of, history), default=0)
-    return replace(message, turn=last + isinstance(message, Assistant))
 
 
 def _open_calls(history: History) -> tuple[ToolCall, ...]:

@@ -120,8 +120,9 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
         return ()
     done = current_successes(rules.order, ledger.successes)
     steps = tuple(step for step in rules.required if all(success.name != step for success in done))
-    names = tuple(success.name for success in done)
-    return tuple(dict.fromkeys(steps + underused_tools(rules.order, names))) if rules.order else steps
+    if not rules.order:
+        return steps
+    return tuple(dict.fromkeys(steps + underused_tools(rules.order, tuple(success.name for success in done))))
 
 
 def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
@@ -141,6 +142,8 @@ def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
 
 def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
     """The tools of these that have succeeded, and of which no success counts any more."""
+    if not any(use.again_after for use in rules.order):
+        return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
     return tuple(name for name in names if name in gone)
 

@@ -1,5 +1,6 @@
 """Ablation: on scripted runs in which it is known which guardrail acted, and in which turn."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -111,4 +112,18 @@ def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
         *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges"),
         *Desk().workflow.compiled.guards,
         "compaction",
+        *("withheld writes", "order of calls", "look first", "escalation"),
     ]
+
+
+def test_what_a_constraint_did_not_offer_has_a_row_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    workflow = dataclasses.replace(Desk().workflow, optional_steps=())
+    run_sync(workflow, "Go.", backend=Scripted([LOOK, LOOK, END], mode="constrained"), journal=str(path))
+    rows = {row.guardrail: row for row in ablate(path, workflow)}
+    offers = {name: [one.turn for one in row.acted] for name, row in rows.items() if row.acted}
+    assert offers == {"withheld writes": [2], "escalation": [3]}
+    (acted,) = rows["withheld writes"].acted
+    assert (str(acted.did), str(acted.without)) == ("offers look, write, finish", "offers look, write, fail, finish")
+    prompted = ablated(tmp_path / "2", [LOOK, LOOK, END], workflow)
+    assert not prompted["withheld writes"].acted

@@ -10,8 +10,6 @@ from stages.memory.facts import Fact
 
 if TYPE_CHECKING:
     from forge.agent.memory.in_process import InProcessStore as InProcessStore
-    from forge.agent.memory.sqlite import SQLiteStore as SQLiteStore
-    from forge.agent.memory.tools import fact_tools as fact_tools
 
 __all__ = [
     "Fact",
@@ -19,19 +17,10 @@ __all__ = [
     "Facts",
     "InProcessStore",
     "Memory",
-    "SQLiteStore",
     "SavedSession",
     "Session",
     "SessionStore",
     "SessionSummary",
-    "fact_tools",
 ]
 
-__getattr__ = later(
-    __name__,
-    {
-        "forge.agent.memory.in_process": ("InProcessStore",),
-        "forge.agent.memory.sqlite": ("SQLiteStore",),
-        "forge.agent.memory.tools": ("fact_tools",),
-    },
-)
+__getattr__ = later(__name__, {"forge.agent.memory.in_process": ("InProcessStore",)})
