@@ -57,6 +57,7 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ablation: _Names = ("",)
     compact: _Names = ("",)
     think: _Names = ("",)
+    unsure: _Names = ("",)
     against: _Names = ()
     output: str = "results.jsonl"
     timeout: Annotated[float, Meta(gt=0, lt=86400)] = 300.0

@@ -12,6 +12,7 @@ from forge.cli.eval_results import shown_rows
 from forge.cli.eval_timelines import worst_timelines
 from forge.cli.html_page import save_page, without_folders
 from forge.evals.report import Column, EvalReport, report_of
+from forge.evals.report_calibration import calibration_texts
 from forge.evals.report_markdown import markdown
 from forge.evals.report_notes import few_seeds, method, notes
 from forge.evals.report_page import page_of
@@ -68,6 +69,9 @@ def _parts(made: EvalReport) -> Iterator[RenderableType]:
         for claim in said.get(model, ()):
             colour = {"better": "green", "worse": "red"}.get(claim.finding, "")
             yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
+        for _, column in columns:
+            for sentence in calibration_texts(column):
+                yield Text.assemble(("- ", "dim"), sentence)
         yield Text()
         yield _scenarios(made, columns)
     if few := few_seeds(made):

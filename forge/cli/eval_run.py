@@ -71,6 +71,7 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
             ablations=options.ablation,
             compacts=options.compact,
             thinks=options.think,
+            unsures=options.unsure,
             against=options.against,
         ),
         seeds=tuple(range(options.seed, options.seed + options.runs)),

@@ -127,6 +127,7 @@ def _compared(parser: Parser) -> None:
     add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
     add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
     add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
+    add("--unsure", type=_names, metavar="HOW,…", help="measure, stop, think, vote: by log-probabilities of the server")
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
 
 

@@ -43,6 +43,7 @@ class Record:
     cost: float = 0.0
     started: float = 0.0
     seconds: float = 0.0
+    confidence: float | None = None
     fault: Fault | None = None
     _conversation: hashlib.blake2b = field(default_factory=partial(hashlib.blake2b, digest_size=16))
 
@@ -82,6 +83,9 @@ class Record:
                 self.rescued += sum(call.origin not in {"native", "prompted"} or bool(call.repairs) for call in calls)
             case events.HistoryCompacted():
                 self.compactions += 1
+            case events.CallsAccepted(calls=calls):
+                known = (self.confidence, *(call.confidence for call in calls))
+                self.confidence = min((sure for sure in known if sure is not None), default=None)
             case _:
                 pass
 

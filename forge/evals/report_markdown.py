@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from forge.evals.report import Column, EvalReport
+from forge.evals.report_calibration import calibration_texts
 from forge.evals.report_notes import few_seeds, method, notes
 from forge.evals.report_texts import (
     HEADINGS,
@@ -35,6 +36,7 @@ def _lines(report: EvalReport) -> Iterator[str]:
         yield from ("", f"## {_text(model)}", "")
         yield from _table(("configuration", *(HEADINGS[number][0] for number in told)), _metrics(columns, told))
         yield from ("", *(f"- {_text(str(claim))}" for claim in said.get(model, ())))
+        yield from (f"- {_text(text)}" for _, column in columns for text in calibration_texts(column))
         yield from ("", f"### Scenarios with {_text(model)}", "")
         heads = ("scenario", *(_text(column.name) for _, column in columns))
         yield from _table(heads, (_scenario(name, columns) for name in report.scenarios))

@@ -12,7 +12,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """What plays a scenario. Two rows with the same scenario and seed and other configurations make a pair.
 
     `player`: `forge`, `plain` (an ordinary OpenAI-style loop), or a peer such as `pydantic-ai`. `mode`, `ablation`,
-    `compact` and `think` are options of forge; empty: not asked for by name.
+    `compact`, `think` and `unsure` are options of forge; empty: not asked for by name.
     `backend` is what the server is (the name of its profile), not where. `temperature` None: as recommended.
     """
 
@@ -23,12 +23,13 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ablation: str = ""
     compact: str = ""
     think: str = ""
+    unsure: str = ""
     temperature: float | None = None
 
     @property
     def way(self) -> str:
         """Who plays, and how."""
-        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think)))
+        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think, self.unsure)))
 
     @property
     def name(self) -> str:
@@ -49,7 +50,8 @@ class Row(Struct, frozen=True, kw_only=True):
     1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
     all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
     `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
-    different ones are not of the same task. `planned` is how many runs its configuration was to have in the file when
+    different ones are not of the same task. `confidence` is that of the least sure call that was run, None where none
+    was measured. `planned` is how many runs its configuration was to have in the file when
     it was made, 0 if not known.
     """
 
@@ -78,6 +80,7 @@ class Row(Struct, frozen=True, kw_only=True):
     started: float = 0.0
     commit: str = ""
     journals: tuple[str, ...] = ()
+    confidence: float | None = None
     digest: str = ""
     scenario_digest: str = ""
     planned: int = 0

@@ -14,7 +14,7 @@ from forge.evals.player import Player
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
 from forge.evals.serving import ModeName
-from forge.evals.variants import COMPACTORS, THINKING
+from forge.evals.variants import COMPACTORS, THINKING, UNSURE
 from forge.workflow.suggestions import did_you_mean
 from stages.serialize import Mode
 
@@ -29,6 +29,7 @@ _AXES: Mapping[str, Collection[str]] = {
     "ablations": ABLATIONS,
     "compacts": COMPACTORS,
     "thinks": THINKING,
+    "unsures": UNSURE,
 }
 
 
@@ -42,6 +43,7 @@ class Axes(Struct, frozen=True, kw_only=True):
     ablations: tuple[str, ...] = ("",)
     compacts: tuple[str, ...] = ("",)
     thinks: tuple[str, ...] = ("",)
+    unsures: tuple[str, ...] = ("",)
     against: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -75,10 +77,18 @@ def chosen_scenarios(
 
 def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player]) -> tuple[Configuration, ...]:
     """Each configuration once, forge's first; `base` has the model, the server and the temperature."""
-    combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks)
+    combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks, axes.unsures)
     own = (
-        replace(base, player="forge", mode=mode, ablation="" if off == REFORGED else off, compact=compact, think=think)
-        for mode, off, compact, think in combined
+        replace(
+            base,
+            player="forge",
+            mode=mode,
+            ablation="" if off == REFORGED else off,
+            compact=compact,
+            think=think,
+            unsure=unsure,
+        )
+        for mode, off, compact, think, unsure in combined
     )
     others = (
         replace(base, player=player.name, mode=mode, think=think)

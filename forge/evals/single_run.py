@@ -133,6 +133,7 @@ def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged:
         output_tokens=record.output_tokens,
         cached_tokens=record.cached_tokens,
         cost=record.cost or None,
+        confidence=record.confidence,
         seconds=round(record.seconds, 3),
         started=round(record.started, 3),
         commit=options.commit,

@@ -34,7 +34,13 @@ AUTO = configuration(mode="auto")
 PLAIN = configuration(player="plain")
 
 
-def row(of: Configuration = AUTO, scenario: str = "basic_2step", seed: int = 0, verdict: RunVerdict = "right") -> Row:
+def row(
+    of: Configuration = AUTO,
+    scenario: str = "basic_2step",
+    seed: int = 0,
+    verdict: RunVerdict = "right",
+    confidence: float | None = None,
+) -> Row:
     """A run; two with other seeds differ in what they read."""
     return Row(
         configuration=of,
@@ -50,6 +56,7 @@ def row(of: Configuration = AUTO, scenario: str = "basic_2step", seed: int = 0, 
         input_tokens=900 + seed,
         output_tokens=120,
         seconds=2.5,
+        confidence=confidence,
         commit="68f308e",
     )
 
