@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.cells import Cell
 from forge.evals.player import Player
@@ -22,8 +23,17 @@ class Series(Struct, frozen=True, kw_only=True):
     told: Callable[[Row], None]
 
     async def run(self, cells: Iterable[Cell], parallel: int) -> None:
-        """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it."""
-        waiting = iter(cells)
+        """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it.
+
+        ForgeError before the first of them if the server gives no log-probabilities and one of them measures by them.
+        """
+        left = tuple(cells)
+        if any(cell.configuration.unsure and not self._connection(cell).setup.logprobs for cell in left):
+            raise ForgeError(
+                "--unsure needs log-probabilities, and this server gives none as far as its profile says; give one "
+                "with logprobs = true by --profile if it does, else leave --unsure out"
+            )
+        waiting = iter(left)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(parallel):
@@ -33,9 +43,11 @@ class Series(Struct, frozen=True, kw_only=True):
 
     async def _work(self, waiting: Iterator[Cell]) -> None:
         for cell in waiting:
-            known = cell.configuration
-            connection = self.serving.connection(known)
-            self.told(await row_of(cell, self.players[known.player], connection, self.options))
+            player = self.players[cell.configuration.player]
+            self.told(await row_of(cell, player, self._connection(cell), self.options))
+
+    def _connection(self, cell: Cell) -> Connection:
+        return self.serving.connection(cell.configuration)
 
 
 def _first(errors: BaseExceptionGroup[ForgeError]) -> ForgeError:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge import Workflow
+from forge.errors import ForgeError
 from forge.evals.calibration import (
     expected_calibration_error,
     judged_confidences,
@@ -22,6 +23,8 @@ from forge.evals.report import report_of
 from forge.evals.report_markdown import markdown
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario, World
+from forge.evals.series import Series
+from forge.evals.serving import Serving
 from forge.evals.single_run import RunOptions, row_of
 from forge.interpreters.scripted import Line, Scripted, worded
 from tests.evals.rows import row
@@ -123,7 +126,32 @@ def test_a_row_of_before_confidence_was_measured_is_read() -> None:
     assert msgspec.convert(told, Row) == row()
 
 
+def test_runs_that_cannot_be_measured_are_refused_before_the_first_of_them() -> None:
+    model, told = Scripted([], mode="constrained"), list[Row]()
+
+    async def run() -> None:
+        async with model.connect() as connection:
+            serving = Serving(model="m", backend="b", slots=1, connections={"constrained": connection})
+            series = Series(serving=serving, players={"forge": FORGE}, options=RunOptions(), told=told.append)
+            await series.run([_cell("measure")], 1)
+
+    with pytest.raises(ForgeError, match="--unsure needs log-probabilities"):
+        asyncio.run(run())
+    assert told == []
+    assert model.requests == ()
+
+
 def _played(unsure: str, replies: list[Line]) -> Row:
+    model = Scripted(replies, mode="constrained", logprobs=True)
+
+    async def run() -> Row:
+        async with model.connect() as connection:
+            return await row_of(_cell(unsure), FORGE, connection, RunOptions())
+
+    return asyncio.run(run())
+
+
+def _cell(unsure: str) -> Cell:
     def read(ticket: int) -> str:
         """Read a ticket."""
         return "The user was charged twice."
@@ -136,10 +164,4 @@ def _played(unsure: str, replies: list[Line]) -> Row:
     world = World(workflow=workflow, messages=("Route ticket 7.",), right=lambda _: "")
     scenario = Scenario(name="desk", about="A desk.", world=lambda _: world, ideal_calls=2)
     known = Configuration(model="m", backend="b", mode="constrained", unsure=unsure)
-    model = Scripted(replies, mode="constrained", logprobs=True)
-
-    async def run() -> Row:
-        async with model.connect() as connection:
-            return await row_of(Cell(configuration=known, scenario=scenario, seed=1), FORGE, connection, RunOptions())
-
-    return asyncio.run(run())
+    return Cell(configuration=known, scenario=scenario, seed=1)
