@@ -13,6 +13,7 @@ from forge.tools.decorator import Tool, tool
 from forge.workflow.checks import OnText
 from forge.workflow.template import literal
 from forge.workflow.workflow import Workflow
+from stages.guards.questions import no_echoes
 from stages.nudges.guidance import how_to_end
 from stages.view.sections import Section, joined, sections_of
 
@@ -56,6 +57,8 @@ class Definition(Generic[R_co]):
         own = tuple(made if isinstance(made, Tool) else tool(made) for made in self.tools)
         if taken := sorted({made.name for made in own} & {*self.built_in}):
             raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
+        echoes = (no_echoes("ask_question", "question"),) if "ask_question" in self.built_in else ()
+        options: AgentOptions = {**self.options, "guards": (*echoes, *self.options.get("guards", ()))}
         return Workflow(
             self.name,
             tools=(*own, *built_in_tools(self.built_in)),
@@ -63,7 +66,7 @@ class Definition(Generic[R_co]):
             # A tool for words is built in; the workflow adds none of its own.
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             result=self.result,
-            **with_defaults(self.options),
+            **with_defaults(options),
         )
 
 

@@ -81,10 +81,13 @@ class Work:
     async def _begun(self, job: Job[R_co], before: State | None) -> tuple[str, State]:
         """What the user said, what nobody has read yet before it, and the state in which the work on it begins."""
         if job.message is not None:
-            said = "\n\n".join((*self._unread, job.message))
-            state = await _next(job, before, said)
-            self._unread.clear()
-            return said, state
+            waiting = self._heard()
+            said = "\n\n".join((*waiting, job.message))
+            try:
+                return said, await _next(job, before, said)
+            except ForgeError:
+                self._unread.extendleft(reversed(waiting))
+                raise
         if before is None or isinstance(before.phase, Done):
             raise ForgeError("no message was interrupted, so there is nothing to resume; give the agent a message")
         return "", before

@@ -10,6 +10,14 @@ def how_to_end(tools: Collection[str], *, words: bool) -> str:
     return "\n".join((*known, *spoken)) if tools else ""
 
 
+def asked_back(tool: str) -> str:
+    """For a question to the user that is the user's own."""
+    return (
+        f"[Repeats] This is what the user asked you, so {tool} was not run. Find the answer with the other tools, or "
+        "ask only for what is missing."
+    )
+
+
 _SENTENCES = (
     ("task_completion", "When everything that the user asked for is done, call task_completion with the result."),
     ("ask_question", "If something is missing that only the user knows, call ask_question. Never make it up."),

@@ -12,7 +12,7 @@ from returns.result import Failure
 
 from forge import Workflow, replay, tool
 from forge.agent import Agent, AgentOptions
-from forge.agent.memory import Facts, InProcessStore, Session
+from forge.agent.memory import Fact, Facts, InProcessStore, Session
 from forge.errors import DefinitionError, ForgeError, MaxIterationsError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
@@ -455,3 +455,25 @@ def test_facts_that_fit_a_message_are_shown_before_it_once_and_as_data() -> None
     assert kinds == [Kind.REMEMBERED, Kind.USER_INPUT, Kind.USER_INPUT]
     assert b"Miro" not in model.requests[1]
     assert b"</known>" not in model.requests[1]
+
+
+def test_what_was_said_too_early_is_kept_for_a_message_that_can_be_worked_on() -> None:
+    async def broken(space: str, query: str, *, limit: int) -> tuple[Fact, ...]:
+        agent.steer("Three.")
+        raise ForgeError("the facts are damaged")
+
+    store = InProcessStore()
+    agent, _ = helper("Ok.", facts=Facts(store))
+    agent.steer("One.")
+    whole, store.recall = store.recall, broken  # type: ignore[method-assign]
+    with pytest.raises(ForgeError, match="damaged"):
+        agent.process_sync("Two.")
+    store.recall = whole  # type: ignore[method-assign]
+    agent.process_sync("Four.").unwrap()
+    assert told(agent.state) == ["One.\n\nThree.\n\nFour."]
+
+
+def test_the_user_is_not_asked_what_the_user_asked() -> None:
+    agent, _ = helper(call("ask_question", question="What is a?"), LOOK, "It is 7.")
+    assert agent.process_sync("What is A?").unwrap().value == "It is 7."
+    assert any("This is what the user asked you" in text for text in told(agent.state))
