@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from forge.tools.decorator import Grounds, grounds
 from stages.guards import CompletionCheck
+from stages.guards.completion_checks import sees_results
 from stages.options.functions import unfit_function
 from stages.policy.levels import EscalationLevel
 from stages.policy.order import Use
@@ -66,7 +67,7 @@ def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
     return tuple(
         f"completion_checks[{name!r}]: {said}"
         for name, check in checks.items()
-        if (said := unfit_function(check, "arguments"))
+        if (said := unfit_function(check, "arguments")) and not sees_results(check)
     )
 
 

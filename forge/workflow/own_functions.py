@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from forge.runtime.callbacks import placed, placed_guard
 from stages.compaction import Compacted, Compactor, TieredCompact
-from stages.guards import CompletionCheck, completion
+from stages.guards import CompletionCheck, PastCall, completion
+from stages.guards.completion_checks import sees_results
 from stages.halt import CannotFit
 from stages.rescue import Family
 from stages.rescue.found import Read
@@ -20,9 +21,21 @@ def own_guards(
     checks: Mapping[str, CompletionCheck], guards: Sequence[Guard], tools: tuple[ToolSpec, ...]
 ) -> tuple[Guard, ...]:
     """The guard of the completion checks, if there are any, then the user's guards."""
-    checked = {name: placed(check, f"completion_checks[{name!r}]", str, NoneType) for name, check in checks.items()}
+    places = {name: f"completion_checks[{name!r}]" for name in checks}
+    checked = {name: _own_check(check, places[name]) for name, check in checks.items()}
     ends = (completion(checked, tools),) if checked else ()
     return (*ends, *(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards)))
+
+
+def _own_check(check: CompletionCheck, place: str) -> CompletionCheck:
+    if sees_results(check):
+        asked = placed(check, place, str, NoneType)
+
+        def of_both(arguments: dict[str, object], results: tuple[PastCall, ...]) -> str | None:
+            return asked(arguments, results)  # what `placed` makes does not say how many it takes
+
+        return of_both
+    return placed(check, place, str, NoneType)
 
 
 def own_families(families: Sequence[Family]) -> tuple[Family, ...]:

@@ -28,6 +28,7 @@ from stages.compaction import Compactor, ContextBudget
 from stages.confidence.unsure import WhenUnsure
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck
+from stages.guards.completion_checks import sees_results
 from stages.message import History
 from stages.options.types import wrong_options
 from stages.policy.levels import Escalation
@@ -73,7 +74,8 @@ class Workflow(Generic[R_co]):
     `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
     model writes as calculations (see `tool`).
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
-    arguments: what it says is wrong with them, the model is told, and the call is not run.
+    arguments, or of the arguments and the calls that have succeeded (`stages.guards.PastCall`): what it says is wrong,
+    the model is told, and the call is not run.
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `escalation` says what a reply is offered after others without progress; a call that was answered the same
     `max_repeats` times is not run again (None: it is), unless its tool is `repeatable`.
@@ -286,7 +288,8 @@ class Workflow(Generic[R_co]):
             low=self.compact_to,
             reasoning=self.reasoning_replay != "none",
             recall=self.recall,
-            record=any(spec.grounded or spec.calculated for spec in self.rules.tools),
+            record=any(spec.grounded or spec.calculated for spec in self.rules.tools)
+            or any(map(sees_results, (self.completion_checks or {}).values())),
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from stages.guards.calculations import calculated
 from stages.guards.call_budget import tool_calls
 from stages.guards.call_order import order
-from stages.guards.completion_checks import CompletionCheck, completion
+from stages.guards.completion_checks import CompletionCheck, PastCall, completion
 from stages.guards.grounded_values import grounding
 from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisite_calls import prerequisites
@@ -14,6 +14,7 @@ from stages.verdict import Guard
 
 __all__ = [
     "CompletionCheck",
+    "PastCall",
     "calculated",
     "completion",
     "grounding",

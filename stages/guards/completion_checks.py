@@ -1,43 +1,121 @@
-"""Completion: no end of the run with arguments that the user's own check refuses."""
+"""Completion: no end of the run that the user's own check refuses, by its arguments and by what was found out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeGuard
 
 import msgspec
+from msgspec import Struct
 
 from stages.grounding.calculated_arguments import with_results
-from stages.message import ToolCall
+from stages.message import Assistant, Kind, Tool, ToolCall
 from stages.objection import Incomplete, Objection
+from stages.options.functions import unfit_function
+from stages.repair.decoding import decode
+from stages.schema.value import Json
 from stages.state import State
 from stages.tool import ToolSpec
 from stages.verdict import Guard, Verdict
+from stages.view.recall import RECALL
 
-CompletionCheck = Callable[[dict[str, object]], str | None]
+
+class PastCall(Struct, frozen=True, kw_only=True):
+    """A call that has succeeded. `result` is what the model was told: a JSON value, or else a text."""
+
+    tool: str
+    arguments: dict[str, object]
+    result: Json
+
+
+CheckOfArguments = Callable[[dict[str, object]], str | None]
 """A pure function of a call's arguments: what is wrong with them, a sentence for the model; None: nothing."""
+
+CheckOfResults = Callable[[dict[str, object], tuple[PastCall, ...]], str | None]
+"""The same of a call's arguments and of the calls that have succeeded before it, the last one last."""
+
+CompletionCheck = CheckOfArguments | CheckOfResults
+"""Either of them; which, its parameters say."""
 
 
 def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...] = ()) -> Guard:
-    """Object to calls of these tools whose arguments their checks refuse. Counts as a refusal.
+    """Object to calls of these tools that their checks refuse. Counts as a refusal.
 
-    What `tools` says is calculated, the check is given the result of.
+    What `tools` says is calculated, the check is given the result of. Raises TypeError for a check of other parameters.
     """
     calculating = {tool.name: tool for tool in tools if tool.calculated}
+    both = {name: of_both(check) for name, check in checks.items()}
+    wanted = {name for name, check in checks.items() if sees_results(check)}
 
-    def guard(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return [
-            Objection(call=call, wrong=Incomplete(problem=problem))
-            for call in calls
-            if (problem := _checked(checks, call, calculating.get(call.name)))
-        ]
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        ends = [call for call in calls if call.name in both]
+        past = past_calls(state) if any(call.name in wanted for call in ends) else ()
+        problems = ((call, _problem(both[call.name], call, calculating.get(call.name), past)) for call in ends)
+        return [Objection(call=call, wrong=Incomplete(problem=problem)) for call, problem in problems if problem]
 
     return guard
 
 
-def _checked(checks: Mapping[str, CompletionCheck], call: ToolCall, calculating: ToolSpec | None) -> str | None:
-    check = checks.get(call.name)
-    if check is None:
-        return None
+def _problem(
+    check: CheckOfResults, call: ToolCall, calculating: ToolSpec | None, past: tuple[PastCall, ...]
+) -> str | None:
     try:
         arguments = with_results(call.arguments, calculating) if calculating else call.arguments
     except ValueError as error:
         return f"{error}."
-    return check(msgspec.json.decode(arguments, type=dict[str, object]))
+    return check(_arguments(arguments), past)
+
+
+def sees_results(check: CompletionCheck) -> TypeGuard[CheckOfResults]:
+    """Whether the check is to be called with what was found out, beside the arguments."""
+    return not _of_arguments(check) and unfit_function(check, "arguments", "results") is None
+
+
+def _of_arguments(check: CompletionCheck) -> TypeGuard[CheckOfArguments]:
+    return unfit_function(check, "arguments") is None
+
+
+def of_both(check: CompletionCheck) -> CheckOfResults:
+    """The check as one of both. TypeError for a function of other parameters."""
+    if _of_arguments(check):
+        of_one = check
+        return lambda arguments, _: of_one(arguments)
+    if sees_results(check):
+        return check
+    raise TypeError(f"a completion check takes (arguments) or (arguments, results): {unfit_function(check, '')}")
+
+
+def past_calls(state: State) -> tuple[PastCall, ...]:
+    """The calls that have succeeded, in their order; what compaction cut of them is there where the record has it."""
+    return tuple(_past_calls(state))
+
+
+def _past_calls(state: State) -> Iterator[PastCall]:
+    cut = {entry.call_id: entry for entry in state.cleared}
+    here = {message.call_id for message in state.history if isinstance(message, Tool)}
+    for entry in state.cleared:
+        if entry.call_id not in here and entry.status == "succeeded":
+            yield PastCall(tool=entry.name, arguments=_arguments(entry.arguments), result=_value(entry.text))
+    made: dict[str, str] = {}
+    for message in state.history:
+        match message:
+            case Assistant(calls=calls):
+                made.update((call.id, call.arguments) for call in calls)
+            case Tool(kind=Kind.TOOL_RESULT, status="succeeded", name=name, call_id=call_id) if name != RECALL.name:
+                text = cut[call_id].text if call_id in cut else message.text
+                yield PastCall(tool=name, arguments=_arguments(made.get(call_id, "{}")), result=_value(text))
+            case _:
+                pass
+
+
+_members: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+def _arguments(text: str) -> dict[str, object]:
+    return _members.decode(text)
+
+
+def _value(text: str) -> Json:
+    try:
+        return decode(_any, text)
+    except msgspec.DecodeError:
+        return text

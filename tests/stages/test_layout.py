@@ -13,7 +13,7 @@ ROOMS = {
     "guards/test_calculations.py": "../grounding/calculated_arguments ../grounding/miscalculations",
     "guards/test_grounded_values.py": "../grounding/sources",
     "guards/test_guards.py": "prerequisite_calls steps",
-    "policy/test_order.py": "../guards/call_order ../guards/completion_checks",
+    "policy/test_order.py": "../guards/call_order",
     "policy/test_batch_selection.py": "../guards/placeholders",
     "policy/test_escalation.py": "levels ../guards/repeated_calls",
     # One text a function; what matters is what all of them have in common.
