@@ -29,7 +29,7 @@ _LIMIT = 20_000
 """Characters that one recall gives back if the size of the context is not known."""
 
 _SMALLEST = 200
-"""Characters; with less room than that nothing is given back."""
+"""Characters; of a longer result no less than that is given back."""
 
 
 class _Arguments(Struct, frozen=True):
@@ -92,18 +92,23 @@ def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
         still = any(isinstance(m, Tool) and m.call_id == asked.call_id for m in state.history)
         known = [f"{e.call_id} ({e.name} {quote(e.arguments, 60)})" for e in state.cleared[-10:]]
         return Unresolved(call_id=call.id, message=context.not_cleared(asked.call_id, known, still=still))
-    if limit < _SMALLEST:
-        return Unresolved(call_id=call.id, message=context.no_room(asked.call_id))
     text = _part(entry, asked.offset, limit)
+    if not text:
+        return Unresolved(call_id=call.id, message=context.no_room(asked.call_id))
     return Succeeded(call_id=call.id, text=text, value=Raw(msgspec.json.encode(text)))
 
 
 def _part(entry: Cleared, start: int, limit: int) -> str:
-    """The text from `start` on, cut to `limit` characters with a marker that says how to go on."""
+    """The text from `start` on, cut to `limit` characters with a marker that says how to go on.
+
+    Empty where hardly more than the marker has room.
+    """
     text = entry.text[start:]
     if length(text) <= limit:
         return text or context.recall_ended(entry.call_id, len(entry.text))
     # The marker is part of what takes room; its own length hardly changes with the numbers in it.
     marker = context.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
+    if limit < length(marker) + _SMALLEST:
+        return ""
     end = start + fitting_length(text, limit - length(marker))
     return entry.text[start:end] + context.recall_more(entry.call_id, start, end, len(entry.text))

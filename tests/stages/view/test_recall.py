@@ -154,12 +154,19 @@ def test_two_recalls_share_the_room() -> None:
     [
         (Ledger(context_tokens=1000, prompt_size=3900), 0, "has no room in the context now"),
         (Ledger(context_tokens=1000, prompt_size=9900), 0, "has no room in the context now"),
+        (Ledger(context_tokens=1000, prompt_size=3300), 0, "has no room in the context now"),
         (Ledger(), 10**9, "ends at character 9999"),
     ],
 )
 def test_what_cannot_be_given_back_is_said(ledger: Ledger, offset: int, says: str) -> None:
     (answer,) = answered(remembering("x" * 9999, ledger), asked("call_1", offset))
     assert says in (answer.text if isinstance(answer, Succeeded) else answer.message)
+
+
+def test_what_is_short_is_given_back_whole_where_a_part_of_more_would_be_of_no_use() -> None:
+    (answer,) = answered(remembering("7 of 12", Ledger(context_tokens=1000, prompt_size=3500)), asked("call_1"))
+    assert isinstance(answer, Succeeded)
+    assert answer.text == "7 of 12"
 
 
 def test_a_tool_of_that_name_of_the_users_own_is_left_alone() -> None:
