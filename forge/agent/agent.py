@@ -30,6 +30,7 @@ from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
 from stages.policy.fallback import FallBackOn, another_model_may_help
 from stages.state import Budget, Ending, State
+from stages.view.prompt_use import PromptUse, prompt_use
 from stages.view.sections import Section
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class Agent(Generic[R_co]):
     def sections(self) -> tuple[Section, ...]:
         """The sections of its system prompt, in their order, each with its tokens."""
         return self._definition.sections
+
+    @property
+    def prompt_use(self) -> PromptUse | None:
+        """What the next prompt takes of the context, in tokens; None before the first message."""
+        return prompt_use(self.state) if self.state is not None else None
 
     @property
     def state(self) -> State | None:
