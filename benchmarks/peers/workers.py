@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from forge.evals.player import PlayerMissing
+
 HERE = Path(__file__).parent
 _idle: dict[Path, list["Worker"]] = {}
 
@@ -52,7 +54,7 @@ async def worker(script: str, python: Callable[[], Path | None]) -> AsyncIterato
     if not free:
         interpreter = await asyncio.to_thread(python)
         if interpreter is None:
-            raise RuntimeError(f"the environment of {script} cannot be made")
+            raise PlayerMissing(f"the environment of {script} cannot be made (benchmarks/peers/README.md)")
         free.append(Worker(interpreter, path))
     one = free.pop()
     try:

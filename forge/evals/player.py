@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from forge.connection import Connection
+from forge.errors import ForgeError
 from forge.evals.record import Record
 from forge.interpreters import Interpreter, interpreter
 from forge.journal.records import Header
@@ -63,9 +64,14 @@ class RunEnd(Struct, frozen=True):
     why: str = ""
 
 
-class Player(Struct, frozen=True, kw_only=True):
-    """A way to run a workflow. `play` may raise: the run is then one without an outcome.
+class PlayerMissing(ForgeError):  # noqa: N818 - what happened is in the name
+    """The player cannot play here at all, for want of what it runs in: no run of it would say anything."""
 
+
+class Player(Struct, frozen=True, kw_only=True):
+    """A way to run a workflow.
+
+    `play` may raise: the run is then one without an outcome. PlayerMissing ends the whole series instead.
     `modes` are ways that it can be compared in, if there are several. `wire` is the only protocol that it speaks to
     a server; None: any. `counted_like` names another player: where a scenario is not counted for that one, it is not
     for this one either.

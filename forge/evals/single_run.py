@@ -10,7 +10,7 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.cells import Cell
 from forge.evals.metering import metered
-from forge.evals.player import Player, RunEnd, Task
+from forge.evals.player import Player, PlayerMissing, RunEnd, Task
 from forge.evals.record import Record
 from forge.evals.row import Row
 from forge.evals.scenario import Judgement, World, judge
@@ -33,7 +33,10 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
 
 async def row_of(cell: Cell, player: Player, connection: Connection, options: RunOptions) -> Row:
-    """The row of a run. ServerLost if its model cannot be asked; anything else that goes wrong is in the row."""
+    """The row of a run. ServerLost if its model cannot be asked, PlayerMissing if its player cannot play at all.
+
+    Anything else that goes wrong is in the row.
+    """
     record = Record(started=time.time())
     journal = _fresh(options.journals / cell.journal) if options.journals else None
     try:
@@ -96,6 +99,8 @@ async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
         if not limit.expired():
             return _crashed(error)
         return RunEnd("Timeout", f"it had not ended after {seconds:g} s")
+    except PlayerMissing:
+        raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a crash of one run is a row like any other
         return _crashed(error)
 

@@ -44,6 +44,7 @@ def flat(seed: int) -> None:
 
 from functools import partial
 from forge.evals import Player
+from forge.evals.player import PlayerMissing
 from stages.state import Price
 
 PRICE = Price(prompt=1.0, completion=2.0, cached=0.5)
@@ -57,6 +58,11 @@ async def lazy(task):
     """Forgets to say how it ended."""
 
 
+async def gone(task):
+    raise PlayerMissing("its environment cannot be made")
+
+
+GONE = Player(name="gone", about="cannot play here", play=gone)
 LAZY = Player(name="lazy", about="returns nothing", play=lazy)
 nothing = Scenario(name="nothing", about="has no world", world=unborn, ideal_calls=1, tags=frozenset({"broken"}))
 '''

@@ -11,41 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
-from forge.evals.results import read_results
-from forge.evals.row import Row
 from forge.journal.records import read_journal
+from tests.evals.running import command, rows, run, served
 from tests.evals.scenarios import SCENARIOS
-from tests.serving import process
-
-
-@contextmanager
-def served(slots: int = 1) -> Iterator[str]:
-    with process("eval_model.py", str(slots)) as address:
-        yield address
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     with served() as address:
         yield address
-
-
-def command(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> list[str]:
-    (folder / "mine.py").write_text(text)
-    eval_run = [sys.executable, "-m", "forge", "eval", "run", "mine.py"]
-    files = [word for word in words if word.endswith(".py")]
-    options = [word for word in words if not word.endswith(".py")]
-    return [*eval_run, *files, "--backend", server, "--runs", "2", "-o", "r.jsonl", *options]
-
-
-def run(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> subprocess.CompletedProcess[str]:
-    asked = command(folder, server, *words, text=text)
-    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
-
-
-def rows(folder: Path) -> dict[tuple[str, str, int], Row]:
-    found = read_results(folder / "r.jsonl")
-    return {(row.configuration.name, row.scenario, row.seed): row for row in found}
 
 
 def test_a_row_says_all_of_a_run_and_names_its_journal(tmp_path: Path, server: str) -> None:
@@ -146,6 +120,12 @@ def test_a_player_that_returns_nothing_is_its_row(tmp_path: Path, server: str) -
     assert (row.verdict, row.why) == ("unfinished", "TypeError: the player returned NoneType, not RunEnd")
 
 
+def test_a_player_that_cannot_play_here_ends_it_and_makes_no_row(tmp_path: Path, server: str) -> None:
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", "--runs", "1", "--against", "gone")
+    assert (ended.returncode, ended.stderr) == (2, "forge: its environment cannot be made\n")
+    assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
+
+
 @contextmanager
 def hanging(folder: Path, server: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The command in a run that never ends, after one that did."""
@@ -219,85 +199,3 @@ def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:
     assert "8,192 tokens; the scenarios need 8,192" in ended.stdout
     assert "auto: constrained, native: native" in ended.stdout
     assert not (tmp_path / "r.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--scenario", "refund_rihgtly"), "there is no scenario 'refund_rihgtly'"),
-        (("--scenario", "refund_rihgtly"), "Did you mean refund_rightly?"),
-        (("--tags", "mony"), "Did you mean money?"),
-        (("--tags", "broken", "--scenario", "refund_wrong"), "none of the scenarios refund_wrong has the tag broken"),
-        (("--mode", "natve"), "there is no mode 'natve'"),
-        (("--ablation", "no_resque"), "Did you mean no_rescue?"),
-        (("--compact", "tired"), "Did you mean tiered?"),
-        (("--think", "hard"), "there is no think 'hard'"),
-        (
-            ("--suite", "sedes"),
-            "there is no suite 'sedes'; there are: all, seeds, and files FILE.py. Did you mean seeds?",
-        ),
-        (("--suite=nowhere.py",), "there is no file nowhere.py"),
-        (("--against", "plane"), "Did you mean plain?"),
-        (("--against", "forge:native"), "the player 'forge' has no modes of its own; --mode chooses those of forge"),
-        (("empty.py",), "empty.py has no scenario"),
-        (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
-        (("missing.py",), "there is no file missing.py"),
-        (("again.py",), "two scenarios are named flat"),
-        (("-o", "torn.jsonl"), "torn.jsonl, line 1 is not a row of results"),
-        (("-o", "other.jsonl"), "other.jsonl, line 1 is of version 99"),
-        (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
-        (("--backend", "http://127.0.0.1:1"), "cannot connect"),
-        (("-o", "."), ". is a folder; name a file in it for the results, such as results.jsonl"),
-        (("--tags", ","), "--tags: it names nothing"),
-        (("--temperature", "-1"), "temperature"),
-        (("--runs", "0"), "at least 1"),
-    ],
-)
-def test_what_makes_no_sense_is_a_sentence_and_exit_2(
-    tmp_path: Path, server: str, words: tuple[str, ...], said: str
-) -> None:
-    (tmp_path / "empty.py").write_text("x = 1\n")
-    (tmp_path / "raising.py").write_text("x = 1\ny = x / 0\n")
-    (tmp_path / "again.py").write_text(SCENARIOS)
-    (tmp_path / "torn.jsonl").write_text('{"version": 1, "configu\n{}\n')
-    (tmp_path / "other.jsonl").write_text('{"version": 99}\n')
-    ended = run(tmp_path, server, *words)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
-    assert said in ended.stderr
-    assert not (tmp_path / "r.jsonl").exists()
-
-
-def configured(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
-    (folder / "mine.py").write_text(SCENARIOS)
-    (folder / "evals.toml").write_text(text)
-    asked = [sys.executable, "-m", "forge", "eval", "run", "--config", "evals.toml", *words]
-    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
-
-
-def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tmp_path: Path, server: str) -> None:
-    models = "".join(f'[[model]]\nbackend = "{server}"\nmodel = "{name}"\n' for name in ("first", "second"))
-    text = (
-        f'files = ["mine.py"]\nscenario = ["refund_rightly"]\nruns = 7\noutput = "r.jsonl"\n{models}temperature = 0.5'
-    )
-    ended = configured(tmp_path, text, "--runs", "1")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    found = [row.configuration for row in read_results(tmp_path / "r.jsonl")]
-    assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "said"),
-    [
-        ("rnus = 3", (), "evals.toml: there is no option 'rnus'. Did you mean runs?"),
-        ("runs = 0", (), "evals.toml: Expected `int` >= 1 - at `$.runs`"),
-        ("runs = ", (), "evals.toml is not TOML"),
-        ("[[model]]\nmodel = 'x'", (), "missing required field `backend`"),
-        ("runs = 3", (), "there is no model to run"),
-        ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or the file's [[model]]"),
-        ("mode = ['natve']\n[[model]]\nbackend = 'local'", (), "Did you mean native?"),
-    ],
-)
-def test_a_wrong_file_is_told_in_a_sentence(tmp_path: Path, text: str, words: tuple[str, ...], said: str) -> None:
-    ended = configured(tmp_path, text, *words)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
-    assert said in ended.stderr

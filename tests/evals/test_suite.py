@@ -9,13 +9,20 @@ from forge.evals.plain_player import PLAIN
 from forge.evals.scenario import Scenario
 from forge.evals.suite import SUITES
 from stages.serialize import Mode
-from tests.evals import players_deciding, players_lookups, players_orders, players_recovery, players_seeds
+from tests.evals import (
+    players_deciding,
+    players_lookups,
+    players_orders,
+    players_recovery,
+    players_refraining,
+    players_seeds,
+)
 from tests.evals.players import Player, guesser, talker
 from tests.evals.playing import played
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = SUITES["all"]
-FAMILIES = (players_deciding, players_orders, players_lookups, players_seeds, players_recovery)
+FAMILIES = (players_deciding, players_refraining, players_orders, players_lookups, players_seeds, players_recovery)
 PERFECT: dict[str, Player] = {name: player for family in FAMILIES for name, player in family.PERFECT.items()}
 HARMFUL: dict[str, Player] = {name: player for family in FAMILIES for name, player in family.HARMFUL.items()}
 MODES: tuple[Mode, ...] = ("native", "prompted", "constrained")

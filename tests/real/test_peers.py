@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from forge.journal.records import read_journal
-from tests.evals.test_run import rows, run, served
+from tests.evals.running import rows, run, served
 
 PLAYERS = str(Path(__file__).parents[2] / "benchmarks" / "peers" / "players.py")
 
