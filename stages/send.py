@@ -29,7 +29,7 @@ def send(rules: Rules) -> Stage:
         if spent := _spent(ledger.budget):
             left = pending(rules, ledger)
             return BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left)
-        if rules.order and not legal_tools(rules, ledger):
+        if rules.order and not legal_tools(rules, ledger, state.history):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
         larger = state.asks_larger and phase.summary is None

@@ -6,7 +6,7 @@ from stages.message import ToolCall
 from stages.objection import Objection, OutOfOrder
 from stages.policy.escalation import offered_tools
 from stages.policy.order import current_successes, obstacle
-from stages.policy.rules import Rules, missing_prerequisites, pending, succeeded_names
+from stages.policy.rules import Rules, missing_prerequisites, pending, still_withheld, succeeded_names
 from stages.state import Ledger, State
 from stages.verdict import Guard, Verdict
 
@@ -17,7 +17,7 @@ def order(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        reasons = _reasons(rules, state.ledger, calls)
+        reasons = _reasons(rules, state, calls)
         if not reasons:
             return []
         allowed = tuple(tool.name for tool in offered_tools(rules, state))
@@ -30,15 +30,16 @@ def order(rules: Rules) -> Guard:
     return guard
 
 
-def _reasons(rules: Rules, ledger: Ledger, calls: tuple[ToolCall, ...]) -> dict[str, str]:
+def _reasons(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> dict[str, str]:
     """What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes last.
 
     A call that is refused does not run, so none after it depends on it.
     """
+    withheld = still_withheld(rules, state.history)
     ahead: tuple[ToolCall, ...] = ()
     found: dict[str, str] = {}
     for call in sorted(calls, key=lambda call: call.name in rules.terminal):
-        if reason := _reason(rules, ledger, call, ahead):
+        if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
             found[call.id] = reason
         else:
             ahead = (*ahead, call)
@@ -46,8 +47,6 @@ def _reasons(rules: Rules, ledger: Ledger, calls: tuple[ToolCall, ...]) -> dict[
 
 
 def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall, ...]) -> str | None:
-    if call.name in rules.withheld:
-        return _WITHHELD
     left = replace(ledger, successes=current_successes(rules.order, ledger.successes, ahead))
     names = tuple(one.name for one in ahead)
     reason = obstacle(rules.order, succeeded_names(ledger), call.name, names, succeeded_names(left))

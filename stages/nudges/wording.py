@@ -56,7 +56,7 @@ def in_own_words(rules: Rules, words: Mapping[NudgeKind, Reword]) -> Say:
             kind=mistake.name,
             text=unprefixed(objection),
             tool=objection.tool,
-            allowed=tuple(tool.name for tool in legal_tools(rules, state.ledger)),
+            allowed=tuple(tool.name for tool in legal_tools(rules, state.ledger, state.history)),
             pending=pending(rules, state.ledger),
             attempt=mistake_count(state.ledger, mistake.counter),
             wrong=objection.wrong,

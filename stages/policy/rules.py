@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from stages.confidence.unsure import WhenUnsure
 from stages.execution.unknown_outcomes import unknown_outcome
-from stages.message import ToolCall
+from stages.message import History, ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
+from stages.policy.named_tools import named_tools
 from stages.policy.order import Use, current_successes, obstacle, underused_tools
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger
@@ -166,23 +167,30 @@ def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, l
     return tuple(unmet)
 
 
-def legal_tools(rules: Rules, ledger: Ledger) -> tuple[ToolSpec, ...]:
+def legal_tools(rules: Rules, ledger: Ledger, history: History = ()) -> tuple[ToolSpec, ...]:
     """The tools that may be called now: prerequisites met, rules of order kept, terminal ones only after all steps.
 
-    Without those that are withheld, and those with a call whose outcome is unknown: a person decides about it first.
+    Without those that are withheld, unless the history names them, and those with a call whose outcome is unknown: a
+    person decides about it first.
     """
+    withheld = still_withheld(rules, history)
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
     fresh = {success.name for success in current_successes(rules.order, ledger.successes)} if rules.order else done
     return tuple(
         tool
         for tool in rules.tools
-        if tool.name not in rules.withheld
+        if tool.name not in withheld
         and not (waiting and tool.effect == "terminal")
         and not unknown_outcome(tool, ledger)
         and not missing_prerequisites(rules, tool, None, ledger)
         and obstacle(rules.order, done, tool.name, fresh=fresh) is None
     )
+
+
+def still_withheld(rules: Rules, history: History) -> frozenset[str]:
+    """The withheld tools that neither the user nor an answer has named in this run."""
+    return frozenset(rules.withheld) - named_tools(rules.withheld, history)
 
 
 def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:

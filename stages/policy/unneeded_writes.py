@@ -1,6 +1,7 @@
 """Unneeded writes: the tools that change something and have no part in what a workflow is about.
 
 Required steps say what a workflow is about. Without any, nothing says which of its writes belong, and all of them do.
+Where no tool says that it reads, a tool that says nothing may be a look-up, so none is taken for a write.
 """
 
 from collections.abc import Collection
@@ -13,9 +14,9 @@ def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...
     """The tools to withhold: those that write, that nothing needs, and of which the workflow says nothing.
 
     It says something of a tool by naming it (`named`) or by a rule for it: prerequisites, order, values that must have
-    been seen, calculations, approval. None without required steps.
+    been seen, calculations, approval. None without required steps, or without a tool that says that it reads.
     """
-    if not required_tools(rules):
+    if not required_tools(rules) or not any(tool.effect == "read" for tool in rules.tools):
         return ()
     ordered = (name for use in rules.order for name in use.names)
     ruled = (tool.name for tool in rules.tools if _has_a_rule(tool))

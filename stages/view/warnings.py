@@ -96,7 +96,7 @@ _LISTED = 6
 def _unused(rules: Rules, state: State, view: History) -> dict[str, tuple[str, ...]]:
     """Of the values that the model is shown, those that a look-up that it has begun has not been called with."""
     shown = replace(state, history=view, cleared=())
-    values = ((tool.name, begun_lookups(tool, shown)) for tool in legal_tools(rules, state.ledger))
+    values = ((tool.name, begun_lookups(tool, shown)) for tool in legal_tools(rules, state.ledger, state.history))
     return {name: found for name, found in values if 0 < len(found) <= _LISTED}
 
 

@@ -53,6 +53,7 @@ CASES: list[tuple[str, Rules, tuple[str, ...], tuple[str, ...]]] = [
     ("a person is asked", replace(RULES, tools=(spec("b", approval=True),)), (), ()),
     ("a rule of order", replace(RULES, order=(Use(tool="drop", at_most=1),)), (), ("write",)),
     ("a rule of order of another", replace(RULES, order=(Use(tool="look", before=("drop",)),)), (), ("write",)),
+    ("no tool says that it reads", replace(RULES, tools=(spec("look"), WRITE, END)), (), ()),
     ("nothing is required", replace(RULES, required=()), (), ()),
     ("a number of uses is", replace(RULES, required=(), order=(Use(tool="look", at_least=1),)), (), ("write", "drop")),
     ("a rule of order of a tool that there is not", replace(RULES, order=(Use(tool="x"),)), (), ("write", "drop")),

@@ -1,0 +1,81 @@
+"""A withheld tool is one like any other once the user or an answer has named it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge import Workflow, run_sync, tool
+from forge.interpreters.scripted import Scripted, call
+from stages.message import History, Kind, Tool, User
+from stages.policy.named_tools import named_tools
+
+
+def answer(text: str, kind: Kind = Kind.TOOL_RESULT) -> Tool:
+    return Tool(call_id="c", name="look", text=text, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "named"),
+    [
+        ("cancel_order", User(text="Cancel the order if it is late."), True),
+        ("cancelOrder", User(text="All late orders are to be cancelled."), True),
+        ("cancel_order", User(text="Report on order A-17."), False),
+        ("cancel_order", User(text="Cancel the order.", kind=Kind.RETRY_NUDGE), False),
+        ("confirm_address", answer("Failed: call confirm_address first."), True),
+        ("confirm_address", answer("Failed: confirm the address first."), False),
+        ("confirm", answer("Failed: confirm_address is missing."), False),
+        ("confirm_address", answer("You may call: confirm_address.", Kind.STEP_NUDGE), False),
+        ("___", User(text="Anything."), False),
+    ],
+)
+def test_who_names_a_tool(name: str, said: Tool | User, named: bool) -> None:
+    assert (name in named_tools([name], (said,))) is named
+
+
+@given(st.lists(st.text(max_size=20).map(lambda text: User(text=text)), max_size=4), st.text(max_size=12))
+def test_what_was_named_stays_named_whatever_is_said_after_it(said: list[User], name: str) -> None:
+    histories: list[History] = [tuple(said[:end]) for end in range(len(said) + 1)]
+    found = [named_tools([name], history) for history in histories]
+    assert found == sorted(found, key=len)
+
+
+@tool(effect="read")
+def look(order: str) -> str:
+    """Look an order up."""
+    return f"{order}: 7 Elm Road"
+
+
+class Parcels:
+    """A parcel is only sent to an address that was confirmed."""
+
+    def __init__(self) -> None:
+        self.confirmed = False
+
+    def confirm_address(self, order: str) -> str:
+        """Confirm the address of an order."""
+        self.confirmed = True
+        return f"{order} is confirmed"
+
+    def send_parcel(self, order: str) -> str:
+        """Send the parcel."""
+        if not self.confirmed:
+            raise ValueError("The address is not confirmed. Call confirm_address first.")
+        return "sent"
+
+
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+def test_a_remedy_that_an_error_names_is_offered_and_runs(mode: str) -> None:
+    parcels = Parcels()
+    workflow = Workflow(
+        "parcels",
+        tools=[look, parcels.confirm_address, parcels.send_parcel],
+        required_steps=["look"],
+        terminal_tool="send_parcel",
+    )
+    assert workflow.compiled.rules.withheld == ("confirm_address",)
+    turns = [call("look", order="A"), call("send_parcel", order="A"), call("confirm_address", order="A")]
+    model = Scripted([*turns, call("send_parcel", order="A")], mode=mode)  # type: ignore[arg-type]  # a table's
+    assert run_sync(workflow, "Send A.", backend=model).unwrap().value == "sent"
+    if mode == "constrained":
+        offered = [b'"confirm_address"' in request.partition(b'"response_format"')[2] for request in model.requests]
+        assert offered == [False, False, True, True]
