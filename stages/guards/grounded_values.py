@@ -12,7 +12,7 @@ from stages.message import ToolCall
 from stages.objection import Objection, Seen, Ungrounded, Unseen
 from stages.policy.escalation import offered_tools
 from stages.policy.rules import Rules
-from stages.schema.optional_members import optional_members
+from stages.schema.nullable_members import optional_members
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Grounded, ToolSpec

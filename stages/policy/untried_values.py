@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from stages.grounding.matching import leaves, normalized
 from stages.grounding.sources import everything_given, ungrounded_values
 from stages.policy.rules import Rules
-from stages.schema.optional_members import optional_members
-from stages.state import Ledger, State
+from stages.schema.nullable_members import optional_members
+from stages.state import Attempt, Ledger, State, Success
 from stages.tool import ToolSpec
 
 _LONGEST = 80
@@ -60,7 +60,7 @@ _RECENT = 256
 
 
 def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]) -> frozenset[str]:
-    """The values, normalized, that need not be looked up again, while others that look like them were not tried.
+    """The values, normalized, that need not be looked up again: in vain, or while others like them were not tried.
 
     Only of a tool that reads and takes one text. A write, or a compaction, may have changed what an answer is worth.
     """
@@ -71,14 +71,16 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
     recent = ledger.successes[-_RECENT:]
     changed = (success.turn for success in reversed(recent) if success.name in writes)
     since = max(next(changed, -1), ledger.compactions[-1].turn if ledger.compactions else -1)
-    answered = [a for a in ledger.attempts[-_RECENT:] if a.answer]
-    calls = [(call.name, call.arguments) for call in recent if call.turn > since]
-    calls += [(call.name, call.arguments) for call in answered if call.turn > since]
-    made = (_value(arguments, argument) for name, arguments in calls if name == tool.name)
-    done = [value for value in made if isinstance(value, str)]
-    tried = frozenset(map(normalized, done))
-    alike = {_kind(value) for value in done}
-    return tried if any(_kind(text) in alike and normalized(text) not in tried for text in texts) else frozenset()
+
+    def values(calls: Iterable[Success | Attempt]) -> frozenset[str]:
+        made = (_value(call.arguments, argument) for call in calls if call.name == tool.name and call.turn > since)
+        return frozenset(value for value in made if isinstance(value, str))
+
+    found = values(recent)
+    vain = frozenset(map(normalized, values(a for a in ledger.attempts[-_RECENT:] if a.answer) - found))
+    tried, alike = frozenset(map(normalized, found)), {_kind(value) for value in found}
+    left = any(_kind(text) in alike and normalized(text) not in tried | vain for text in texts)
+    return tried | vain if left else vain
 
 
 def _kind(value: str) -> tuple[str, bool]:

@@ -13,7 +13,7 @@ from stages.grounding.calculated_arguments import constraint_of
 from stages.grounding.seen_values import values_for
 from stages.grounding.value_lists import listed_values
 from stages.schema import Target, project
-from stages.schema.optional_members import optional_members, written_or_null
+from stages.schema.nullable_members import optional_members, written_or_null
 from stages.schema.value import Json
 from stages.state import SourceValues
 from stages.tool import ToolSpec

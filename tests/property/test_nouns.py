@@ -2,6 +2,7 @@
 
 import ast
 from ast import unparse
+from decimal import Decimal
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,8 @@ st.register_type_strategy(
         meter=st.builds(Meter, overhead=st.integers(0, 2**60), sizes=st.none() | st.lists(st.integers()).map(tuple)),
     ),
 )
+# JSON has no number that is none.
+st.register_type_strategy(Decimal, st.decimals(allow_nan=False, allow_infinity=False))
 _STEPS = st.sampled_from([ThinkFirst(), Vote(samples=5, temperature=1.0), AskLarger(), AskPerson(), StopRun()])
 st.register_type_strategy(
     WhenUnsure,

@@ -95,5 +95,7 @@ def test_what_was_looked_up_need_not_be_again(ledger: Ledger, again: bool) -> No
 def test_it_may_be_looked_up_again_once_all_of_its_kind_were_and_if_it_may_change() -> None:
     rules, ledger = Rules(tools=(LOOK,)), Ledger(successes=(ONE,))
     assert looked_up(rules, ledger, LOOK, ["A-17", "pending", "Lisbon"]) == frozenset()
+    vain = replace(ledger, attempts=(Attempt(name="look", arguments='{"what":"12"}', answer="00", turn=2),))
+    assert looked_up(rules, vain, LOOK, ["A-17"]) == {"12"}, "nothing was found by it"
     assert looked_up(rules, ledger, replace(LOOK, repeatable=True), ["A-17", "C-311"]) == frozenset()
     assert looked_up(rules, ledger, tool(WHAT, "write"), ["A-17", "C-311"]) == frozenset()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, checker
-from stages.schema.optional_members import MOST_OPTIONAL, optional_members, written_or_null
+from stages.schema.nullable_members import MOST_OPTIONAL, optional_members, written_or_null
 from stages.schema.value import Json
 
 KINDS: list[Json] = [{"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "string"}}]
