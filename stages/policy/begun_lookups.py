@@ -20,7 +20,8 @@ _LONGEST = 80
 
 
 def begun_lookups(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """Values that stand beside one that the tool has succeeded with, and that no call has used, in their order.
+    """Values that stand beside one that the tool has succeeded with, and that neither it nor a call that succeeded has
+    used, in their order.
 
     Beside is under the same name in the same result, or alike in the same message of the user's: `B-18` beside `A-17`.
     Empty for a tool that does not only read, or takes more than one text, and in a long history.
@@ -31,7 +32,9 @@ def begun_lookups(tool: ToolSpec, state: State) -> tuple[str, ...]:
     ledger = state.ledger
     given = (_argument(success.arguments, argument) for success in ledger.successes if success.name == tool.name)
     good = {value for value in given if value}
-    made = [*(success.arguments for success in ledger.successes), *(attempt.arguments for attempt in ledger.attempts)]
+    # A write that was refused for a value that nobody has looked at does not make it one that was looked at.
+    vain = (attempt.arguments for attempt in ledger.attempts if attempt.name == tool.name)
+    made = [*(success.arguments for success in ledger.successes), *vain]
     used = {value for arguments in made for value in leaves(arguments)}
     found = _beside(tool, state, good) if good else ()
     return tuple(dict.fromkeys(value for value in found if value not in used))

@@ -21,7 +21,8 @@ LOOK = ToolSpec(name="look", description="", parameters=ONE_TEXT, effect="read")
 
 def state(*texts: str, said: str = "Go.", looked: tuple[str, ...] = ("A-1",), tried: tuple[str, ...] = ()) -> State:
     arguments = [msgspec.json.encode({"id": value}).decode() for value in looked]
-    vain = tuple(Attempt(name="other", arguments=f'{{"x":"{value}"}}') for value in tried)
+    vain = tuple(Attempt(name="look", arguments=f'{{"id":"{value}"}}') for value in tried)
+    vain += (Attempt(name="write", arguments='{"x":"A-3"}'),)  # refused: it has looked at nothing
     done = tuple(Success(name="look", arguments=one) for one in arguments)
     results = (Tool(call_id="c", name="list", text=text) for text in texts)
     return State(history=(User(text=said), *results), ledger=Ledger(successes=done, attempts=vain))
@@ -33,7 +34,7 @@ CASES: list[tuple[str, State, tuple[str, ...]]] = [
     ("another member of the same entry", state('{"id":"A-1","next":"B-7"}'), ()),
     ("another result", state('["A-1"]', '["A-2"]'), ()),
     ("nothing was looked up yet", state('["A-1","A-2"]', looked=()), ()),
-    ("another call has used it", state('["A-1","A-2","A-3"]', tried=("A-2",)), ("A-3",)),
+    ("it has failed with it", state('["A-1","A-2","A-3"]', tried=("A-2",)), ("A-3",)),
     ("what the user named with it", state(said="Compare A-1 with A-2, not with C7."), ("A-2",)),
     ("what the user named, and not with it", state(said="It is about A-2."), ()),
     ("a text of any length", state('["A-1","' + "x" * 81 + '"]'), ()),
