@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test clients pages search bench bench-functions bench-proxy evals-report docs clean
+.PHONY: demo test clients pages postgres search bench bench-functions bench-proxy evals-report docs clean
 .DEFAULT_GOAL := test
 
 demo: .venv/demo.ready
@@ -31,6 +31,13 @@ pages: .venv/dev.ready
 	  { echo "the tests of pages need Chromium, which this machine does not have: apt-get install chromium"; exit 1; }
 	@$(PIP) install 'playwright>=1.50'
 	@.venv/bin/pytest tests/evals/page_in_chromium.py
+
+# The laws of stores on a real Postgres: Debian's, started by the test in a folder of its own, on a free port.
+postgres: .venv/dev.ready
+	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || \
+	  { echo "these tests start a Postgres server, which this machine does not have: apt-get install postgresql"; exit 1; }
+	@$(PIP) install --editable '.[postgres]'
+	@.venv/bin/pytest tests/memory/stores_on_postgres.py
 
 bench: .venv/dev.ready
 	@.venv/bin/python -m benchmarks.results

@@ -1,10 +1,11 @@
 """Saved states: what decides how a run goes on, without what it remembers only to be fast."""
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.effect import Send
-from stages.message import size
+from stages.message import History, size
 from stages.repair.decoding import decode
 from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, Naming, State, Vetted
 
@@ -26,7 +27,32 @@ def load(saved: bytes | str) -> State:
     return _measured(current(state))
 
 
+class SavedParts(Struct, frozen=True, kw_only=True, gc=False):
+    """A saved state whose messages stand apart, so that a store writes only those that are new. All of it is JSON."""
+
+    rest: bytes
+    messages: tuple[bytes, ...]
+
+
+def save_parts(state: State) -> SavedParts:
+    """The state in parts: what `load_parts` makes of them goes on as this one does."""
+    bare = without_memory(state)
+    rest = msgspec.json.encode(replace(bare, history=()))
+    return SavedParts(rest=rest, messages=tuple(map(msgspec.json.encode, bare.history)))
+
+
+def load_parts(parts: SavedParts) -> State:
+    """As `load`. ValueError, in words, for what is no saved state, or one that this forge cannot go on from."""
+    try:
+        rest = decode(_STATE, parts.rest)
+        history = decode(_HISTORY, b"[" + b",".join(parts.messages) + b"]")
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no saved state: {error}") from None
+    return _measured(current(replace(rest, history=history)))
+
+
 _STATE = msgspec.json.Decoder(State)
+_HISTORY = msgspec.json.Decoder(History)
 
 
 def without_memory(state: State) -> State:

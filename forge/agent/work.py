@@ -6,7 +6,6 @@ from itertools import count
 from typing import Generic
 
 from msgspec import Struct
-from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from forge.agent.keeping import Keeper, prompted, saving
@@ -21,6 +20,7 @@ from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
 from stages.effect import HandOff
 from stages.halt import JournalFailed
+from stages.memory.facts import with_facts
 from stages.policy.fallback import FallBackOn, another_model_may_help
 from stages.state import Budget, Done, State
 
@@ -154,11 +154,9 @@ class Work:
 async def _next(job: Job[R_co], before: State | None, said: str) -> State:
     """The state in which the work on what the user said begins, told to the observers; known facts come before it."""
     state = job.workflow.start(said) if before is None else job.workflow.follow(before, said)
-    *earlier, asked = state.history
-    known = await job.facts.message_for(said, state.history) if job.facts else None
-    new = (replace(known, turn=state.ledger.turn), asked) if known else (asked,)
-    announce((*earlier, *new) if before is None else new, job.watching)
-    return replace(state, history=(*earlier, *new))
+    shown = with_facts(state, await job.facts.recall(said) if job.facts else ())
+    announce(shown.history if before is None else shown.history[len(state.history) - 1 :], job.watching)
+    return shown
 
 
 def _goes_on(ended: Result[Finished[R_co], Halted]) -> bool:

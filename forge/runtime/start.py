@@ -23,7 +23,7 @@ def initial_state(
     DefinitionError for an empty message, or a `{placeholder}` of the system prompt that is not in `prompt_vars`.
     """
     turn = max(map(turn_of, earlier), default=0)
-    ledger = Ledger(budget=budget, turn=turn, progress=turn, ids=_last_id(earlier))
+    ledger = Ledger(budget=budget, turn=turn, progress=turn, ids=last_id(earlier))
     asked = User(text=_said(message), turn=turn)
     if earlier:
         known = map(sound_struct, earlier)
@@ -62,7 +62,7 @@ def _said(message: str) -> str:
     return sound(message)
 
 
-def _last_id(history: History) -> int:
+def last_id(history: History) -> int:
     """The highest number among forge's own call ids, so that later ones are unique."""
     calls = (call.id for message in history if isinstance(message, Assistant) for call in message.calls)
     return max((int(found[1]) for found in map(_CALL_ID.fullmatch, calls) if found), default=0)

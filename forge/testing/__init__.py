@@ -1,4 +1,4 @@
-"""Testing kit for your own stages, guards, compactors and families: strategies, laws, a scripted model.
+"""Testing kit for your own stages, guards, compactors, families and stores: strategies, laws, a scripted model.
 
 `pip install 'forge-toolcalls[testing]'`; docs/testing.md shows how.
 """
@@ -12,10 +12,12 @@ if importlib.util.find_spec("hypothesis") is None:
 
 from forge.interpreters.scripted import Scripted, ScriptError, call, calls
 from forge.testing.compactor_laws import COMPACTOR_LAWS, assert_compactor_laws
+from forge.testing.fact_store_laws import assert_fact_store_laws
 from forge.testing.guard_laws import GUARD_LAWS, assert_guard_laws
 from forge.testing.history_strategies import arguments, batches, budgets, histories, messages, texts
 from forge.testing.laws import BrokenLawError
 from forge.testing.reply_strategies import chunkings, malformed, replies
+from forge.testing.session_store_laws import assert_session_store_laws
 from forge.testing.stage_laws import STAGE_LAWS, assert_stage_laws
 from forge.testing.state_strategies import ledgers, results, states
 from forge.testing.trial import Trial, assert_answered, attempt
@@ -31,7 +33,9 @@ __all__ = [
     "arguments",
     "assert_answered",
     "assert_compactor_laws",
+    "assert_fact_store_laws",
     "assert_guard_laws",
+    "assert_session_store_laws",
     "assert_stage_laws",
     "attempt",
     "batches",

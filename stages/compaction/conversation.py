@@ -6,7 +6,7 @@ the same history always gives the same messages, and a longer one begins with th
 compaction: a server's prefix cache holds in between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +45,10 @@ class _Unit(Struct, frozen=True):
     size: int
 
 
+_COMPACTORS = ((TieredCompact(keep_recent=2), True), (TieredCompact(keep_recent=1), False))
+"""What is tried in turn, and whether the first request of the user is kept."""
+
+
 def compacted_conversation(history: History, budget: ContextBudget) -> CompactedConversation | CannotFit:
     """The conversation that fits; CannotFit where what must stay does not.
 
@@ -78,10 +82,11 @@ def compacted_conversation(history: History, budget: ContextBudget) -> Compacted
 def pruned_conversation(history: History, budget: ContextBudget) -> CompactedConversation | CannotFit:
     """The conversation compacted once, to the budget's target; CannotFit where what must stay does not fit.
 
-    What stays and what goes first is as in `compacted_conversation`.
+    As in `compacted_conversation`, but where the newest messages do not fit, they go too, and the last request of the
+    user alone stays.
     """
     whole = tuple(Kept(message, at) for at, message in enumerate(history))
-    shorter = _compacted(whole, budget)
+    shorter = _compacted(whole, budget, (*_COMPACTORS, (TieredCompact(keep_recent=0), False)))
     return shorter if isinstance(shorter, CannotFit) else CompactedConversation(kept=shorter, compactions=1)
 
 
@@ -96,14 +101,12 @@ def _opening(history: History) -> int:
     return next((at for at, message in enumerate(history) if type(message) is not System), len(history))
 
 
-_COMPACTORS = ((TieredCompact(keep_recent=2), True), (TieredCompact(keep_recent=1), False))
-"""What is tried in turn, and whether the first request of the user is kept."""
-
-
-def _compacted(now: tuple[Kept, ...], budget: ContextBudget) -> tuple[Kept, ...] | CannotFit:
+def _compacted(
+    now: tuple[Kept, ...], budget: ContextBudget, compactors: Sequence[tuple[TieredCompact, bool]] = _COMPACTORS
+) -> tuple[Kept, ...] | CannotFit:
     rate = budget.meter.tokens_per_character
     failure = CannotFit(tokens=0, budget=budget.tokens)
-    for compactor, goal in _COMPACTORS:
+    for compactor, goal in compactors:
         units = _units(now, budget, goal=goal)
         metered = budget.metered(rate, Report(), tuple(unit.size for unit in units))
         match compactor(tuple(unit.shown for unit in units), metered):

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stages.message import History, Kind, User
+from stages.message import History, Kind, User, turn_of
 from stages.nudges.context import remembered
+from stages.state import State
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,17 @@ def facts_message(facts: Iterable[Fact], history: History) -> User | None:
     lines = list(dict.fromkeys(_line(fact) for fact in facts))
     new = [line for line in lines if line not in shown]
     return User(text=remembered(new), kind=Kind.REMEMBERED) if new else None
+
+
+def with_facts(state: State, facts: Iterable[Fact]) -> State:
+    """The state with the message that shows the facts right before its last request, or at its end if that is past."""
+    history = state.history
+    last = history[-1] if history else None
+    at = len(history) - (isinstance(last, User) and last.kind is Kind.USER_INPUT)
+    message = facts_message(facts, history[:at])
+    if message is None:
+        return state
+    return state.reshape((*history[:at], replace(message, turn=turn_of(last) if last else 0), *history[at:]))
 
 
 def _line(fact: Fact) -> str:

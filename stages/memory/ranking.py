@@ -16,10 +16,21 @@ _ALONE = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 
 
+_STEM = 5
+"""Letters of a word that are compared: so many serve as a stem in most languages, without rules of any."""
+
+
 def words_of(text: str) -> list[str]:
-    """The words of a text, in order, without case and accents."""
+    """The words of a text, in order, without case, accents and endings: `Drinks` and `drinking` are one word."""
     plain = "".join(one for one in normalize("NFKD", text.casefold()) if not combining(one))
-    return _WORD.findall(plain)
+    return [_stem(word) for word in _WORD.findall(plain)]
+
+
+def _stem(word: str) -> str:
+    if not word.isalpha():
+        return word  # a number is another if it goes on
+    stem = word[:_STEM]
+    return stem.removesuffix("s") if len(stem) > 3 else stem
 
 
 def query_words(query: str) -> list[str]:

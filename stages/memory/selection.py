@@ -3,9 +3,11 @@
 from collections.abc import Collection
 from typing import Literal, assert_never
 
+from msgspec.structs import replace
+
 from stages.compaction.exchange import exchange_around
 from stages.deliver import interrupt
-from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, turn_of
 from stages.nudges.quoting import quote
 from stages.state import Done, Ready, State
 
@@ -77,6 +79,17 @@ def misplaced(history: History, message: Message) -> str:
     return f"add the results of these calls first, as Tool messages: {waiting}"
 
 
+def in_turn(history: History, message: Message) -> Message:
+    """The message in the turn that it has after this history: a reply begins one, what comes after it belongs to it.
+
+    One that has a turn already keeps it.
+    """
+    if isinstance(message, System) or message.turn:
+        return message
+    last = max(map(turn_of, history), default=0)
+    return replace(message, turn=last + isinstance(message, Assistant))
+
+
 def _open_calls(history: History) -> tuple[ToolCall, ...]:
     """The calls at the end of the history that have no result yet."""
     if not history:
@@ -89,6 +102,7 @@ def _open_calls(history: History) -> tuple[ToolCall, ...]:
 
 
 def title(history: History) -> str:
-    """The beginning of the first request of the user, in one line; empty if there is none."""
+    """The beginning of the first request of the user, in one printable line; empty if there is none."""
     asked = (m.text for m in history if isinstance(m, User) and m.kind is Kind.USER_INPUT)
-    return quote(" ".join(next(asked, "").split()), _TITLE)
+    line = " ".join(next(asked, "").split())
+    return quote("".join(filter(str.isprintable, line)), _TITLE)

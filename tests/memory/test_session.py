@@ -1,10 +1,11 @@
 """A session behind the five methods, saved, branched and shared: what others write is never lost or overwritten."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from forge.agent.memory import InProcessStore, Session
+from forge.agent.memory import InProcessStore, Session, SessionStore, SQLiteStore
 from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
 from stages.effect import Execute
 from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
@@ -21,7 +22,12 @@ TALK: tuple[Message, ...] = (
 )
 
 
-async def talked(store: InProcessStore, name: str = "monday") -> Session:
+@pytest.fixture(params=["process", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
+    return InProcessStore() if request.param == "process" else SQLiteStore(tmp_path / "memory.db")
+
+
+async def talked(store: SessionStore, name: str = "monday") -> Session:
     session = Session(store, name)
     for message in TALK:
         await session.add_message(message)
@@ -29,8 +35,8 @@ async def talked(store: InProcessStore, name: str = "monday") -> Session:
 
 
 @asynchronous
-async def test_the_five_methods() -> None:
-    session = await talked(InProcessStore())
+async def test_the_five_methods(store: SessionStore) -> None:
+    session = await talked(store)
     assert await session.get_messages() == TALK
     assert await session.get_messages("user", "tool") == (TALK[1], TALK[3])
     assert await session.get_recent(1) == TALK[4:]
@@ -42,13 +48,13 @@ async def test_the_five_methods() -> None:
 
 
 @asynchronous
-async def test_pruning_keeps_pairs_and_says_what_does_not_fit() -> None:
-    session = await talked(InProcessStore())
+async def test_pruning_keeps_pairs_and_says_what_does_not_fit(store: SessionStore) -> None:
+    session = await talked(store)
     await session.add_message(User(text="And now?"))
     await session.prune(45)
     left = await session.get_messages()
     assert left[0] == TALK[0]
-    assert left[-1] == User(text="And now?")
+    assert left[-1] == User(text="And now?", turn=2)
     assert len(left) < len(TALK) + 1
     with pytest.raises(ContextBudgetExceeded, match=r"what must stay takes about \d+ tokens, more than 1; nothing was"):
         await session.prune(1)
@@ -56,8 +62,7 @@ async def test_pruning_keeps_pairs_and_says_what_does_not_fit() -> None:
 
 
 @asynchronous
-async def test_what_cannot_be_is_refused_before_anything_is_kept() -> None:
-    store = InProcessStore()
+async def test_what_cannot_be_is_refused_before_anything_is_kept(store: SessionStore) -> None:
     session = Session(store, "monday")
     with pytest.raises(DefinitionError, match="not waiting for one"):
         await session.add_message(TALK[3])
@@ -78,8 +83,7 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
 
 
 @asynchronous
-async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost() -> None:
-    store = InProcessStore()
+async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost(store: SessionStore) -> None:
     session = await talked(store)
     state = await session.load()
     assert state is not None
@@ -89,7 +93,7 @@ async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost() -> N
     await other.add_message(User(text="Me too"))
     with pytest.raises(SessionChangedError, match="was saved by another since it was loaded; load it again"):
         await session.save(state.say(User(text="Mine")))
-    assert await session.get_messages() == (*TALK, User(text="Me too"))
+    assert await session.get_messages() == (*TALK, User(text="Me too", turn=2))
     again = await session.load()
     assert again is not None
     await session.save(again.say(User(text="Mine")))
@@ -100,8 +104,7 @@ async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost() -> N
 
 
 @asynchronous
-async def test_a_session_made_anew_is_not_the_one_that_was_deleted() -> None:
-    store = InProcessStore()
+async def test_a_session_made_anew_is_not_the_one_that_was_deleted(store: SessionStore) -> None:
     session = await talked(store)
     state = await session.load()
     assert state is not None
@@ -112,8 +115,7 @@ async def test_a_session_made_anew_is_not_the_one_that_was_deleted() -> None:
 
 
 @asynchronous
-async def test_messages_added_at_the_same_time_are_all_kept() -> None:
-    store = InProcessStore()
+async def test_messages_added_at_the_same_time_are_all_kept(store: SessionStore) -> None:
     texts = [f"message {number}" for number in range(30)]
     await asyncio.gather(*(Session(store, "monday").add_message(User(text=text)) for text in texts))
     kept = await Session(store, "monday").get_messages()
@@ -121,21 +123,20 @@ async def test_messages_added_at_the_same_time_are_all_kept() -> None:
 
 
 @asynchronous
-async def test_branches_go_their_own_way() -> None:
-    session = await talked(InProcessStore())
+async def test_branches_go_their_own_way(store: SessionStore) -> None:
+    session = await talked(store)
     whole = await session.branch("whole")
     cut = await session.branch("cut", messages=3)  # in the middle of an exchange, which is left out
     await session.clear()
     await whole.add_message(User(text="Thanks."))
-    assert await whole.get_messages() == (*TALK, User(text="Thanks."))
+    assert await whole.get_messages() == (*TALK, User(text="Thanks.", turn=2))
     assert await cut.get_messages() == TALK[:2]
     with pytest.raises(DefinitionError, match="a session 'cut' already"):
         await whole.branch("cut")
 
 
 @asynchronous
-async def test_a_run_under_way_is_saved_whole_and_not_pruned() -> None:
-    store = InProcessStore()
+async def test_a_run_under_way_is_saved_whole_and_not_pruned(store: SessionStore) -> None:
     running = State(
         history=TALK[:2],
         phase=Awaiting(effect=Execute(calls=(CALL,)), batch=Batch(said=Assistant(calls=(CALL,), turn=1))),
@@ -151,8 +152,7 @@ async def test_a_run_under_way_is_saved_whole_and_not_pruned() -> None:
 
 
 @asynchronous
-async def test_sessions_are_listed_the_last_saved_first() -> None:
-    store = InProcessStore()
+async def test_sessions_are_listed_the_last_saved_first(store: SessionStore) -> None:
     await talked(store, "monday")
     await talked(store, "tuesday")
     await Session(store, "monday").add_message(User(text="More", kind=Kind.USER_INPUT))
@@ -161,3 +161,30 @@ async def test_sessions_are_listed_the_last_saved_first() -> None:
     assert await Session(store, "monday").delete()
     assert not await Session(store, "monday").delete()
     assert [one.name for one in await store.sessions()] == ["tuesday"]
+
+
+class SlowStore(InProcessStore):
+    """Saves when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saving, self.may_save = asyncio.Event(), asyncio.Event()
+
+    async def save(self, name: str, state: State, *, after: int) -> int:
+        self.saving.set()
+        await self.may_save.wait()
+        return await super().save(name, state, after=after)
+
+
+@asynchronous
+async def test_a_cancelled_save_is_whole_and_the_next_one_follows_it() -> None:
+    slow = SlowStore()
+    session, state = Session(slow, "monday"), State(history=TALK)
+    saving = asyncio.create_task(session.save(state))
+    await slow.saving.wait()
+    saving.cancel()
+    slow.may_save.set()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    assert await session.get_messages() == TALK
+    await session.save(state.say(User(text="It goes on.")))

@@ -10,6 +10,9 @@ from stages.memory.facts import Fact
 
 if TYPE_CHECKING:
     from forge.agent.memory.in_process import InProcessStore as InProcessStore
+    from forge.agent.memory.postgres import PostgresStore as PostgresStore
+    from forge.agent.memory.sqlite import SQLiteStore as SQLiteStore
+    from forge.agent.memory.tools import fact_tools as fact_tools
 
 __all__ = [
     "Fact",
@@ -17,10 +20,20 @@ __all__ = [
     "Facts",
     "InProcessStore",
     "Memory",
+    "SQLiteStore",
     "SavedSession",
     "Session",
     "SessionStore",
     "SessionSummary",
+    "fact_tools",
 ]
 
-__getattr__ = later(__name__, {"forge.agent.memory.in_process": ("InProcessStore",)})
+__getattr__ = later(
+    __name__,
+    {
+        "forge.agent.memory.in_process": ("InProcessStore",),
+        "forge.agent.memory.postgres": ("PostgresStore",),
+        "forge.agent.memory.sqlite": ("SQLiteStore",),
+        "forge.agent.memory.tools": ("fact_tools",),
+    },
+)

@@ -4,8 +4,7 @@ from forge.agent.memory.names import checked_name
 from forge.agent.memory.protocol import FactStore
 from forge.errors import DefinitionError
 from forge.runtime.options import checked_options
-from stages.memory.facts import Fact, facts_message
-from stages.message import History, User
+from stages.memory.facts import Fact
 from stages.options.types import Count
 from stages.repair.decoding import sound
 
@@ -17,7 +16,10 @@ _LONGEST_QUERY = 10_000
 
 
 class Facts:
-    """The facts of one space, such as a user's or a project's; those of other spaces are never seen."""
+    """The facts of one space, such as a user's or a project's; those of other spaces are never seen.
+
+    `stages.memory.with_facts` puts them before a request, marked as data.
+    """
 
     @checked_options
     def __init__(self, store: FactStore, space: str = "default") -> None:
@@ -30,7 +32,7 @@ class Facts:
     @checked_options
     async def remember(self, text: str) -> Fact:
         """Keep the fact. DefinitionError for an empty one, or one of more than 2,000 characters."""
-        kept = sound(text).strip()
+        kept = sound(text).replace("\0", "").strip()  # which not every store takes
         if not kept:
             raise DefinitionError(("the fact is empty; say what is to be remembered",))
         if len(kept) > LONGEST_FACT:
@@ -47,10 +49,3 @@ class Facts:
     async def forget(self, fact: Fact | int) -> bool:
         """Delete the fact; False: there was none with this id. Sessions that were shown it keep what was said."""
         return await self._store.forget(self.space, fact if isinstance(fact, int) else fact.id)
-
-    async def message_for(self, request: str, history: History = (), limit: int = 8) -> User | None:
-        """The message that tells a model the facts for this request, to stand right before it; None: there is none.
-
-        Facts that the history shows already are left out. `stages.memory.facts` says how they are marked as data.
-        """
-        return facts_message(await self.recall(request, limit), history)

@@ -46,7 +46,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
 
 
 class SessionStore(Protocol):
-    """Where sessions are kept. `forge.testing.check_session_store` tests one of your own.
+    """Where sessions are kept. `forge.testing.assert_session_store_laws` tests yours.
 
     Names are as `Session` lets them pass: printable, 1 to 200 characters. A save is whole or not at all, whoever
     writes beside it, and whenever the process ends.
@@ -69,7 +69,7 @@ class SessionStore(Protocol):
 
 
 class FactStore(Protocol):
-    """Where facts are kept, apart by `space`: a user, a project. `forge.testing.check_fact_store` tests your own."""
+    """Where facts are kept, apart by `space`: a user, a project. `forge.testing.assert_fact_store_laws` tests yours."""
 
     async def remember(self, space: str, text: str) -> Fact:
         """Keep the fact; one with the same text in the space is returned as it is, and not kept twice."""

@@ -8,10 +8,11 @@ from forge.agent.memory.names import checked_name
 from forge.agent.memory.protocol import SessionStore
 from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
 from forge.runtime.options import checked_options
+from forge.runtime.start import last_id
 from stages.halt import CannotFit
 from stages.memory.pruning import pruned
-from stages.memory.selection import Role, branched, last_messages, misplaced, of_roles
-from stages.message import History, Message
+from stages.memory.selection import Role, branched, in_turn, last_messages, misplaced, of_roles
+from stages.message import History, Message, turn_of
 from stages.options.types import Count, Tokens
 from stages.repair.decoding import sound_struct
 from stages.state import Done, Ready, State
@@ -64,7 +65,9 @@ class Session:
         def added(state: State) -> State:
             if problem := misplaced(state.history, message):
                 raise DefinitionError((problem,))
-            return state.say(sound_struct(message))
+            said, known = in_turn(state.history, sound_struct(message)), state.ledger
+            turn = max(known.turn, turn_of(said))
+            return state.say(said).note(turn=turn, progress=turn, ids=max(known.ids, last_id((said,))))
 
         await self._change(added)
 

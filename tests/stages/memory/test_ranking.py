@@ -50,7 +50,23 @@ def test_what_a_store_finds_by_words_is_enough(query: str, limit: int) -> None:
 def test_words_are_letters_and_digits_that_stay_words(text: str) -> None:
     words = words_of(text)
     assert all(word.isalnum() or not word.isascii() for word in words)
-    assert words_of(" ".join(words)) == words
+    assert words == [word for part in text.split() for word in words_of(part)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("drink", "Drinks", True),
+        ("dog", "dogs", True),
+        ("allergy", "allergies", True),
+        ("Straße", "STRASSEN", True),
+        ("tea", "team", False),
+        ("20260101", "20260102", False),
+        ("42", "425", False),
+    ],
+)
+def test_words_are_alike_without_their_endings_and_numbers_are_not(left: str, right: str, same: bool) -> None:
+    assert (words_of(left) == words_of(right)) is same
 
 
 def test_a_query_has_a_maximum_of_words() -> None:

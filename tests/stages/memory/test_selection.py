@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from forge.testing import assert_answered, histories, states
-from stages.memory.selection import Role, branched, last_messages, misplaced, of_roles, title, whole_prefix
+from stages.memory.selection import Role, branched, in_turn, last_messages, misplaced, of_roles, title, whole_prefix
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.state import Done, Ready, State
 
@@ -71,9 +72,24 @@ def test_a_result_follows_its_call_and_nothing_else_does(history: History, messa
     assert bool(said) == bool(problem)
 
 
+def test_an_added_message_is_in_the_turn_of_the_last_reply_and_a_reply_begins_one() -> None:
+    call = Assistant(calls=(CALL,))
+    history: History = (System(text="Be kind."),)
+    for message in (
+        User(text="Hi"),
+        call,
+        Tool(call_id=CALL.id, name="look", text="7"),
+        Assistant(text="7"),
+        User(text="?"),
+    ):
+        history += (in_turn(history, message),)
+    assert [m.turn for m in history if not isinstance(m, System)] == [0, 1, 1, 2, 2]
+    assert in_turn(history, replace(call, turn=9)) == replace(call, turn=9)
+
+
 def test_a_title_is_one_short_line_of_the_first_request() -> None:
     note = User(text="fact", kind=Kind.REMEMBERED)
-    history = (System(text="Be kind."), note, User(text="Book\n\ta flight " + "x" * 500), User(text="Later"))
-    assert title(history).startswith("Book a flight xxx")
+    history = (System(text="Be kind."), note, User(text="Book\n\ta \x00\x1b flight " + "x" * 500), User(text="Later"))
+    assert title(history).startswith("Book a  flight xxx")
     assert len(title(history)) < 120
     assert title(()) == ""

@@ -1,0 +1,147 @@
+"""The file of a SQLiteStore: made, upgraded and opened for one transaction at a time; errors in words."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from os import PathLike
+from pathlib import Path
+
+from forge.errors import DefinitionError, StoreError
+
+_APPLICATION = 0x666F7267
+"""`forg`: tells a memory file from the SQLite databases of other programs."""
+
+FORMATS = (
+    """
+    CREATE TABLE counter (revision INTEGER NOT NULL);
+    INSERT INTO counter VALUES (0);
+    CREATE TABLE session (name TEXT PRIMARY KEY, revision INTEGER NOT NULL, title TEXT NOT NULL,
+        messages INTEGER NOT NULL, saved REAL NOT NULL, rest BLOB NOT NULL);
+    CREATE TABLE message (session TEXT NOT NULL, place INTEGER NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (session, place)) WITHOUT ROWID;
+    CREATE TABLE fact (id INTEGER PRIMARY KEY AUTOINCREMENT, space TEXT NOT NULL, text TEXT NOT NULL, at REAL NOT NULL,
+        UNIQUE (space, text));
+    CREATE VIRTUAL TABLE fact_words USING fts5 (words, tokenize = 'ascii');
+    """,
+)
+"""What makes each format of the file from the one before it. One that is released stays as it is; add another."""
+
+
+class SQLiteFile:
+    """The file at `path`. A connection is opened for each transaction, so threads, forks and deletion do no harm.
+
+    `wait` is how many seconds a transaction waits for other processes.
+    """
+
+    def __init__(self, path: str | PathLike[str], wait: float) -> None:
+        if str(path).startswith(":memory:") or not str(path):
+            problem = f"{str(path)!r} is no path of a file; use InProcessStore() for a memory without one"
+            raise DefinitionError((problem,))
+        self.path = Path(path).expanduser().absolute()
+        self._wait = wait
+        self._known = False
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees the file as it is now, whatever is written meanwhile."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose changes are made all together at the end, or not at all."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._explained(), closing(self._opened()) as connection:
+            connection.execute(begin)
+            yield connection
+            connection.execute("COMMIT")  # without it, closing undoes everything
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._known and not self.path.exists():
+            raise StoreError(
+                f"the memory file {self.path} was deleted or moved while it was in use; put it back, or make a new "
+                "SQLiteStore for a new one"
+            )
+        if not self._known:
+            _create(self.path)
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=self._wait, isolation_level=None
+        )
+        if not self._known:
+            try:
+                self._upgrade(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._known = True
+        return connection
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Bring the file to today's format. StoreError for a file of another program, or of a newer forge."""
+        if self._format(connection) == len(FORMATS):
+            return
+        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not wait for one another
+        connection.execute("BEGIN IMMEDIATE")
+        for number in range(self._format(connection), len(FORMATS)):  # another process may have been quicker
+            for statement in FORMATS[number].split(";\n"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {len(FORMATS)}")
+        connection.execute("COMMIT")
+
+    def _format(self, connection: sqlite3.Connection) -> int:
+        """The number of the file's format; 0 for a new file."""
+        owner = connection.execute("PRAGMA application_id").fetchone()[0]
+        number: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        if owner != _APPLICATION and (number or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+            raise StoreError(
+                f"{self.path} is the SQLite database of another program, not a memory file; choose another path"
+            )
+        if number > len(FORMATS):
+            raise StoreError(
+                f"the memory file {self.path} has format {number}, and this forge reads formats up to {len(FORMATS)}: "
+                "it was written by a newer one; upgrade forge-toolcalls, or choose another path"
+            )
+        return number
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What SQLite says, as a StoreError that names the file and what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            what = _TROUBLES.get(code, "cannot be used").format(wait=self._wait)
+            raise StoreError(f"the memory file {self.path} {what} (SQLite: {error})") from error
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner can read, unless there is one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder; name a file in it for the memory, such as {path / 'memory.db'}")
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"the memory file {path} cannot be written: {error.strerror}; choose a path where it can be"
+        ) from None
+
+
+_TROUBLES = {
+    sqlite3.SQLITE_BUSY: (
+        "is locked by another process, which has not let go of it for {wait:g} s; end that process or wait for it, "
+        "then try again"
+    ),
+    sqlite3.SQLITE_NOTADB: "is not a SQLite database, and was left as it is; choose another path",
+    sqlite3.SQLITE_CORRUPT: "is damaged; restore a backup, or see what `sqlite3 FILE .recover` can still read of it",
+    sqlite3.SQLITE_READONLY: "cannot be written: the file or its folder is read-only",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened, or the files that belong to it (-wal, -shm) cannot be made",
+    sqlite3.SQLITE_FULL: "cannot grow, as the disk is full; nothing was changed. Free some space, then try again",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error",
+}

@@ -1,0 +1,143 @@
+"""The laws of session stores, which an agent's memory relies on, tested by many series of operations."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+from uuid import uuid4
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from forge.agent.memory.protocol import SavedSession, SessionStore
+from forge.errors import SessionChangedError
+from forge.testing.laws import BrokenLawError, try_every, trying
+from forge.testing.state_strategies import states
+from stages.memory.selection import title
+from stages.saved import load, save
+from stages.state import State
+
+_NAMES = ("monday", "Monday", "monday ", "a'; DROP TABLE session; --", "../../%s", "größer 漢字 🙂", 'NULL"\\')
+
+
+class SessionStep(Struct, frozen=True, kw_only=True):
+    """One operation on a session. `stale`: a save that follows no more, from so many saves before."""
+
+    do: Literal["save", "race", "load", "delete", "list"]
+    name: str
+    state: int = 0
+    stale: int = 0
+
+
+def assert_session_store_laws(open_store: Callable[[], SessionStore], *, max_examples: int = 50) -> None:
+    """Try series of operations on the store; BrokenLawError, with the shortest that shows it, for a law it breaks.
+
+    `open_store` opens the same store each time, as another process would; it may return the same object. What is in
+    the store stays: names of the trial begin with a part that nobody else uses.
+    """
+    steps = st.builds(
+        SessionStep,
+        do=st.sampled_from(("save", "save", "save", "race", "load", "load", "delete", "list")),
+        name=st.sampled_from(_NAMES[:2]) | st.sampled_from(_NAMES),
+        state=st.integers(0, 2),
+        stale=st.sampled_from((0, 0, 0, 1, 2)),
+    )
+
+    @trying(max_examples)
+    @given(saved=st.lists(states(max_turns=1), min_size=1, max_size=3), steps=st.lists(steps, min_size=1, max_size=12))
+    def every_law(saved: list[State], steps: list[SessionStep]) -> None:
+        asyncio.run(_Sessions(open_store, saved).follow(steps))
+
+    try_every(every_law)
+
+
+class _Sessions:
+    """What the store should hold, beside what it does hold."""
+
+    def __init__(self, open_store: Callable[[], SessionStore], states: list[State]) -> None:
+        self._open = open_store
+        self._states = states
+        self._prefix = f"{uuid4().hex[:12]} "
+        self._kept: dict[str, SavedSession] = {}
+        self._seen: dict[str, list[int]] = {}
+        self._last = 0
+        self._where = ""
+
+    async def follow(self, steps: list[SessionStep]) -> None:
+        for number, step in enumerate(steps, start=1):
+            name, state = self._prefix + step.name, self._states[step.state % len(self._states)]
+            self._where = f"operation {number} of {len(steps)}: {step.do} {step.name!r}"
+            match step.do:
+                case "save":
+                    await self._save(name, state, step.stale)
+                case "race":
+                    await self._race(name, state)
+                case "load":
+                    await self._load(name)
+                case "delete":
+                    await self._delete(name)
+                case "list":
+                    await self._list()
+
+    def _broken(self, law: str, found: str, remedy: str) -> BrokenLawError:
+        return BrokenLawError(law, found, remedy, self._where)
+
+    def _revision(self, name: str) -> int:
+        return self._kept[name].revision if name in self._kept else 0
+
+    async def _save(self, name: str, state: State, stale: int) -> None:
+        earlier = [0, *self._seen.get(name, ()), self._revision(name)]
+        after = earlier[-1 - min(stale, len(earlier) - 1)]
+        follows = after == self._revision(name)
+        saved = await _tried(self._open(), name, state, after)
+        if (saved is not None) != follows:
+            law = "a save follows what it was made from, or is refused"
+            found = f"after {after}, with the session at {self._revision(name)}, {'refused' if follows else 'taken'}"
+            remedy = "compare the revision and write in one transaction; raise SessionChangedError for another"
+            raise self._broken(law, found, remedy)
+        if saved is not None:
+            self._note(name, state, saved)
+
+    async def _race(self, name: str, state: State) -> None:
+        after = self._revision(name)
+        saved = await asyncio.gather(*(_tried(self._open(), name, state, after) for _ in range(3)))
+        taken = [one for one in saved if one is not None]
+        if len(taken) != 1:
+            remedy = "compare the revision and write in one transaction"
+            raise self._broken("of saves at the same time, one is taken", f"{len(taken)} of 3 were", remedy)
+        self._note(name, state, taken[0])
+
+    def _note(self, name: str, state: State, revision: int) -> None:
+        if revision <= self._last:
+            remedy = "count revisions for the whole store, and never down: a session made anew is another one"
+            raise self._broken("a later save has a higher revision", f"{revision} came after {self._last}", remedy)
+        self._last = revision
+        self._kept[name] = SavedSession(state=load(save(state)), revision=revision)
+        self._seen.setdefault(name, []).append(revision)
+
+    async def _load(self, name: str) -> None:
+        found, kept = await self._open().load(name), self._kept.get(name)
+        if found != kept:
+            remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
+            raise self._broken("what is loaded is what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
+
+    async def _delete(self, name: str) -> None:
+        gone = await self._open().delete(name)
+        if gone != (self._kept.pop(name, None) is not None):
+            raise self._broken("delete says whether there was one", f"it said {gone}", "return False for none")
+
+    async def _list(self) -> None:
+        listed = [one for one in await self._open().sessions() if one.name.startswith(self._prefix)]
+        kept = sorted(self._kept.items(), key=lambda item: item[1].revision, reverse=True)
+        wanted = [(name, title(one.state.history), len(one.state.history)) for name, one in kept]
+        if [(one.name, one.title, one.messages) for one in listed] != wanted:
+            remedy = "list names, stages.memory.title(history) and len(history), the highest revision first"
+            raise self._broken("every session is listed, the last saved first", f"{listed}, not {wanted}", remedy)
+
+
+async def _tried(store: SessionStore, name: str, state: State, after: int) -> int | None:
+    """The revision of the save; None: it was refused."""
+    try:
+        return await store.save(name, state, after=after)
+    except SessionChangedError:
+        return None

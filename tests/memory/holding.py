@@ -1,0 +1,67 @@
+"""Programs of the tests that use a memory file from another process: `python -m tests.memory.holding WHAT FILE …`."""
+
+import asyncio
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+
+from forge.agent.memory import Session, SQLiteStore
+from forge.errors import ForgeError
+from stages.message import Assistant, User
+from stages.state import State
+
+
+def hold(path: str) -> None:
+    """Lock the file until the standard input ends."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    print("held", flush=True)
+    sys.stdin.read()
+    connection.execute("ROLLBACK")
+
+
+def add(path: str, who: str, times: str) -> None:
+    """Add so many messages to one session."""
+
+    async def added() -> None:
+        session = Session(SQLiteStore(path, wait=60), "shared")
+        for number in range(int(times)):
+            await session.add_message(User(text=f"{who} {number}"))
+
+    asyncio.run(added())
+
+
+def grow(path: str) -> None:
+    """Save a session for ever, ever longer, and say the number of its messages after each save."""
+
+    async def grown() -> None:
+        session, state = Session(SQLiteStore(path), "growing"), State(history=())
+        while True:
+            number = len(state.history)
+            state = state.say(User(text=f"{number} " * 400), Assistant(text=f"{number + 1}"))
+            await session.save(state)
+            print(len(state.history), flush=True)
+
+    asyncio.run(grown())
+
+
+def use(path: str) -> None:
+    """Add a message as somebody who is not root, whom no folder is closed to, and say what is wrong."""
+
+    async def used() -> None:
+        await asyncio.to_thread(int)  # what is imported for it may not be readable any more
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        await Session(SQLiteStore(path), "mine").add_message(User(text="Hi"))
+
+    try:
+        asyncio.run(used())
+    except ForgeError as error:
+        print(error)
+
+
+PROGRAMS: dict[str, Callable[..., None]] = {"hold": hold, "add": add, "grow": grow, "use": use}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])
