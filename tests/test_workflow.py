@@ -29,7 +29,7 @@ def finish() -> None:
 async def slow(*_: object) -> None: ...
 
 
-def two(arguments: object, state: object) -> None: ...
+def three(arguments: object, results: object, state: object) -> None: ...
 
 
 def problems(**options: object) -> tuple[str, ...]:
@@ -88,8 +88,8 @@ def problems(**options: object) -> tuple[str, ...]:
             "completion_checks['finish']: slow is async; it is asked for its answer at once, so define it with `def`",
         ),
         (
-            {"completion_checks": {"finish": two}},
-            "completion_checks['finish']: two cannot be called as two(arguments): missing a required argument: 'state'",
+            {"completion_checks": {"finish": three}},
+            "completion_checks['finish']: three cannot be called as three(arguments): missing a required argument: 'results'",
         ),
         ({"guards": [TieredCompact]}, "guards[0] is the class TieredCompact; write TieredCompact()"),
         ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
