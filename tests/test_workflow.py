@@ -89,7 +89,7 @@ def problems(**options: object) -> tuple[str, ...]:
         ),
         (
             {"completion_checks": {"finish": three}},
-            "completion_checks['finish']: three cannot be called as three(arguments): missing a required argument: 'results'",
+            "completion_checks['finish']: three cannot be called as three(arguments): missing a required argument: ",
         ),
         ({"guards": [TieredCompact]}, "guards[0] is the class TieredCompact; write TieredCompact()"),
         ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose

@@ -20,8 +20,7 @@ _LONGEST = 80
 
 
 def begun_lookups(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """Values that stand beside one that the tool has succeeded with, and that neither it nor a call that succeeded has
-    used, in their order.
+    """Values beside one that the tool has succeeded with, unused by it and by calls that succeeded, in their order.
 
     Beside is under the same name in the same result, or alike in the same message of the user's: `B-18` beside `A-17`.
     Empty for a tool that does not only read, or takes more than one text, and in a long history.
