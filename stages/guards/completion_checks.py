@@ -1,6 +1,7 @@
 """Completion: no end of the run that the user's own check refuses, by its arguments and by what was found out."""
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeGuard
 
 import msgspec
@@ -22,7 +23,7 @@ class PastCall(Struct, frozen=True, kw_only=True):
     """A call that has succeeded. `result` is what the model was told: a JSON value, or else a text."""
 
     tool: str
-    arguments: dict[str, object]
+    arguments: Mapping[str, object]
     result: Json
 
 
@@ -93,7 +94,9 @@ def _past_calls(state: State) -> Iterator[PastCall]:
     here = {message.call_id for message in state.history if isinstance(message, Tool)}
     for entry in state.cleared:
         if entry.call_id not in here and entry.status == "succeeded":
-            yield PastCall(tool=entry.name, arguments=_arguments(entry.arguments), result=_value(entry.text))
+            yield PastCall(
+                tool=entry.name, arguments=MappingProxyType(_arguments(entry.arguments)), result=_value(entry.text)
+            )
     made: dict[str, str] = {}
     for message in state.history:
         match message:
@@ -101,7 +104,9 @@ def _past_calls(state: State) -> Iterator[PastCall]:
                 made.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status="succeeded", name=name, call_id=call_id) if name != RECALL.name:
                 text = cut[call_id].text if call_id in cut else message.text
-                yield PastCall(tool=name, arguments=_arguments(made.get(call_id, "{}")), result=_value(text))
+                yield PastCall(
+                    tool=name, arguments=MappingProxyType(_arguments(made.get(call_id, "{}"))), result=_value(text)
+                )
             case _:
                 pass
 
