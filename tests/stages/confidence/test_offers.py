@@ -44,7 +44,7 @@ WAYS: list[Way] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("way", WAYS, ids=[" ".join((*names, form.name)) for *names, form in WAYS])
 def test_tools_and_their_values_are_read_from_the_request(way: Way) -> None:
     name, constrain, mode, form = way
     rules = Rules(tools=(ROUTE, READ))
