@@ -236,7 +236,8 @@ BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
 @pytest.mark.parametrize(("law", "compactor", "says"), BROKEN_COMPACTORS)
 def test_a_wrong_compactor_is_told_which_law_it_breaks(law: str, compactor: Compactor, says: str) -> None:
     with pytest.raises(BrokenLawError) as raised:
-        assert_compactor_laws(compactor)
+        # What Hypothesis draws depends on the modules that are imported, so 200 examples miss a mistake now and then.
+        assert_compactor_laws(compactor, max_examples=1_000)
     assert raised.traceback[-1].name == law
     assert str(raised.value).startswith(f"law broken: {raised.value.law}\nfound: ")
     assert says in str(raised.value)

@@ -18,8 +18,8 @@ _POOL = st.sampled_from(("", "7", "Fine.", "größer, 漢字 🙂", "two\nlines"
 _SMALL = _POOL | st.text(max_size=20)
 _BIG = st.sampled_from(("x" * 300, "long text " * 200, "数" * 250, '{"row": 1, "of": "many"},\n' * 40))
 _SAID_BY_FORGE = (*sorted(NUDGES), *sorted(WARNINGS), Kind.SUMMARY, Kind.REMEMBERED)
-_PINS = st.sampled_from((st.just(value=False), st.booleans()))
-"""Whether messages are pinned: never in one history, often in the next."""
+_PINS = st.sampled_from((st.just(value=False), st.booleans(), st.booleans()))
+"""Whether messages are pinned: never in one history, often in the next two."""
 
 
 def texts() -> SearchStrategy[str]:
