@@ -4,6 +4,7 @@ import asyncio
 import os
 import sqlite3
 import sys
+import urllib.parse  # noqa: F401 - pathlib of 3.13 imports it late, and who is not root may not read the library of one
 from collections.abc import Callable
 
 from forge.agent.memory import Session, SQLiteStore

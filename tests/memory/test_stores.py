@@ -97,7 +97,8 @@ class OldestFirst(InProcessStore):
 def test_the_kit_finds_a_wrong_session_store(wrong: type[InProcessStore], law: str) -> None:
     store = wrong()
     with pytest.raises(BrokenLawError, match=law) as broken:
-        assert_session_store_laws(lambda: store, max_examples=100)
+        # What Hypothesis draws depends on the modules that are imported, so a hundred miss a mistake now and then.
+        assert_session_store_laws(lambda: store, max_examples=1_000)
     assert "what to do:" in str(broken.value)
     assert "operation" in str(broken.value)
 
@@ -113,4 +114,4 @@ def test_the_kit_finds_a_wrong_session_store(wrong: type[InProcessStore], law: s
 def test_the_kit_finds_a_wrong_fact_store(wrong: type[InProcessStore], law: str) -> None:
     store = wrong()
     with pytest.raises(BrokenLawError, match=law):
-        assert_fact_store_laws(lambda: store, max_examples=100)
+        assert_fact_store_laws(lambda: store, max_examples=1_000)
