@@ -92,7 +92,7 @@ def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
     """The calls whose outcome is unknown, and that a person is to be asked about at once."""
     if rules.in_doubt == "ask":
         return state.ledger.in_doubt
-    needed = blocking_unknown_outcome(rules, state.ledger)
+    needed = blocking_unknown_outcome(rules, state)
     return () if needed is None else (needed,)
 
 

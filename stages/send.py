@@ -29,7 +29,7 @@ def send(rules: Rules) -> Stage:
         if spent := _spent(ledger.budget):
             left = pending(rules, ledger)
             return BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left)
-        if rules.order and not legal_tools(rules, ledger, state.history):
+        if rules.order and not legal_tools(rules, state):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
         larger = state.asks_larger and phase.summary is None
@@ -43,7 +43,7 @@ def send(rules: Rules) -> Stage:
 def _decision(rules: Rules, state: State) -> State | Halt | None:
     """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
     ledger = state.ledger
-    needed = blocking_unknown_outcome(rules, ledger)
+    needed = blocking_unknown_outcome(rules, state)
     left_open = {call.id for call in ledger.in_doubt if call_digest(call) in ledger.rejected}
     if needed is not None and needed.id in left_open:
         return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id)

@@ -116,7 +116,7 @@ def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State
 
 
 def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
-    return tuple(tool.name for tool in legal_tools(rules, state.ledger, state.history))
+    return tuple(tool.name for tool in legal_tools(rules, state))
 
 
 def _said(state: State, reading: Reading, text: str) -> State:

@@ -10,7 +10,6 @@ from typing import assert_never
 from msgspec.structs import replace
 from returns.result import Result
 
-from stages import rescue
 from stages.confidence.decision import Decision
 from stages.confidence.question import question_about
 from stages.confidence.unsure import AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
@@ -19,6 +18,7 @@ from stages.halt import Halt, Unsure
 from stages.message import Assistant, Kind, User
 from stages.nudges.thinking import call_after_thinking, think_before_calling
 from stages.pipeline import Stage, on
+from stages.reasoning import split_reasoning
 from stages.schema.canonical_json import canonical
 from stages.state import Done, Folded, Ready, Sent, State, Vetted
 
@@ -137,8 +137,9 @@ def _again(state: State, decision: Decision) -> State:
 
 def with_thought(state: State, decision: Decision, reply: Reply) -> State:
     """The state after the thought that was asked for: the calls are asked for next."""
-    thought = rescue.split_reasoning(reply.text)[1].strip()[:_THOUGHT]
-    return _again(state, replace(decision, asks="calls", thought=thought))
+    inside, beside = split_reasoning(reply.text)
+    thought = beside or inside or reply.reasoning.strip()  # a model that reasons may say it all there
+    return _again(state, replace(decision, asks="calls", thought=thought[:_THOUGHT]))
 
 
 def think_first() -> Stage:

@@ -1,6 +1,6 @@
 """What the model is told of the room that is left, and what stands in place of what was cut."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stages.nudges.quoting import listed, quote
 
@@ -24,18 +24,14 @@ def few_calls(left: int, pending: Sequence[str], ends: Sequence[str]) -> str:
     return f"[IterationWarning] {count}.{todo} {'Then' if pending else 'Now'} {finish}."
 
 
-def progress(
-    done: Sequence[str], pending: Sequence[str], ends: Sequence[str], unused: Mapping[str, Sequence[str]] | None = None
-) -> str:
+def progress(done: Sequence[str], pending: Sequence[str], ends: Sequence[str]) -> str:
     """For a run that goes well: its steps that are done, and what is left. `ends`: as in `few_calls`.
 
-    More may have been asked for than the steps that are required, so it does not say that the end is next. `unused` are
-    values that were seen, by the tool that has not been called with them.
+    More may have been asked for than the steps that are required, so it does not say that the end is next.
     """
     finish = f"call {' or '.join(ends)}" if ends else "give your answer"
     left = f"Still required: {listed(pending)}." if pending else f"As soon as all that was asked for is done, {finish}."
-    seen = (f"Not called yet: {tool} with {listed(map(quote, values))}." for tool, values in (unused or {}).items())
-    return " ".join(filter(None, (f"Done: {listed(done)}." if done else "", *seen, left)))
+    return f"Done: {listed(done)}. {left}" if done else left
 
 
 def recall_hint(call_id: str) -> str:

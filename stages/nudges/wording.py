@@ -56,7 +56,7 @@ def in_own_words(rules: Rules, words: Mapping[NudgeKind, Reword]) -> Say:
             kind=mistake.name,
             text=unprefixed(objection),
             tool=objection.tool,
-            allowed=tuple(tool.name for tool in legal_tools(rules, state.ledger, state.history)),
+            allowed=tuple(tool.name for tool in legal_tools(rules, state)),
             pending=pending(rules, state.ledger),
             attempt=mistake_count(state.ledger, mistake.counter),
             wrong=objection.wrong,

@@ -36,7 +36,7 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     A tool that the model is stuck on may have its argument limited to values that were seen and not tried.
     """
     ledger = state.ledger
-    allowed = legal_tools(rules, ledger, state.history)
+    allowed = legal_tools(rules, state)
     match escalation_level(rules, ledger):
         case "open" | "constrained" | "prompted":
             return _looking_first(rules, state, allowed)

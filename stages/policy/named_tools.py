@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from stages.message import History, Kind, Tool, User
+from stages.nudges.outcomes import status_of
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -18,11 +19,16 @@ def named_tools(names: Iterable[str], history: History) -> frozenset[str]:
     wanted = tuple(names)
     if not wanted:
         return frozenset()
-    answers = [m.text for m in history if isinstance(m, Tool) and m.kind is Kind.TOOL_RESULT]
+    answers = [m.text for m in history if isinstance(m, Tool) and _ran(m)]
     asked = [_WORDS.findall(m.text.lower()) for m in history if isinstance(m, User) and m.kind is Kind.USER_INPUT]
     return frozenset(
         name for name in wanted if _in_answers(name, answers) or any(_all_in(name, said) for said in asked)
     )
+
+
+def _ran(answer: Tool) -> bool:
+    """Whether it is the answer of a tool. A client sends a correction back as one, of which forge's mark is left."""
+    return answer.kind is Kind.TOOL_RESULT and status_of(answer.text) != "not_run"
 
 
 def _in_answers(name: str, answers: Iterable[str]) -> bool:

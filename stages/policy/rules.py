@@ -14,7 +14,7 @@ from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
 from stages.policy.order import Use, current_successes, obstacle, underused_tools
 from stages.schema.canonical_json import canonical
-from stages.state import Ledger
+from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 
 InDoubtPolicy = Literal["report", "ask"]
@@ -85,7 +85,7 @@ class Rules(Options, frozen=True, kw_only=True):
     escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
-    """Tools that may not be called: writes that nothing needs (`stages.policy.unneeded_writes`)."""
+    """Tools that may not be called before the user or an answer names them: writes that nothing needs."""
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4
@@ -167,13 +167,13 @@ def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, l
     return tuple(unmet)
 
 
-def legal_tools(rules: Rules, ledger: Ledger, history: History = ()) -> tuple[ToolSpec, ...]:
+def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     """The tools that may be called now: prerequisites met, rules of order kept, terminal ones only after all steps.
 
     Without those that are withheld, unless the history names them, and those with a call whose outcome is unknown: a
     person decides about it first.
     """
-    withheld = still_withheld(rules, history)
+    ledger, withheld = state.ledger, still_withheld(rules, state.history)
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
     fresh = {success.name for success in current_successes(rules.order, ledger.successes)} if rules.order else done
@@ -205,14 +205,15 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def blocking_unknown_outcome(rules: Rules, ledger: Ledger) -> ToolCall | None:
+def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
     """A call whose outcome is unknown and without whose tool the run cannot end; None: there is none."""
+    ledger = state.ledger
     unknown = tuple(call for tool in rules.tools if (call := unknown_outcome(tool, ledger)))
     if not unknown:
         return None
     left = pending(rules, ledger)
     ends = needed_tools(rules, (*left, *rules.terminal)) - ({*completed(ledger)} - {*left})
-    stuck = rules.on_text != "accept" and not legal_tools(rules, ledger)
+    stuck = rules.on_text != "accept" and not legal_tools(rules, state)
     return next((call for call in unknown if stuck or call.name in ends), None)
 
 

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
-from stages.message import History, Kind, Tool, User
+from stages.message import Kind, Tool, User
 from stages.nudges import context
 from stages.pipeline import Stage, on
-from stages.policy.begun_lookups import begun_lookups
-from stages.policy.rules import Rules, legal_tools, outdated, pending, required_tools, succeeded_names
+from stages.policy.rules import Rules, outdated, pending, required_tools, succeeded_names
 from stages.state import Folded, State
 
 
@@ -83,21 +82,10 @@ def note_progress(rules: Rules) -> Stage:
         left = pending(rules, state.ledger)
         done = [step for step in required_tools(rules) if step not in left]
         steps = [_counted(step, rules, state) for step in left]
-        said = context.progress(done, steps, _ends(rules), _unused(rules, state, phase.view))
+        said = context.progress(done, steps, _ends(rules))
         return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
     return stage
-
-
-_LISTED = 6
-"""Maximum number of values that a note lists: of a longer list, most are not meant to be looked up one by one."""
-
-
-def _unused(rules: Rules, state: State, view: History) -> dict[str, tuple[str, ...]]:
-    """Of the values that the model is shown, those that a look-up that it has begun has not been called with."""
-    shown = replace(state, history=view, cleared=())
-    values = ((tool.name, begun_lookups(tool, shown)) for tool in legal_tools(rules, state.ledger, state.history))
-    return {name: found for name, found in values if 0 < len(found) <= _LISTED}
 
 
 def _counted(step: str, rules: Rules, state: State) -> str:

@@ -96,7 +96,7 @@ def test_what_enforce_lets_through_every_guard_allows(case: tuple[Rules, State],
 @given(cases())
 def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tuple[Rules, State]) -> None:
     rules, state = case
-    may = legal_tools(rules, state.ledger)
+    may = legal_tools(rules, state)
     tools = offered_tools(rules, state)
     assert {tool.name for tool in tools} <= {tool.name for tool in may}
     assert bool(tools) == bool(may)
@@ -106,10 +106,10 @@ def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tu
 def test_a_tool_with_a_call_of_unknown_outcome_is_neither_offered_nor_proposed(case: tuple[Rules, State]) -> None:
     rules, state = case
     barred = {call.name for call in state.ledger.in_doubt}
-    assert barred.isdisjoint(tool.name for tool in legal_tools(rules, state.ledger))
+    assert barred.isdisjoint(tool.name for tool in legal_tools(rules, state))
     assert barred.isdisjoint(tool.name for tool in offered_tools(rules, state))
     assert barred.isdisjoint(demanded_tools(rules, state))
-    if blocking_unknown_outcome(rules, state.ledger):
+    if blocking_unknown_outcome(rules, state):
         return  # the model is not asked before somebody has decided
     moved = enforce(*guards_of(rules))(state).value_or(None)
     said = [] if moved is None else [m.text for m in moved.history[len(state.history) :] if isinstance(m, Tool)]

@@ -12,9 +12,9 @@ from stages.confidence.call_choices import MeasuredCall
 from stages.confidence.choice_probability import Choice
 from stages.confidence.decision import Decision
 from stages.confidence.question import question_about
-from stages.confidence.settling import confidence_of, majority, settle
+from stages.confidence.settling import confidence_of, majority, settle, with_thought
 from stages.confidence.unsure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
-from stages.effect import NeedsInput, Request
+from stages.effect import NeedsInput, Reply, Request
 from stages.halt import Unsure
 from stages.message import Assistant, ToolCall, User
 from stages.options.option_checks import OptionError
@@ -104,6 +104,21 @@ def again(step: UnsureStep, decision: Decision) -> dict[str, object]:
     assert isinstance(phase, Prepared)
     told: dict[str, object] = msgspec.json.decode(phase.request.body)
     return {name: value for name, value in told.items() if name != "messages"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(text="It is B."),
+        Reply(text="<think>It is B.</think>"),
+        Reply(reasoning="It is B."),
+        Reply(text="<think>Hm.</think>It is B."),
+    ],
+)
+def test_a_thought_is_what_the_model_says_or_where_it_says_nothing_its_reasoning(reply: Reply) -> None:
+    asked = Decision(step=0, length=1, asks="thought")
+    after = with_thought(state(vetted(0.1), decision=asked), asked, reply)
+    assert after.decision == Decision(step=0, length=1, asks="calls", thought="It is B.")
 
 
 def replace_phase(before: State, phase: Prepared) -> State:

@@ -25,6 +25,7 @@ def answer(text: str, kind: Kind = Kind.TOOL_RESULT) -> Tool:
         ("confirm_address", answer("Failed: confirm the address first."), False),
         ("confirm", answer("Failed: confirm_address is missing."), False),
         ("confirm_address", answer("You may call: confirm_address.", Kind.STEP_NUDGE), False),
+        ("confirm_address", answer("[UnknownTool] You may call: confirm_address."), False),
         ("___", User(text="Anything."), False),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from msgspec import Raw
 
 from stages.ledger import Ledger, Success
-from stages.message import ToolCall
+from stages.message import ToolCall, User
 from stages.policy.order import Use
 from stages.policy.rules import (
     RepairLimits,
@@ -17,6 +17,7 @@ from stages.policy.rules import (
     pending,
     required_tools,
 )
+from stages.state import State
 from stages.tool import Prerequisite, ToolEffect, ToolSpec
 
 
@@ -37,7 +38,7 @@ def after(*done: str | tuple[str, str], in_doubt: tuple[str, ...] = ()) -> Ledge
 
 
 def names(rules: Rules, ledger: Ledger) -> list[str]:
-    return [one.name for one in legal_tools(rules, ledger)]
+    return [one.name for one in legal_tools(rules, State(history=(), ledger=ledger))]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,17 @@ def test_what_has_to_succeed_first_is_followed_to_its_beginning() -> None:
     ],
 )
 def test_a_person_has_to_decide_where_the_run_cannot_end_without_the_tool(ledger: Ledger, blocking: str | None) -> None:
-    found = blocking_unknown_outcome(RULES, ledger)
+    found = blocking_unknown_outcome(RULES, State(history=(), ledger=ledger))
+    assert (found and found.name) == blocking
+
+
+@pytest.mark.parametrize(("said", "blocking"), [("Look at it.", "refund"), ("Look at it, and close the case.", None)])
+def test_a_withheld_tool_that_was_named_is_a_way_on_for_a_run_with_an_unknown_outcome(
+    said: str, blocking: str | None
+) -> None:
+    """Without it nothing could be called any more, and a person would have to decide first."""
+    rules = Rules(tools=(tool("refund"), tool("close_case")), withheld=("close_case",))
+    found = blocking_unknown_outcome(rules, State(history=(User(text=said),), ledger=after(in_doubt=("refund",))))
     assert (found and found.name) == blocking
 
 

@@ -17,6 +17,7 @@ from stages.message import Tool
 from stages.policy.order import Use
 from stages.policy.rules import Rules, legal_tools, pending
 from stages.policy.unneeded_writes import unneeded_writes
+from stages.state import State
 from stages.tool import Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 N = Raw(b'{"type":"object","properties":{"n":{"type":"integer"}}}')
@@ -93,7 +94,7 @@ def test_whoever_plays_it_right_finishes_though_writes_are_withheld(
     assert not {*rules.required, *rules.terminal, named} & {*rules.withheld}
     ledger = Ledger()
     for _ in range(len(NAMES) + 1):
-        legal = [one.name for one in legal_tools(rules, ledger)]
+        legal = [one.name for one in legal_tools(rules, State(history=(), ledger=ledger))]
         done = [success.name for success in ledger.successes]
         if not pending(rules, ledger):
             assert "end" in legal

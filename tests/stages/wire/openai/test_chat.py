@@ -237,7 +237,7 @@ def test_what_is_legal_is_asked_in_one_place() -> None:
 
     def names(*done: str) -> list[str]:
         ledger = Ledger(successes=tuple(Success(name=name, arguments="{}") for name in done))
-        return [tool.name for tool in legal_tools(rules, ledger)]
+        return [tool.name for tool in legal_tools(rules, State(history=(), ledger=ledger))]
 
     assert names() == ["a"]
     assert names("a") == ["a", "b"]
