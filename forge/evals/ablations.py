@@ -42,8 +42,9 @@ def _tools(**changes: object) -> _Change:
 def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]:
     """The same with its writes named as optional, so that none is withheld for want of a rule; or all of them."""
     rules = workflow.rules
-    writes = (spec.name for spec in rules.tools if spec.effect == "write")
-    return replace(workflow, optional_steps=tuple(name for name in writes if withheld or name not in rules.withheld))
+    known = () if withheld else (*rules.withheld, *rules.held_back)
+    writes = tuple(spec.name for spec in rules.tools if spec.effect == "write" and spec.name not in known)
+    return replace(workflow, optional_steps=writes)
 
 
 _no_rescue = _options(rescue_enabled=False)

@@ -6,13 +6,16 @@ proposes. So a refused step is not asked for in the same way again, and a narrow
 
 from typing import assert_never
 
+from stages.message import Assistant
 from stages.policy.levels import EscalationLevel, TextMode
+from stages.policy.named_tools import named_tools
 from stages.policy.progress import replies_without_progress, stuck_replies, stuck_tools
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.untried_values import limited_to, only_text_argument, values_to_try
 from stages.state import Ledger, State
 from stages.tool import ToolSpec
+from stages.view.recall import RECALL
 
 _PATIENCE = 2
 """Replies in a row that may fail, each in a different way, before the model counts as stuck."""
@@ -51,17 +54,26 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
 
 def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The legal tools, without writes that nothing needs while a required step that only reads is legal.
+    """The legal tools, without the writes that can wait until something was looked up.
 
     An early look-up is harmless, an early write may not be. After a reply without progress, all legal tools are
     offered.
     """
+    if not rules.escalation.look_first or replies_without_progress(state.ledger):
+        return allowed
     left = pending(rules, state.ledger)
-    if not left or not rules.escalation.look_first or replies_without_progress(state.ledger):
-        return allowed
-    if not any(tool.effect == "read" and tool.name in left for tool in allowed):
-        return allowed
-    return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
+    looks = [tool.name for tool in allowed if tool.effect == "read" and tool != RECALL]
+    if left and any(name in left for name in looks):
+        return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
+    if not left and looks and rules.held_back and _nothing_done(state):
+        early = frozenset(rules.held_back) - named_tools(rules.held_back, state.history)
+        return tuple(tool for tool in allowed if tool.name not in early)
+    return allowed
+
+
+def _nothing_done(state: State) -> bool:
+    """Whether the model has neither said nor done anything yet, in this run or in the conversation before it."""
+    return not state.ledger.successes and not any(isinstance(message, Assistant) for message in state.history)
 
 
 def _needed(rules: Rules) -> frozenset[str]:

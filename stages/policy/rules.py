@@ -86,6 +86,8 @@ class Rules(Options, frozen=True, kw_only=True):
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
     """Tools that may not be called before the user or an answer names them: writes that nothing needs."""
+    held_back: tuple[str, ...] = ()
+    """Tools that the first reply of a conversation is not offered unless the user names them; later ones are."""
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4

@@ -1,6 +1,8 @@
-"""Writes that nothing needs are withheld where required steps say what a workflow is about, and nowhere else."""
+"""Writes that nothing needs: withheld where required steps say what a workflow is about, else not offered at first."""
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,16 +11,19 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, ToolResolutionError
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted, call
 from stages.ledger import Ledger, Success
-from stages.message import Tool
+from stages.message import Assistant, History, Kind, Tool, User
+from stages.policy.escalation import offered_tools
+from stages.policy.levels import Escalation
 from stages.policy.order import Use
 from stages.policy.rules import Rules, legal_tools, pending
 from stages.policy.unneeded_writes import unneeded_writes
 from stages.state import State
 from stages.tool import Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
+from stages.view.recall import RECALL
 
 N = Raw(b'{"type":"object","properties":{"n":{"type":"integer"}}}')
 
@@ -55,14 +60,15 @@ CASES: list[tuple[str, Rules, tuple[str, ...], tuple[str, ...]]] = [
     ("a rule of order", replace(RULES, order=(Use(tool="drop", at_most=1),)), (), ("write",)),
     ("a rule of order of another", replace(RULES, order=(Use(tool="look", before=("drop",)),)), (), ("write",)),
     ("no tool says that it reads", replace(RULES, tools=(spec("look"), WRITE, END)), (), ()),
-    ("nothing is required", replace(RULES, required=()), (), ()),
+    ("only recall reads", replace(RULES, tools=(spec("look"), RECALL, WRITE, END)), (), ()),
+    ("nothing is required", replace(RULES, required=()), (), ("write", "drop")),
     ("a number of uses is", replace(RULES, required=(), order=(Use(tool="look", at_least=1),)), (), ("write", "drop")),
     ("a rule of order of a tool that there is not", replace(RULES, order=(Use(tool="x"),)), (), ("write", "drop")),
 ]
 
 
 @pytest.mark.parametrize(("rules", "named", "withheld"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_what_is_withheld(rules: Rules, named: tuple[str, ...], withheld: tuple[str, ...]) -> None:
+def test_which_writes_nothing_needs(rules: Rules, named: tuple[str, ...], withheld: tuple[str, ...]) -> None:
     assert unneeded_writes(rules, named) == withheld
 
 
@@ -110,6 +116,8 @@ ran: list[str] = []
 @tool(effect="read")
 def look(order: str) -> str:
     """Look."""
+    if order == "missing":
+        raise ToolResolutionError("there is no such order")
     ran.append("look")
     return f"{order}: 7"
 
@@ -180,3 +188,93 @@ def test_of_a_tool_that_is_only_a_name_nobody_said_that_it_writes() -> None:
     assert not isinstance(functions.check(call("drop", order="A")), RunCalls)
     named = Guardrails(tools=[look, drop, end], required_steps=["look"], optional_steps="drop", terminal_tool="end")
     assert isinstance(named.check(call("drop", order="A")), RunCalls)
+
+
+@tool
+def cancel_order(order: str) -> str:
+    """Cancel an order."""
+    ran.append("cancel_order")
+    return "cancelled"
+
+
+@tool(approval=True)
+def refund(order: str) -> str:
+    """Give the money back."""
+    return "done"
+
+
+def chat(*tools: Callable[..., object], optional: tuple[str, ...] = (), **options: Any) -> Workflow:
+    return Workflow("chat", tools=tools, optional_steps=optional, **({"on_text": "respond"} | options))
+
+
+ASKED = "What is the capital of Portugal?"
+SEVERAL = (look, drop, cancel_order)
+ALL = {"look", "drop", "cancel_order", "respond"}
+FIRST: list[tuple[str, Workflow, str, set[str]]] = [
+    ("look or answer", chat(*SEVERAL), ASKED, {"look", "respond"}),
+    ("the user names it", chat(*SEVERAL), "Cancel order 7.", {"look", "cancel_order", "respond"}),
+    ("the user means it, and does not name it", chat(look, drop), "Cancel order 7.", {"look", "respond"}),
+    ("nothing reads", chat(drop, cancel_order), ASKED, {"drop", "cancel_order", "respond"}),
+    ("nothing of theirs reads", chat(drop, recall=True), ASKED, {"drop", "recall", "respond"}),
+    ("the workflow names it", chat(*SEVERAL, optional=("drop",)), ASKED, {"look", "drop", "respond"}),
+    ("a person is asked", chat(look, drop, refund), ASKED, {"look", "refund", "respond"}),
+    (
+        "a rule of order, and what reads may not come first",
+        chat(look, drop, cancel_order, order=[Use(tool="look", after=("drop",))]),
+        ASKED,
+        {"drop", "cancel_order", "respond"},
+    ),
+    ("it is switched off", chat(*SEVERAL, escalation=Escalation(look_first=False)), ASKED, ALL),
+    ("the end is a tool of theirs", chat(*SEVERAL, end, on_text="nudge", terminal_tool="end"), ASKED, {"look", "end"}),
+]
+
+
+@pytest.mark.parametrize(("workflow", "message", "names"), [case[1:] for case in FIRST], ids=[c[0] for c in FIRST])
+def test_without_required_steps_the_first_reply_is_words_or_a_look_up_unless_the_user_names_a_write(
+    workflow: Workflow, message: str, names: set[str]
+) -> None:
+    assert {one.name for one in offered_tools(workflow.rules, workflow.start(message))} == names
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param([call("look", order="A")], id="a look-up"),
+        pytest.param([call("look", order="missing")], id="a look-up in vain"),
+        pytest.param(["Let me see."], id="words where a tool is wanted"),
+        pytest.param([""], id="nothing"),
+        pytest.param([call("lock", order="A")], id="a tool that there is not"),
+    ],
+)
+def test_from_the_second_reply_on_a_constraint_offers_them_all(first: list[Any]) -> None:
+    ran.clear()
+    model = Scripted([*first, call("drop", order="A"), call("respond", message="Done.")], mode="constrained")
+    run_sync(chat(*SEVERAL), "Get rid of order A.", backend=model).unwrap()
+    schemas = [request.partition(b'"response_format"')[2] for request in model.requests]
+    assert [b'"drop"' in schema for schema in schemas] == [False, True, True]
+    assert ran[-1] == "drop"
+
+
+def test_it_is_an_offer_so_a_call_of_one_that_was_not_offered_runs() -> None:
+    ran.clear()
+    model = Scripted([call("drop", order="A"), call("respond", message="Done.")])
+    run_sync(chat(*SEVERAL), "Get rid of order A.", backend=model).unwrap()
+    assert ran == ["drop"]
+
+
+def test_what_was_said_earlier_in_the_conversation_is_a_reply_too() -> None:
+    talk: History = (User(text=ASKED), Assistant(text="Lisbon."), User(text="Now get rid of order A."))
+    assert {t.name for t in offered_tools(chat(*SEVERAL).rules, State(history=talk))} == ALL
+    summed = (User(text="An order was dropped.", kind=Kind.SUMMARY),)
+    acted = Ledger(turn=1, progress=1, successes=(Success(name="drop", arguments="{}"),))
+    assert {t.name for t in offered_tools(chat(*SEVERAL).rules, State(history=summed, ledger=acted))} == ALL
+
+
+@pytest.mark.parametrize(("on_text", "words"), [("respond", b'"respond"'), ("accept", b'"answer"')])
+def test_the_constraint_of_a_first_reply_leaves_room_for_words(on_text: str, words: bytes) -> None:
+    model = Scripted([call("look", order="A")], mode="constrained")
+    run_sync(chat(*SEVERAL, on_text=on_text, max_iterations=1), ASKED, backend=model)
+    schema = model.requests[0].partition(b'"response_format"')[2]
+    assert words in schema
+    assert b'"look"' in schema
+    assert b'"cancel_order"' not in schema
