@@ -3,6 +3,7 @@
 from forge.agent.agent import Agent
 from forge.agent.as_tool import agent_tool
 from forge.agent.built_in import BuiltIn
+from forge.agent.files import file_tools
 from forge.agent.hand_offs import Handled, NotHandedOver, hand_off_tool, run_with_hand_offs
 from forge.agent.options import AgentOptions
 from forge.agent.provider import Provider
@@ -15,6 +16,7 @@ __all__ = [
     "NotHandedOver",
     "Provider",
     "agent_tool",
+    "file_tools",
     "hand_off_tool",
     "run_with_hand_offs",
 ]

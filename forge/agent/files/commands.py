@@ -1,0 +1,146 @@
+"""Commands: a program run in a folder without a shell, until it ends or its time is up; its group ends with it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from forge.errors import ToolResolutionError
+
+KEPT = 1_000_000
+"""Maximum bytes that are kept of one output: half of them its beginning, half its end."""
+
+_PASSED_ON = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *(
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "PYENV_ROOT",
+        "NVM_DIR",
+        "GOPATH",
+        "GOROOT",
+        "JAVA_HOME",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+    ),
+)
+"""Environment variables that a command is given: no others, for those may hold secrets."""
+
+_PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+_GRACE = 2.0
+"""Seconds from being asked to end to being killed, and for the rest of the output to arrive."""
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """A command that has ended. `code` is None where its time was up; minus a signal's number where that ended it."""
+
+    code: int | None
+    output: str
+
+
+async def run_process(command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]) -> Ran:
+    """Run the command. It reads nothing; what it started besides is ended with it, also when this is cancelled.
+
+    ToolResolutionError where it cannot be started.
+    """
+    output = _Output()
+    source, sink = os.pipe()
+    try:
+        pipe = os.fdopen(source, "rb")
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
+        process = await _started(command, folder, environment, sink)
+    finally:
+        os.close(sink)
+    try:
+        code = await _waited(process, seconds)
+        with suppress(TimeoutError):  # what left the group may hold the pipe open
+            async with asyncio.timeout(_GRACE):
+                await output.ended.wait()
+    finally:
+        transport.close()
+    return Ran(code=code, output=output.text())
+
+
+class _Output(asyncio.Protocol):
+    """What a command prints, as it arrives."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self._head, self._tail, self._missing = bytearray(), bytearray(), 0
+
+    def data_received(self, data: bytes) -> None:
+        room = KEPT // 2 - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > KEPT:  # seldom, for each cut copies half of it
+            self._missing += len(self._tail) - KEPT // 2
+            del self._tail[: -KEPT // 2]
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.ended.set()
+
+    def text(self) -> str:
+        """The output, with a line in place of what is not kept."""
+        between = f"\n[{self._missing} bytes are missing here]\n".encode() if self._missing else b""
+        return (self._head + between + self._tail).decode(errors="replace")
+
+
+async def _started(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], sink: int
+) -> asyncio.subprocess.Process:
+    given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            cwd=folder,
+            env={**given, **_PLAIN, **environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise ToolResolutionError(_missing_program(command)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in a word
+        raise ToolResolutionError(f"{command[0][:200]!r} cannot be started: {error}") from None
+
+
+def _missing_program(command: Sequence[str]) -> str:
+    program = command[0][:200]
+    if len(command) == 1 and " " in program.strip():
+        return f"there is no program {program!r}; give each word by itself: {program.split()!r}"
+    return f"there is no program {program!r} here; there is no shell either, so its built-in commands are not known"
+
+
+async def _waited(process: asyncio.subprocess.Process, seconds: float) -> int | None:
+    """The exit code; None where the time was up."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await process.wait()
+    except TimeoutError:
+        return None
+    finally:
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the process, if it has not ended, and what is left of its group."""
+    try:
+        if process.returncode is None:
+            _tell(process, signal.SIGTERM)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE):
+                    await process.wait()
+    finally:
+        _tell(process, signal.SIGKILL)
+    await process.wait()
+
+
+def _tell(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """Signal the group that the process began; nothing where nobody is left in it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

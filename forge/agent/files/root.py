@@ -1,0 +1,197 @@
+"""Root: the one folder whose files tools work on. Nothing outside it is read or written, whatever a path says.
+
+A path is first resolved, symbolic links included, and must then lie in the folder. It is opened folder by folder, each
+relative to the descriptor of the one before and none through a link, so a link that is put there meanwhile is refused.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from forge.errors import DefinitionError, ToolResolutionError
+
+LARGEST = 2_000_000
+"""Maximum bytes of a file that is read or written."""
+
+_FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+_CROWDED = 10_000
+"""Maximum entries of one folder that are looked at."""
+
+Parts = tuple[str, ...]
+"""A path below the root, resolved; empty: the root itself."""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What a folder holds under one name. `other`: a link, a pipe, a device."""
+
+    parts: Parts
+    kind: Literal["file", "folder", "other"]
+
+
+class Root:
+    """A folder. What cannot be done in it is told as a ToolResolutionError, a sentence for the model."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, follow_links: bool = True) -> None:
+        if os.open not in os.supports_dir_fd:
+            raise DefinitionError(
+                ("file_tools need a system that opens files relative to a folder: Linux, macOS, BSD",)
+            )
+        self.path = Path(os.path.realpath(folder))
+        self._follow_links = follow_links
+        if not self.path.is_dir():
+            raise DefinitionError((f"file_tools: {str(folder)!r} is not a folder",))
+
+    def resolved(self, path: str) -> Parts:
+        """The path below the root, links resolved."""
+        try:
+            real = Path(os.path.realpath(self.path / path))
+            plain = Path(os.path.normpath(self.path / path))
+        except (OSError, ValueError):  # a NUL, or what no file system takes
+            raise ToolResolutionError(f"{shown(path)} is no path") from None
+        if not real.is_relative_to(self.path):
+            raise ToolResolutionError(f"{shown(path)} is outside the folder that you may work in; use a path below it")
+        parts = real.relative_to(self.path).parts
+        if not self._follow_links and real != plain:
+            raise ToolResolutionError(f"{shown(path)} is a symbolic link; name the file itself, {shown(*parts)}")
+        return parts
+
+    def read(self, parts: Parts) -> str:
+        """The text of a file, its line ends as they are."""
+        with self._telling(parts), self._folder(parts[:-1]) as folder:
+            return _text(self._content(parts, folder), parts)
+
+    def write(self, parts: Parts, text: str) -> None:
+        """Replace a file, or make it, and the folders above it: whole or not at all. Its mode stays."""
+        if len(content := text.encode()) > LARGEST:
+            raise ToolResolutionError(f"that is {len(content)} bytes; a file may have {LARGEST}")
+        if any(part.lower() == ".git" for part in parts):
+            raise ToolResolutionError(
+                f"{shown(*parts)} belongs to git, which runs what stands there; it is not changed"
+            )
+        with self._telling(parts), self._folder(parts[:-1], make=True) as folder:
+            mode = self._mode(parts, folder)
+            if mode is not None and not mode & stat.S_IWUSR:
+                raise ToolResolutionError(f"{shown(*parts)} is write-protected; it is not changed")
+            passing = f".{secrets.token_hex(8)}.forge"
+            try:
+                _put(os.open(passing, _NEW, 0o666 if mode is None else 0o600, dir_fd=folder), content, mode)
+                os.rename(passing, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(passing, dir_fd=folder)
+
+    def exists(self, parts: Parts) -> bool:
+        """Whether there is anything of that name, of whatever kind."""
+        return self._kind(parts) != 0
+
+    def is_file(self, parts: Parts) -> bool:
+        """Whether it is an ordinary file."""
+        return stat.S_ISREG(self._kind(parts))
+
+    def _kind(self, parts: Parts) -> int:
+        try:
+            with self._folder(parts[:-1]) as folder:
+                return os.stat(parts[-1] if parts else ".", dir_fd=folder, follow_symlinks=False).st_mode
+        except OSError:
+            return 0
+
+    def entries(self, parts: Parts) -> list[Entry]:
+        """What is in a folder, by name."""
+        with self._telling(parts), self._folder(parts) as folder, os.scandir(folder) as found:
+            return sorted((_entry(parts, one) for one in islice(found, _CROWDED)), key=lambda entry: entry.parts)
+
+    def _content(self, parts: Parts, folder: int) -> bytes:
+        if self._mode(parts, folder) is None:
+            raise FileNotFoundError(parts[-1])
+        with os.fdopen(os.open(parts[-1], _FILE, dir_fd=folder), "rb") as file:
+            _refuse_special(os.fstat(file.fileno()).st_mode, parts)
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ToolResolutionError(f"{shown(*parts)} has more than {LARGEST} bytes, too many to work on")
+        return content
+
+    def _mode(self, parts: Parts, folder: int) -> int | None:
+        """The mode of a file; None if there is none."""
+        if not parts:
+            raise ToolResolutionError("that is the folder itself, not a file; list_files shows what is in it")
+        try:
+            mode = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return None
+        _refuse_special(mode, parts)
+        return stat.S_IMODE(mode)
+
+    @contextmanager
+    def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[int]:
+        """The descriptor of a folder below the root."""
+        folder = os.open(self.path, _FOLDER)
+        try:
+            for part in parts:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=folder)
+                below = os.open(part, _FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            yield folder
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _telling(self, parts: Parts) -> Iterator[None]:
+        """Puts what the system says into a sentence."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise ToolResolutionError(f"there is no {shown(*parts)}; list_files shows what there is") from None
+        except NotADirectoryError:
+            raise ToolResolutionError(f"{shown(*parts)}: a part of that path is a file or a link, no folder") from None
+        except OSError as error:
+            raise ToolResolutionError(f"{shown(*parts)}: {error.strerror or error}") from None
+
+
+def shown(*parts: str) -> str:
+    """A path as a model is told it, on one line."""
+    path = "/".join(parts) or "."
+    return path if path.isprintable() and len(path) <= 300 else ascii(path[:300])
+
+
+def _entry(above: Parts, found: os.DirEntry[str]) -> Entry:
+    folder = found.is_dir(follow_symlinks=False)
+    file = not folder and found.is_file(follow_symlinks=False)
+    return Entry(parts=(*above, found.name), kind="folder" if folder else "file" if file else "other")
+
+
+def _refuse_special(mode: int, parts: Parts) -> None:
+    if stat.S_ISDIR(mode):
+        raise ToolResolutionError(f"{shown(*parts)} is a folder, not a file; list_files shows what is in it")
+    if not stat.S_ISREG(mode):
+        raise ToolResolutionError(f"{shown(*parts)} is no ordinary file but a link, a pipe or a device; leave it alone")
+
+
+def _text(content: bytes, parts: Parts) -> str:
+    if b"\0" in content:
+        raise ToolResolutionError(f"{shown(*parts)} is a binary file, not text")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ToolResolutionError(f"{shown(*parts)} is not in UTF-8 (byte {error.start} cannot be read)") from None
+
+
+def _put(file: int, content: bytes, mode: int | None) -> None:
+    with os.fdopen(file, "wb") as opened:
+        if mode is not None:
+            os.fchmod(file, mode)
+        opened.write(content)
+        opened.flush()
+        os.fsync(file)

@@ -1,0 +1,45 @@
+"""Tools that change the files of a folder: `write_file`, `edit_file`."""
+
+from collections.abc import Callable
+
+from forge.agent.files.root import Root, shown
+from forge.agent.files.texts import Unfound, edit, lines_of, numbered
+from forge.errors import ToolResolutionError, quantity
+from forge.tools.decorator import tool
+
+
+def write_tools(root: Root, shown_chars: int, *, approval: bool) -> tuple[Callable[..., object], ...]:
+    """The tools that write; `approval`: a person is asked first."""
+
+    @tool(effect="write", approval=approval, idempotent=True)
+    def write_file(path: str, content: str) -> str:
+        """Write a whole file: a new one, or in place of what was in it. To change a part of a file, use edit_file.
+
+        Args:
+            path: The file, such as src/main.py; folders that are not there are made.
+            content: All of the text that the file is to have.
+        """
+        parts = root.resolved(path)
+        before = quantity(len(lines_of(root.read(parts))), "line") if root.exists(parts) else ""
+        root.write(parts, content)
+        now = quantity(len(lines_of(content)), "line")
+        return f"{shown(*parts)} has {now} now; before it had {before}" if before else f"{shown(*parts)} is new: {now}"
+
+    @tool(effect="write", approval=approval)
+    def edit_file(path: str, old_snippet: str, new_snippet: str) -> str:
+        """Replace a part of a file. Read the file first, and copy the old lines exactly as they are.
+
+        Args:
+            path: The file, such as src/main.py.
+            old_snippet: The lines to replace, with their indentation, without line numbers; they must be there once.
+            new_snippet: The lines to put in their place, with their indentation.
+        """
+        parts = root.resolved(path)
+        edited = edit(root.read(parts), old_snippet, new_snippet)
+        if isinstance(edited, Unfound):
+            raise ToolResolutionError(f"{shown(*parts)}: {edited.reason}")
+        root.write(parts, edited.text)
+        told, _ = numbered(lines_of(edited.text), max(1, edited.first - 1), edited.last + 1, shown_chars)
+        return f"Done. The place in {shown(*parts)} is now:\n{told}"
+
+    return write_file, edit_file
