@@ -23,7 +23,7 @@ def fill_demo(parser: Parser) -> None:
     """Arguments of `forge demo`."""
     parser.add_argument("--order", metavar="NUMBER", help="the order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="another request to the model")
-    parser.set_defaults(command=command_of("forge.cli.execute", "run_demo"), backend="local", profile=None)
+    parser.set_defaults(command=command_of("forge.cli.execute", "run_demo"), backend="local", profile=None, larger=None)
     add_model(parser)
     add_journal(parser)
 

@@ -12,6 +12,7 @@ from msgspec.structs import fields
 from forge.cli.options import key_of, sampling_of
 from forge.errors import ForgeError
 from forge.evals.serving import ModelServer
+from forge.evals.unsure_variants import asks_larger
 from forge.workflow.suggestions import did_you_mean
 
 _Count = Annotated[int, Meta(ge=1)]
@@ -29,6 +30,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     api_key_env: str | None = None
     slots: _Count | None = None
     chat_template: str = ""
+    larger: str = ""
 
     def server(self) -> ModelServer:
         """The server. ForgeError for a key that is not set, and for sampling that no server takes."""
@@ -40,6 +42,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             api_key=key_of(self.api_key_env),
             slots=self.slots,
             chat_template_file=self.chat_template,
+            larger=self.larger,
         )
 
 
@@ -82,7 +85,17 @@ def eval_options(given: argparse.Namespace) -> EvalOptions:
     options = _converted({**known, **{name: value for name, value in said.items() if name != "model"}}, file)
     if not options.model:
         raise ForgeError("there is no model to run: give --backend, or a file with [[model]] by --config")
+    _refuse_half_a_cascade(options)
     return options
+
+
+def _refuse_half_a_cascade(options: EvalOptions) -> None:
+    """ForgeError for a larger model that nothing asks, and for asking one that is not there."""
+    asked = any(map(asks_larger, options.unsure))
+    if asked and not all(model.larger for model in options.model):
+        raise ForgeError("--unsure larger needs a larger model to ask: say where it is with --larger")
+    if not asked and any(model.larger for model in options.model):
+        raise ForgeError("--larger is asked by --unsure larger, and by nothing else: add that, or leave --larger out")
 
 
 def _known() -> frozenset[str]:

@@ -119,6 +119,9 @@ def _model(parser: Parser) -> None:
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
     add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
     add("--chat-template", metavar="FILE", help="llama-server:FILE: the model's chat template")
+    add(
+        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
+    )
 
 
 def _compared(parser: Parser) -> None:
@@ -127,7 +130,12 @@ def _compared(parser: Parser) -> None:
     add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
     add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
     add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
-    add("--unsure", type=_names, metavar="HOW,…", help="measure, stop, think, vote: by log-probabilities of the server")
+    add(
+        "--unsure",
+        type=_names,
+        metavar="HOW,…",
+        help="measure, or stop, think, vote, larger[:BELOW]: by log-probabilities",
+    )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
 
 

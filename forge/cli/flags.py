@@ -15,6 +15,11 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
         "llama-server:FILE starts a server",
     )
     parser.add_argument("--profile", help="profile of the server at the address: a name or a TOML file")
+    parser.add_argument(
+        "--larger",
+        metavar="BACKEND",
+        help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
+    )
     add_model(parser)
 
 

@@ -4,13 +4,16 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from msgspec import UNSET
 
-from forge.backends import Backend, Local, named, startable, started
+from forge.backends import Backend, Cascade, Local, named, startable, started
 from forge.backends.servers import Loading, Progress
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
+from forge.workflow.workflow import Workflow
+from stages.confidence.unsure import AskLarger
 from stages.options.option_checks import OptionError
 from stages.wire.sampling import Sampling
 
@@ -55,6 +58,18 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         api_key=key_of(options.api_key_env),
         probe=options.probe,
     )
+
+
+def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:
+    """The backend, with the larger model of `--larger`. ForgeError if the workflow never asks one."""
+    if options.larger is None:
+        return backend
+    if workflow.unsure is None or AskLarger() not in workflow.unsure.steps:
+        raise ForgeError(
+            "--larger: the workflow never asks a larger model; say when it does, as in "
+            "unsure=WhenUnsure(below=0.6, then=AskLarger()), or leave --larger out"
+        )
+    return Cascade(backend, named(options.larger))
 
 
 def sampling_of(temperature: float | None, max_tokens: int, seed: int | None = None) -> Sampling:

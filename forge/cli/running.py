@@ -14,7 +14,7 @@ from rich.text import Text
 
 from forge.backends import Backend, startable
 from forge.cli.ending import closing, going_on, unknown_lines
-from forge.cli.options import backend_of
+from forge.cli.options import backend_of, with_larger
 from forge.cli.progress import downloading
 from forge.cli.signals import RunInProgress, StopSignals, handling
 from forge.cli.view import View
@@ -39,7 +39,7 @@ class Shown:
     def run(self, title: Text, begin: _Begin, ask: Asker) -> int:
         """Show the run from start to end; the exit code."""
         with downloading(self._console) as progress:
-            backend = backend_of(self._options, progress)
+            backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
             self._console.print(title, soft_wrap=True)
             watching: Watching = {"observer": self._view, "ask": ask}
             if self._console.is_terminal:

@@ -82,7 +82,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:
         warmth = server.sampling.temperature
-        base = Configuration(model=ready.model, backend=ready.backend, temperature=None if warmth is UNSET else warmth)
+        base = Configuration(
+            model=ready.model,
+            backend=ready.backend,
+            larger=ready.larger,
+            temperature=None if warmth is UNSET else warmth,
+        )
         compared = configurations(base, self.axes, self.players)
         for configuration in compared:
             speaks, wire = self.players[configuration.player].wire, ready.connection(configuration).setup.dialect.wire

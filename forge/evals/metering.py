@@ -23,8 +23,10 @@ def metered(connection: Connection, record: Record, *, seed: int, price: Price, 
 
     async def send(effect: Send) -> Replied | Undelivered:
         record.asked += 1
+        record.asked_larger += effect.larger
         record.said(effect.request.body)
-        outcome = await connection.send(seeded(effect, known.dialect, request_seed(seed, record.asked)))
+        setup = known.larger if effect.larger and known.larger else known
+        outcome = await connection.send(seeded(effect, setup.dialect, request_seed(seed, record.asked)))
         if isinstance(outcome, Replied):
             usage, record.fault = outcome.reply.usage, None
             record.said(msgspec.json.encode(outcome.reply))

@@ -32,6 +32,7 @@ class Record:
     outcomes: list[Ending] = field(default_factory=list)
     message: int = 0
     asked: int = 0
+    asked_larger: int = 0
     retries: int = 0
     step_nudges: int = 0
     tool_errors: int = 0

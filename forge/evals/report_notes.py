@@ -22,15 +22,18 @@ def _of_column(column: Column) -> Iterator[str]:
     found = column.metrics
     if found.runs < column.planned:
         yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
+    runs = [run for runs in column.runs.values() for run in runs]
+    if larger := sum(run.larger_calls for run in runs):
+        yield f"{larger:,} of {sum(run.calls for run in runs):,} model calls were the larger model's"
     if found.unjudged:
-        why = next(row.why for runs in column.runs.values() for row in runs if row.verdict == "unjudged")
+        why = next(run.why for run in runs if run.verdict == "unjudged")
         yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
     if found.repeated:
         yield (
             f"{found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the same scenario, as at "
             f"temperature 0, and say nothing new: {found.right.of} count"
         )
-    if changed := [name for name, runs in column.runs.items() if not all(of_one_task(runs[0], run) for run in runs)]:
+    if changed := [name for name, made in column.runs.items() if not all(of_one_task(made[0], run) for run in made)]:
         yield f"scenarios were changed between its runs: {', '.join(changed)}"
 
 

@@ -13,7 +13,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     `player`: `forge`, `plain` (an ordinary OpenAI-style loop), or a peer such as `pydantic-ai`. `mode`, `ablation`,
     `compact`, `think` and `unsure` are options of forge; empty: not asked for by name.
-    `backend` is what the server is (the name of its profile), not where. `temperature` None: as recommended.
+    `larger` is the model that is asked where this one is not sure, if any. `backend` is what the server is (the name of
+    its profile), not where. `temperature` None: as recommended.
     """
 
     model: str
@@ -24,12 +25,14 @@ class Configuration(Struct, frozen=True, kw_only=True):
     compact: str = ""
     think: str = ""
     unsure: str = ""
+    larger: str = ""
     temperature: float | None = None
 
     @property
     def way(self) -> str:
         """Who plays, and how."""
-        return " ".join(filter(None, (self.player, self.mode, self.ablation, self.compact, self.think, self.unsure)))
+        options = (self.mode, self.ablation, self.compact, self.think, self.unsure, self.larger)
+        return " ".join(filter(None, (self.player, *options)))
 
     @property
     def name(self) -> str:
@@ -49,6 +52,7 @@ class Row(Struct, frozen=True, kw_only=True):
     calls before their time, `rescued` the calls that were found in text or repaired. `started` is in seconds since
     1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
     all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
+    `larger_calls` are those of the model calls that the larger model answered, where there is one.
     `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
     different ones are not of the same task. `confidence` is that of the least sure call that was run, None where none
     was measured. `planned` is how many runs its configuration was to have in the file when
@@ -81,6 +85,7 @@ class Row(Struct, frozen=True, kw_only=True):
     commit: str = ""
     journals: tuple[str, ...] = ()
     confidence: float | None = None
+    larger_calls: int = 0
     digest: str = ""
     scenario_digest: str = ""
     planned: int = 0

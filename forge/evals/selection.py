@@ -14,7 +14,8 @@ from forge.evals.player import Player
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
 from forge.evals.serving import ModeName
-from forge.evals.variants import COMPACTORS, THINKING, UNSURE
+from forge.evals.unsure_variants import asks_larger, unsure_variant
+from forge.evals.variants import COMPACTORS, THINKING
 from forge.workflow.suggestions import did_you_mean
 from stages.serialize import Mode
 
@@ -29,7 +30,6 @@ _AXES: Mapping[str, Collection[str]] = {
     "ablations": ABLATIONS,
     "compacts": COMPACTORS,
     "thinks": THINKING,
-    "unsures": UNSURE,
 }
 
 
@@ -51,6 +51,8 @@ class Axes(Struct, frozen=True, kw_only=True):
         for axis, known in _AXES.items():
             for name in filter(None, getattr(self, axis)):
                 picked({one: one for one in known}, name, axis.removesuffix("s"))
+        for name in filter(None, self.unsures):
+            unsure_variant(name)
 
     @property
     def asked_modes(self) -> tuple[ModeName, ...]:
@@ -76,7 +78,7 @@ def chosen_scenarios(
 
 
 def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player]) -> tuple[Configuration, ...]:
-    """Each configuration once, forge's first; `base` has the model, the server and the temperature."""
+    """Each configuration once, forge's first; `base` has the models, the server and the temperature."""
     combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks, axes.unsures)
     own = (
         replace(
@@ -87,11 +89,12 @@ def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player
             compact=compact,
             think=think,
             unsure=unsure,
+            larger=base.larger if asks_larger(unsure) else "",
         )
         for mode, off, compact, think, unsure in combined
     )
     others = (
-        replace(base, player=player.name, mode=mode, think=think)
+        replace(base, player=player.name, mode=mode, think=think, larger="")
         for name in axes.against
         for player, mode in _player_modes(players, name)
         for think in axes.thinks

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from forge.backends import Backend, Launch, Options, ServerManager, named, startable
+from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
 from forge.backends.sampling import known_recommendation
 from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
@@ -28,7 +28,8 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     """A model and where it is served, as the command line has it: `backend` is `forge run`'s.
 
     Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
-    `chat_template_file` are for a server that is started for the runs.
+    `chat_template_file` are for a server that is started for the runs. `larger` is the backend of a larger model,
+    which is asked where this one is not sure.
     """
 
     backend: str
@@ -38,13 +39,18 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     api_key: str = ""
     slots: int | None = None
     chat_template_file: str = ""
+    larger: str = ""
     probe: bool = True
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """A server that is ready: the model's name, what the server is, how many runs it takes, a connection by mode."""
+    """A server that is ready: the model's name, what the server is, how many runs it takes, a connection by mode.
+
+    `larger` is the name of the larger model, empty without one.
+    """
 
     model: str
+    larger: str = ""
     backend: str
     slots: int
     connections: Mapping[str, Connection]
@@ -77,6 +83,7 @@ async def serving(
         first = next(iter(connections.values()))
         yield Serving(
             model=_plain_name(name or first.setup.model),
+            larger=_plain_name(first.setup.larger.model) if first.setup.larger else "",
             backend=first.endpoint.profile if first.endpoint else server.backend.partition(":")[0],
             slots=max(1, first.endpoint.slots if first.endpoint else 1),
             connections=connections,
@@ -120,6 +127,7 @@ async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> 
 
 
 def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = None) -> Backend:
+    """The model's backend; where there is a larger one, both, asked in the same way."""
     options: Options = {
         "mode": mode,
         "sampling": server.sampling,
@@ -127,7 +135,10 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
         "context_tokens": context_tokens,
         "probe": server.probe,
     }
-    return named(server.backend, server.model, profile=server.profile or None, **options)
+    small = named(server.backend, server.model, profile=server.profile or None, **options)
+    if not server.larger:
+        return small
+    return Cascade(small, named(server.larger, mode=mode, sampling=server.sampling, probe=server.probe))
 
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:

@@ -139,6 +139,7 @@ def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged:
         cached_tokens=record.cached_tokens,
         cost=record.cost or None,
         confidence=record.confidence,
+        larger_calls=record.asked_larger,
         seconds=round(record.seconds, 3),
         started=round(record.started, 3),
         commit=options.commit,

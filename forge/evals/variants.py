@@ -7,9 +7,9 @@ from typing import Any
 
 from forge.evals.ablations import ABLATIONS, REFORGED
 from forge.evals.row import Configuration
+from forge.evals.unsure_variants import unsure_variant
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
-from stages.confidence.unsure import StopRun, ThinkFirst, Vote, WhenUnsure
 from stages.wire.sampling import Sampling
 
 COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
@@ -26,24 +26,11 @@ THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
 """What a request says of thinking: to a chat template whether, to a reasoning model how much."""
 
 
-_THRESHOLD = 0.6
-
-UNSURE: Mapping[str, WhenUnsure] = MappingProxyType(
-    {
-        "measure": WhenUnsure(below=0.0, then=()),
-        "stop": WhenUnsure(below=_THRESHOLD, then=StopRun()),
-        "think": WhenUnsure(below=_THRESHOLD, then=ThinkFirst()),
-        "vote": WhenUnsure(below=_THRESHOLD, then=Vote()),
-    }
-)
-"""What follows calls that the model is not sure of; with `measure`, nothing."""
-
-
 def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
     """The workflow as the configuration has it."""
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
     if configuration.unsure:
-        changed = replace(changed, unsure=UNSURE[configuration.unsure])
+        changed = replace(changed, unsure=unsure_variant(configuration.unsure))
     return replace(changed, compactor=COMPACTORS[configuration.compact]) if configuration.compact else changed
 
 

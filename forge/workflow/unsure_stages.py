@@ -22,7 +22,7 @@ _NO_LOGPROBS = (
 
 _NO_LARGER = (
     "the workflow hands unsure calls to a larger model (AskLarger), and this backend has none; "
-    "use Cascade(small, large) of forge.backends, or leave AskLarger out"
+    "use Cascade(small, larger) of forge.backends, on the command line --larger, or leave AskLarger out"
 )
 
 

@@ -108,6 +108,7 @@ VARIANTS: dict[str, tuple[list[Line], str, float | None]] = {
     "": ([], "Completed", None),
     "measure": ([], "Completed", 0.4),
     "stop": ([], "Unsure", 1.0),
+    "stop:0.3": ([], "Completed", 0.4),
     "think": (["Charged twice: billing.", SURE], "Completed", 0.9),
     "vote": ([SAME, SAME], "Completed", 1.0),
 }

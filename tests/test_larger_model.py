@@ -1,0 +1,102 @@
+"""`--larger`: a second model on the command line, with two real server processes, and what is refused."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import log
+from pathlib import Path
+
+import pytest
+
+from forge.evals.results import read_results
+from tests.scripted_server import requests_of, scripted_server
+
+FLOW = """
+from typing import Literal
+from forge import Workflow, tool
+from forge.evals import Scenario, World
+from stages.confidence.unsure import AskLarger, WhenUnsure
+
+@tool
+def route(queue: Literal["billing", "sales"]) -> str:
+    "Route the ticket."
+    return queue
+
+when = WhenUnsure(below=0.6, then=AskLarger())
+workflow = Workflow("desk", tools=[route], terminal_tool="route", unsure=when)
+certain = Workflow("certain", tools=[route], terminal_tool="route")
+
+def world(seed):
+    def right(run):
+        return "" if run.of("route")[-1].arguments["queue"] == "billing" else "it is a bill"
+
+    return World(workflow=certain, messages=("Charged twice.",), right=right)
+
+SCENARIOS = [Scenario(name="ticket", about="A ticket.", world=world, ideal_calls=1, context_tokens=1024)]
+"""
+
+
+def answer(queue: str, probability: float) -> dict[str, object]:
+    """A chat completion whose call has that probability, as vLLM writes it."""
+    tokens = [('{"tool": "route", "args": {"queue": "', 1.0), (queue, probability), ('"}}', 1.0)]
+    told = [{"token": text, "logprob": log(p), "bytes": [*text.encode()], "top_logprobs": []} for text, p in tokens]
+    message = {"role": "assistant", "content": "".join(text for text, _ in tokens)}
+    return {"choices": [{"message": message, "finish_reason": "stop", "logprobs": {"content": told}}]}
+
+
+@contextmanager
+def both(folder: Path, small: float) -> Iterator[tuple[str, str]]:
+    """The addresses of a model that says sales, so sure, and of a larger one that says billing."""
+    (folder / "flow.py").write_text(FLOW)
+    for name in ("small", "larger"):
+        (folder / name).mkdir()
+    with (
+        scripted_server(folder / "small", [answer("sales", small)]) as first,
+        scripted_server(folder / "larger", [answer("billing", 0.9)]) as second,
+    ):
+        yield f"vllm:{first}", f"vllm:{second}"
+
+
+def forge(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    asked = [sys.executable, "-m", "forge", *words]
+    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+
+
+OPTIONS = ("--mode", "constrained", "--no-probe", "--context", "4096", "--journal", "run.jsonl")
+
+
+@pytest.mark.parametrize(("sure", "value"), [(0.4, "billing"), (0.9, "sales")])
+def test_a_run_asks_the_larger_model_only_where_the_small_one_is_not_sure(
+    tmp_path: Path, sure: float, value: str
+) -> None:
+    with both(tmp_path, sure) as (small, larger):
+        ran = forge(tmp_path, "run", "flow.py:workflow", "Go.", "--backend", small, "--larger", larger, *OPTIONS)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert value in ran.stdout
+        assert len(requests_of(larger.partition(":")[2])) == (value == "billing")
+
+
+def test_an_evaluation_counts_the_calls_of_the_larger_model(tmp_path: Path) -> None:
+    with both(tmp_path, 0.7) as (small, larger):
+        asked = ("--backend", small, "--model", "tiny", "--larger", larger, "--unsure", "larger:0.8", "--runs", "1")
+        ran = forge(tmp_path, "eval", "run", "flow.py", *asked, "--mode", "constrained", "-o", "r.jsonl")
+        assert (ran.returncode, ran.stderr) == (0, "")
+    (row,) = read_results(tmp_path / "r.jsonl")
+    assert (row.verdict, row.calls, row.larger_calls) == ("right", 2, 1)
+    assert row.configuration.unsure == "larger:0.8"
+    assert "1 of 2 model calls were the larger model's" in forge(tmp_path, "eval", "report", "r.jsonl").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "flow.py:certain", "Go."), "the workflow never asks a larger model"),
+        (("eval", "run", "flow.py"), "--larger is asked by --unsure larger, and by nothing else"),
+    ],
+)
+def test_a_larger_model_that_nothing_asks_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    ran = forge(tmp_path, *words, "--backend", "127.0.0.1:9", "--larger", "127.0.0.1:9")
+    assert (ran.returncode, "Traceback" in ran.stderr) == (2, False)
+    assert said in ran.stderr
