@@ -55,6 +55,12 @@ class OnlyRepeats(Struct, frozen=True, kw_only=True, tag="only_repeats"):
     allowed: tuple[str, ...]
 
 
+class Echo(Struct, frozen=True, kw_only=True, tag="echo"):
+    """A reply in words that only repeats what forge has told the model."""
+
+    allowed: tuple[str, ...]
+
+
 class UnknownTool(Struct, frozen=True, kw_only=True, tag="unknown_tool"):
     """A call of a tool that does not exist; `nearest` is the known name that is most like it."""
 
@@ -177,6 +183,12 @@ class Incomplete(Struct, frozen=True, kw_only=True, tag="incomplete"):
     problem: str
 
 
+class EchoedArgument(Struct, frozen=True, kw_only=True, tag="echoed_argument"):
+    """A call that ends the run, with an argument that only repeats what forge has told the model."""
+
+    argument: str
+
+
 class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     """What a guard of the user's own has against a call: a text for the model that stands as it is.
 
@@ -188,7 +200,7 @@ class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     counter: Counter = "refusals"
 
 
-NoCall = BareText | CutOff | Empty | OnlyRepeats
+NoCall = BareText | CutOff | Empty | Echo | OnlyRepeats
 """What may be wrong with a whole reply."""
 
 Unfit = UnknownTool | BadArguments | Guessed | BesideDamage
@@ -204,6 +216,7 @@ Forbidden = (
     | Miscalculated
     | Repeated
     | Incomplete
+    | EchoedArgument
     | Custom
 )
 """What a guard may have against a call."""

@@ -58,13 +58,13 @@ _HISTORY = msgspec.json.Decoder(History)
 def without_memory(state: State) -> State:
     """The state without the copies of what its history says: what was sent, and where tools are named.
 
-    Of the last request there stays what the next one is compared with: its head, its first message, its tools. The
-    view stays where it is not the history as it was then.
+    Of the last request there stays what the next one is compared with: its head, its first message, its tools. Its
+    notes stay, since no answer may repeat them. The view stays where it is not the history as it was then.
     """
     known, sent = state.known(), state.sent
     view = () if sent.view == state.history[:known] else sent.view
     request = replace(sent.request, messages=sent.request.messages[:1])
-    bare = replace(sent, view=view, sizes=(), size=0, request=request, notes=(), values=(), length=known, last=None)
+    bare = replace(sent, view=view, sizes=(), size=0, request=request, values=(), length=known, last=None)
     return replace(state, sent=replace(bare, whole=False), naming=Naming())
 
 

@@ -19,12 +19,13 @@ from stages.nudges.rendering import render
 from stages.nudges.replies import repeats_beside
 from stages.nudges.unfit import in_a_sentence
 from stages.nudges.wording import Say, in_forges_words
-from stages.objection import BadArguments, BareText, CutOff, Empty, NoCall, Objection, OnlyRepeats
+from stages.objection import BadArguments, BareText, CutOff, Echo, Empty, NoCall, Objection, OnlyRepeats
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.mistakes import mistake_of, with_mistakes
 from stages.policy.rules import Rules, legal_tools, welcomes_words
 from stages.reading.corrections import corrected_calls
+from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
@@ -102,7 +103,7 @@ def _notice(sifted: Sifted) -> str:
 def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
     state, reading = sifted.state, sifted.reading
     if reading.damage is None and reading.said.text.strip() and welcomes_words(rules, state.ledger):
-        return _said(state, reading, reading.said.text)
+        return _said(sifted, reply, reading.said.text, rules, say)
     return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
 
 
@@ -110,7 +111,7 @@ def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State
     """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
     state, reading = sifted.state, sifted.reading
     if not reading.alone and welcomes_words(rules, state.ledger):
-        return _said(state, reading, reading.whole)
+        return _said(sifted, reply, reading.whole, rules, say)
     wrong = OnlyRepeats(repeats=sifted.repeated, allowed=_allowed(state, rules))
     return _nudged(sifted, reply, wrong, rules, say)
 
@@ -119,7 +120,11 @@ def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
     return tuple(tool.name for tool in legal_tools(rules, state))
 
 
-def _said(state: State, reading: Reading, text: str) -> State:
+def _said(sifted: Sifted, reply: Reply, text: str, rules: Rules, say: Say) -> State | Halt:
+    """The end of the run with these words, or the next turn where they only repeat what forge has told the model."""
+    state, reading = sifted.state, sifted.reading
+    if is_echo(text, state, [tool.name for tool in rules.tools]):
+        return _nudged(sifted, reply, Echo(allowed=_allowed(state, rules)), rules, say)
     return state.say(_spoken(state, reading, text)).to(Done(outcome=Said(text=text.strip())))
 
 

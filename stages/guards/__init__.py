@@ -5,6 +5,7 @@ from stages.guards.call_budget import tool_calls
 from stages.guards.call_order import order
 from stages.guards.completion_checks import CompletionCheck, PastCall, completion
 from stages.guards.grounded_values import grounding
+from stages.guards.own_words import own_words
 from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisite_calls import prerequisites
 from stages.guards.repeated_calls import repetition
@@ -21,6 +22,7 @@ __all__ = [
     "guards_of",
     "no_placeholders",
     "order",
+    "own_words",
     "prerequisites",
     "repetition",
     "required_steps",
@@ -40,5 +42,6 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
         no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
         *((calculated(rules),) if calculating else ()),
+        *((own_words(rules),) if rules.terminal else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
     )

@@ -26,9 +26,12 @@ _NOT_RUN = (
     "Repeated",
     "Repeats",
     "Incomplete",
+    "Echo",
 )
 """What forge's answers to calls that it did not run begin with: `stages.policy.mistakes` has the prefixes."""
 
+_WARNINGS = ("ContextWarning", "IterationWarning")
+_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *_NOT_RUN, *_WARNINGS))})\]")
 _MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *_NOT_RUN))})\] ")
 
 
@@ -36,6 +39,12 @@ def status_of(text: str) -> Status:
     """The outcome that forge has written in front of an answer, where the text is all that is left of it."""
     marked = _MARKED.match(text)
     return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"
+
+
+def mark_of(text: str) -> str:
+    """The mark of forge's that a text begins with, such as `[ToolError]`; empty: none."""
+    found = _MARK.match(text)
+    return found[0] if found else ""
 
 
 def unresolved(message: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from stages.nudges.quoting import may_call, quote
-from stages.objection import BareText, CutOff, Empty, NoCall, OnlyRepeats, Repeat
+from stages.objection import BareText, CutOff, Echo, Empty, NoCall, OnlyRepeats, Repeat
 
 
 def text_for_reply(wrong: NoCall) -> str:
@@ -16,6 +16,9 @@ def text_for_reply(wrong: NoCall) -> str:
             return _cut_off(allowed)
         case Empty(allowed=allowed):
             return f"Your reply was empty. Reply with one tool call.{may_call(allowed)}"
+        case Echo(allowed=allowed):
+            what = "Your reply repeats a note that was meant for you, not for the user. Answer in your own words."
+            return f"{what}{may_call(allowed)}"
         case OnlyRepeats(repeats=repeats, allowed=allowed):
             return f"{_each(repeats)}{may_call(allowed)}"
         case _:

@@ -14,6 +14,8 @@ from stages.objection import (
     BesideDamage,
     Custom,
     CutOff,
+    Echo,
+    EchoedArgument,
     Empty,
     Guessed,
     Incomplete,
@@ -43,14 +45,16 @@ NudgeKind = Literal[
     "placeholder",
     "order",
     "incomplete",
+    "echo",
     "provenance",
 ]
 """The names by which a user's own words replace forge's.
 
 `retry`: a reply without a call that can be used. The others answer a call: of no tool, with arguments that do not
 fit, before its steps, before its prerequisites, made before with the same answer, with a value that nobody gave, with
-a calculation that cannot be used, with a placeholder for a value, against a rule of order, and one whose arguments
-the user's own check refuses. `provenance`: a reply whose calls only repeat what was shown or done before.
+a calculation that cannot be used, with a placeholder for a value, against a rule of order, one whose arguments the
+user's own check refuses, and one that ends the run with what forge has told the model as its text. `provenance`: a
+reply whose calls only repeat what was shown or done before.
 """
 
 
@@ -69,7 +73,7 @@ class _Mistake(Struct, frozen=True):
 def mistake_of(wrong: Wrong) -> _Mistake:
     """Which mistake that is."""
     match wrong:
-        case BareText() | CutOff() | Empty():
+        case BareText() | CutOff() | Empty() | Echo():
             return _Mistake("retry", "retries")
         case OnlyRepeats():
             return _Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")
@@ -97,6 +101,8 @@ def mistake_of(wrong: Wrong) -> _Mistake:
             return _Mistake("repeated", "repetitions", prefix="Repeated")
         case Incomplete():
             return _Mistake("incomplete", "refusals", prefix="Incomplete")
+        case EchoedArgument():
+            return _Mistake("echo", "refusals", prefix="Echo")
         case Custom(kind=kind, counter=counter):
             return _Mistake(None, counter, kind)
         case _:

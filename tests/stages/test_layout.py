@@ -22,6 +22,7 @@ ROOMS = {
     "options/test_option_checks.py": "types",
     "reading/test_replies.py": "toolset",
     "reading/test_provenance.py": "shown",
+    "reading/test_echoes.py": "../guards/own_words",
     "reasoning/test_reasoning.py": "cutting splitting tags",
     "repair/test_damaged_json.py": "json_text literals loose_json strings",
     # The corpus says which reply is read as which calls, family by family, and what around a call it depends on.
