@@ -108,7 +108,7 @@ def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
     """The tools of `Sent.offered`: empty on the levels of escalation that offer all legal tools."""
     if mode == "native":
         return demanded_tools(rules, state)
-    if mode == "prompted" or escalation_level(rules, state.ledger) in ("open", "constrained", "prompted"):
+    if mode == "prompted" or escalation_level(rules, state) in ("open", "constrained", "prompted"):
         return ()
     return tuple(tool.name for tool in offered_tools(rules, state))
 

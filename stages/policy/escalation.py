@@ -6,14 +6,18 @@ proposes. So a refused step is not asked for in the same way again, and a narrow
 
 from typing import assert_never
 
-from stages.message import Assistant
+import msgspec
+from msgspec.structs import replace
+
+from stages.message import Assistant, User
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.named_tools import named_tools
-from stages.policy.progress import replies_without_progress, stuck_replies, stuck_tools
+from stages.policy.progress import replies_without_progress
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
+from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools
 from stages.policy.untried_values import limited_to, only_text_argument, values_to_try
-from stages.state import Ledger, State
+from stages.state import State
 from stages.tool import ToolSpec
 from stages.view.recall import RECALL
 
@@ -21,14 +25,15 @@ _PATIENCE = 2
 """Replies in a row that may fail, each in a different way, before the model counts as stuck."""
 
 
-def escalation_level(rules: Rules, ledger: Ledger) -> EscalationLevel:
+def escalation_level(rules: Rules, state: State) -> EscalationLevel:
     """The level of escalation: `open` while the run makes progress, or fails in new ways.
 
     Two replies in a row without a readable call count as stuck.
     """
+    ledger = state.ledger
     if ledger.progress >= ledger.turn and ledger.retries <= 1:
         return "open"  # the last reply brought something new: nothing else has to be looked at
-    count = stuck_replies(ledger) or max(replies_without_progress(ledger) - _PATIENCE, ledger.retries - 1)
+    count = stuck_replies(rules, state) or max(replies_without_progress(ledger) - _PATIENCE, ledger.retries - 1)
     levels = rules.escalation.levels
     return levels[(count - 1) % len(levels)] if count > 0 and levels else "open"
 
@@ -38,11 +43,13 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
     A tool that the model is stuck on may have its argument limited to values that were seen and not tried.
     """
-    ledger = state.ledger
     allowed = legal_tools(rules, state)
-    match escalation_level(rules, ledger):
+    match escalation_level(rules, state):
         case "open" | "constrained" | "prompted":
             return _looking_first(rules, state, allowed)
+        case level if guessing := guessing_tools(rules, state):
+            found = _finding_values(rules, state, allowed, guessing)
+            return tuple(map(simpler_tool, found)) if level == "simple" else found
         case "narrow" | "call":
             return _other_ways(rules, state, allowed)
         case "pin":
@@ -84,8 +91,7 @@ def _needed(rules: Rules) -> frozenset[str]:
 
 def demanded_tools(rules: Rules, state: State) -> tuple[str, ...]:
     """The tools of which the request demands one; empty while text is as welcome as a call."""
-    ledger = state.ledger
-    if escalation_level(rules, ledger) != "call" or welcomes_words(rules, ledger):
+    if escalation_level(rules, state) != "call" or welcomes_words(rules, state.ledger):
         return ()
     return tuple(tool.name for tool in offered_tools(rules, state))
 
@@ -96,9 +102,32 @@ def changed_mode(rules: Rules, state: State) -> TextMode | None:
     It stays for the rest of the run: what did not work before would not work again, and each change of mode makes
     the server evaluate the whole prompt again.
     """
-    now, modes = escalation_level(rules, state.ledger), rules.escalation.modes
+    now, modes = escalation_level(rules, state), rules.escalation.modes
     at = now if now in modes else state.sent.mode
     return next((mode for mode in modes if mode == at), None)
+
+
+def _finding_values(
+    rules: Rules, state: State, allowed: tuple[ToolSpec, ...], guessing: frozenset[str]
+) -> tuple[ToolSpec, ...]:
+    """What reads and may find the values that were made up: pending steps, and what needs no argument.
+
+    The tools that were called with made-up values are offered with those that results gave; once nothing else is left
+    to look at, with those that the user gave too. Writes are offered only where nothing else can be called.
+    """
+    ledger = state.ledger
+    stuck, left, known = stuck_tools(rules, state), pending(rules, ledger), succeeded_names(ledger)
+    reads = [tool for tool in allowed if tool.effect == "read" and tool.name not in stuck]
+    ways = [t.name for t in reads if t.name in left or (t.name not in known and not _needs_arguments(t))]
+    if ways:
+        results = tuple(message for message in state.history if not isinstance(message, User))
+        reading = tuple(tool for tool in allowed if tool.name in guessing.union(ways))
+        return _renewed(reading, replace(state, history=results), stuck)
+    return _renewed(tuple(tool for tool in allowed if tool.effect != "write"), state, stuck) or allowed
+
+
+def _needs_arguments(tool: ToolSpec) -> bool:
+    return bool(msgspec.json.decode(tool.parameters, type=dict[str, object]).get("required"))
 
 
 def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
@@ -106,7 +135,7 @@ def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tu
 
     A tool that takes one text and has succeeded is then offered with untried values only, like one it is stuck on.
     """
-    left, stuck = pending(rules, state.ledger), stuck_tools(state.ledger)
+    left, stuck = pending(rules, state.ledger), stuck_tools(rules, state)
     if steps := tuple(tool for tool in allowed if tool.name in left and tool.name not in stuck):
         return steps
     safe = (tool for tool in allowed if tool.effect != "write" or tool.name in rules.required)
@@ -117,7 +146,7 @@ def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tu
 
 def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     """The pending steps; with none pending, the tools that end the run, but not those that the model is stuck on."""
-    stuck = stuck_tools(state.ledger)
+    stuck = stuck_tools(rules, state)
     wanted = pending(rules, state.ledger) or [name for name in rules.terminal if name not in stuck]
     steps = tuple(tool for tool in allowed if tool.name in wanted) or allowed
     return _renewed(steps, state, stuck) or steps

@@ -59,18 +59,8 @@ def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
     return tuple(recent)[::-1]
 
 
-def stuck_tools(ledger: Ledger) -> frozenset[str]:
-    """The tools that were called, since the last progress, in a way that had already been answered or refused."""
-    return frozenset(attempt.name for attempt in _repeats(ledger))
-
-
-def stuck_replies(ledger: Ledger) -> int:
-    """The number of replies since the first of those calls, including its own."""
-    repeats = _repeats(ledger)
-    return ledger.turn - repeats[0].turn + 1 if repeats else 0
-
-
-def _repeats(ledger: Ledger) -> list[Attempt]:
+def repeated_attempts(ledger: Ledger) -> list[Attempt]:
+    """The calls, since the last progress, that had been made and answered or refused before."""
     recent = attempts_since_progress(ledger)
     seen, found = _answered_before(ledger) if recent else set(), []
     for attempt in recent:

@@ -12,6 +12,7 @@ from stages.grounding.matching import leaves, normalized
 from stages.grounding.sources import everything_given, ungrounded_values
 from stages.policy.rules import Rules
 from stages.schema.nullable_members import optional_members
+from stages.schema.value import Json
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import ToolSpec
 
@@ -28,17 +29,13 @@ _VALUE = re.compile(
 """Quoted texts, and words with a digit or a point in them, as ids and file names have."""
 
 
-class _Schema(msgspec.Struct):
-    properties: dict[str, dict[str, object]] = {}
-
-
 def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """Values that were seen and may be meant instead, the latest first; empty for a tool that takes more than one text.
+    """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
     No call of any tool has used them, and they look like those that this tool has succeeded with: `C-311` like `A-17`.
     Empty for a terminal tool: its value is not to be guessed.
     """
-    argument = only_text_argument(tool)
+    argument = _needed_text(tool)
     if argument is None or tool.effect == "terminal":
         return ()
     ledger = state.ledger
@@ -96,24 +93,32 @@ def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
 
 
 def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
-    """The tool with its only argument limited to these values."""
+    """The tool with the only text that it needs limited to these values, and no argument that it does not need."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    name = only_text_argument(tool)
+    name = _needed_text(tool)
     properties = {name: {"type": "string", "enum": list(values)}}
     return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:
     """The only argument of a tool that takes one text and nothing else; a calculated one does not count."""
-    if tool.calculated:
+    return _single_text(tool, needed=False)
+
+
+def _needed_text(tool: ToolSpec) -> str | None:
+    """The only argument that has to be given or, where none has to be, the only one; None if it is not a text."""
+    return _single_text(tool, needed=True)
+
+
+def _single_text(tool: ToolSpec, *, needed: bool) -> str | None:
+    schema: dict[str, Json] = msgspec.json.decode(tool.parameters, type=dict)
+    properties = schema.get("properties")
+    if tool.calculated or not isinstance(properties, dict):
         return None
-    try:
-        properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
-    except msgspec.ValidationError:  # a property that is `true`, any value at all
-        return None
-    match [*properties.items()]:
-        case [(name, {"type": "string"} as kind)] if "enum" not in kind:
-            return name
+    required = [name for name in properties if name not in optional_members(schema)]
+    match (required if needed else []) or [*properties]:
+        case [name] if isinstance(kind := properties[name], dict) and kind.get("type") == "string":
+            return None if "enum" in kind else name
         case _:
             return None
 

@@ -102,7 +102,7 @@ def test_without_optional_arguments_nothing_is_simpler() -> None:
 )
 def test_two_replies_in_a_row_without_a_call_are_a_circle(retries: int, turn: int, levels: str) -> None:
     rules = workflow("call", "pin").rules
-    assert escalation_level(rules, Ledger(turn=turn, retries=retries)) == levels
+    assert escalation_level(rules, State(history=(), ledger=Ledger(turn=turn, retries=retries))) == levels
 
 
 OBJECT: dict[str, object] = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}

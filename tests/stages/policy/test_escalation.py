@@ -16,7 +16,13 @@ from stages.nudges.rendering import render
 from stages.policy.escalation import offered_tools
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
-from stages.policy.progress import answer_digest, replies_without_progress, stuck_tools, times_answered, with_calls
+from stages.policy.progress import (
+    answer_digest,
+    repeated_attempts,
+    replies_without_progress,
+    times_answered,
+    with_calls,
+)
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import Attempt, Ledger, State, Success
@@ -285,7 +291,7 @@ def test_the_correction_says_what_to_do_instead() -> None:
     moved_on = replace(ledger, turn=4, progress=4)
     assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == []
     assert times_answered(moved_on, "look", '{"what":"a"}') == 0
-    assert stuck_tools(moved_on) == frozenset()
+    assert repeated_attempts(moved_on) == []
 
 
 def test_the_laws_of_guards() -> None:

@@ -10,9 +10,8 @@ from stages.ledger import Attempt, Compaction, Ledger, Success
 from stages.policy.progress import (
     answer_digest,
     attempts_since_progress,
+    repeated_attempts,
     replies_without_progress,
-    stuck_replies,
-    stuck_tools,
     times_answered,
     with_calls,
 )
@@ -41,7 +40,7 @@ def test_the_same_answer_again_is_nothing_new() -> None:
     again = ran(once, ("look", "7"))
     assert (replies_without_progress(once), replies_without_progress(again)) == (0, 1)
     assert [success.name for success in again.successes] == ["look", "look"], "steps are judged by all of them"
-    assert stuck_tools(again) == {"look"}
+    assert [one.name for one in repeated_attempts(again)] == ["look"]
 
 
 def test_another_answer_is_new_and_so_is_any_of_a_tool_that_may_repeat_itself() -> None:
@@ -57,8 +56,8 @@ def test_two_that_take_turns_are_stuck_from_the_first_repetition_on() -> None:
     ledger = Ledger()
     for name in ("look", "list", "look", "list", "look"):
         ledger = ran(ledger, (name, "7"))
-    assert (replies_without_progress(ledger), stuck_replies(ledger)) == (3, 3)
-    assert stuck_tools(ledger) == {"look", "list"}
+    assert replies_without_progress(ledger) == 3
+    assert [(one.name, one.turn) for one in repeated_attempts(ledger)] == [("look", 3), ("list", 4), ("look", 5)]
 
 
 def test_a_call_is_counted_as_often_as_it_was_answered_in_vain() -> None:
@@ -75,7 +74,7 @@ def test_a_refused_call_is_an_attempt_without_an_answer() -> None:
     ledger = refused(refused(Ledger(), "write"), "write")
     assert [attempt.turn for attempt in attempts_since_progress(ledger)] == [1, 2]
     assert times_answered(ledger, "write", "{}") == 0
-    assert stuck_tools(ledger) == {"write"}
+    assert [one.turn for one in repeated_attempts(ledger)] == [2]
 
 
 def test_what_compaction_may_have_cut_does_not_count() -> None:

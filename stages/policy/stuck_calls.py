@@ -1,0 +1,68 @@
+"""Stuck tools: called again as they were answered or refused before, or, to look something up, with made-up texts.
+
+A value that nobody gave may still be right once. Tried again, each time with another one, it is guessing: it ends only
+with the budget, and no call of it is like another.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+
+from stages.grounding.matching import leaves
+from stages.grounding.sources import unseen_values
+from stages.policy.progress import attempts_since_progress, repeated_attempts
+from stages.policy.rules import Rules
+from stages.schema.canonical_json import canonical
+from stages.schema.value import Json
+from stages.state import Attempt, State
+from stages.tool import Grounded, ToolSpec
+
+
+def stuck_tools(rules: Rules, state: State) -> frozenset[str]:
+    """The tools that were called, since the last progress, in a way that will not help."""
+    return frozenset(attempt.name for attempt in repeated_attempts(state.ledger)) | guessing_tools(rules, state)
+
+
+def stuck_replies(rules: Rules, state: State) -> int:
+    """The number of replies since the first of those calls, including its own."""
+    turns = [attempt.turn for attempt in (*repeated_attempts(state.ledger), *_guesses(rules, state))]
+    return state.ledger.turn - min(turns) + 1 if turns else 0
+
+
+def guessing_tools(rules: Rules, state: State) -> frozenset[str]:
+    """The tools that read and were called in vain, in two ways or more since the last progress, with made-up texts."""
+    return frozenset(attempt.name for attempt in _guesses(rules, state))
+
+
+def _guesses(rules: Rules, state: State) -> list[Attempt]:
+    """The different calls with such a text, but for the first of each tool."""
+    reads = {tool.name: tool for tool in rules.tools if tool.effect == "read"}
+    made: dict[str, set[str]] = {}
+    found = []
+    for attempt in attempts_since_progress(state.ledger):
+        before, arguments = made.setdefault(attempt.name, set()), canonical(attempt.arguments)
+        tool = reads.get(attempt.name)
+        if tool is None or arguments in before or not _made_up(tool, arguments, state):
+            continue
+        if before:
+            found.append(attempt)
+        before.add(arguments)
+    return found
+
+
+def _made_up(tool: ToolSpec, arguments: str, state: State) -> bool:
+    return bool(unseen_values([*_texts(tool, arguments)], Grounded(argument=""), state))
+
+
+def _texts(tool: ToolSpec, arguments: str) -> Iterator[Json]:
+    """The texts in the arguments, but for those that the schema lists."""
+    kinds = msgspec.json.decode(tool.parameters, type=_Schema).properties
+    for name, value in msgspec.json.decode(arguments, type=dict[str, Raw]).items():
+        kind = kinds.get(name)
+        if not (isinstance(kind, dict) and kind.keys() & {"enum", "const"}):
+            yield from (leaf for leaf in leaves(bytes(value).decode()) if isinstance(leaf, str))
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, object] = {}
