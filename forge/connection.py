@@ -28,8 +28,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
     from then on. `logprobs`: it gives the probabilities of tokens, where they are asked for. `tokens_per_character` is
     by the server's own tokenizer; without it a run begins with a guess, and learns from replies (`stages.tokens`).
-    `larger` is the setup of a second model, for decisions that this one is not sure of. `because` says how forge came
-    to know what the server is.
+    `larger` is the setup of a second model, for decisions that this one is not sure of, `summaries` that of another
+    for summaries. `because` says how forge came to know what the server is.
     """
 
     mode: Mode = "native"
@@ -42,6 +42,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     falls_back: bool = False
     logprobs: bool = False
     larger: "Setup | None" = None
+    summaries: "Setup | None" = None
     markers: Markers | None = None
     tokens_per_character: float | None = None
     because: str = ""

@@ -23,10 +23,12 @@ from stages.effect import (
     Usage,
 )
 from stages.execution.batch import batch_record, unanswered_calls
+from stages.execution.paused_calls import with_exchange
 from stages.execution.unknown_outcomes import settled_outcome, unknown_outcomes_after
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.nudges import outcomes
+from stages.policy.delegation import with_spending
 from stages.policy.progress import digests
 from stages.state import Answered, Awaiting, Batch, Budget, Edited, Executed, Ledger, Ready, State
 from stages.tokens import Report, calibrated
@@ -54,7 +56,7 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Replied() if isinstance(effect, Send):
             return Success(_replied(state, phase, outcome))
         case Results(results=back) if isinstance(effect, Execute) and _are_of(back, effect.calls):
-            return Success(_executed(state, phase.batch, outcome))
+            return Success(_executed(state, phase.batch, effect, outcome))
         case Undelivered() if isinstance(effect, Send):
             return _undelivered(state, phase, outcome)
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
@@ -73,7 +75,9 @@ def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> boo
 
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
-    ledger = _charged(state.ledger, outcome, state.sent.size)
+    ledger = _charged(state.ledger, outcome)
+    if not _of_another_model(phase.effect):
+        ledger = _counted(ledger, outcome.reply.usage, state.sent.size)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     decision = state.open_decision
@@ -91,8 +95,10 @@ def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[
     return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
 
 
-def _executed(state: State, batch: Batch, outcome: Results) -> State:
+def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> State:
     back, ledger, approved = outcome.results, state.ledger, batch.approved
+    if paused := effect.continued:
+        back = tuple(with_exchange(result, paused) for result in back)
     budget = _later(ledger.budget, outcome.seconds)
     if budget.tool_calls is not None:
         budget = replace(budget, tool_calls=max(0, budget.tool_calls - len(back)))
@@ -101,8 +107,8 @@ def _executed(state: State, batch: Batch, outcome: Results) -> State:
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved, heard=batch.heard + outcome.heard)
-    spent = replace(ledger, budget=budget, in_doubt=unknown_outcomes_after(ledger.in_doubt, batch, back))
-    return replace(state, ledger=spent, phase=Executed(batch=came))
+    paid = replace(ledger, budget=budget, in_doubt=unknown_outcomes_after(ledger.in_doubt, batch, back))
+    return replace(state, ledger=with_spending(paid, outcome.spent), phase=Executed(batch=came))
 
 
 _NOT_READ = "the run was cancelled before its result came"
@@ -156,11 +162,13 @@ def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, _NOT_READ))
 
 
-def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
-    """The ledger after a reply: its tokens and seconds are spent, and it says what the prompt took.
+def _of_another_model(effect: Effect) -> bool:
+    """Whether another model was asked than the run's own: its tokens say nothing of what a prompt takes here."""
+    return isinstance(effect, Send) and (effect.larger or effect.summarizer)
 
-    `shown` is the size of the messages in that prompt.
-    """
+
+def _charged(ledger: Ledger, outcome: Replied) -> Ledger:
+    """The ledger after a reply: its tokens and seconds are spent."""
     budget = _later(ledger.budget, outcome.seconds)
     if outcome.reply.usage is None:
         return replace(ledger, budget=budget)
@@ -170,16 +178,16 @@ def _charged(ledger: Ledger, outcome: Replied, shown: int) -> Ledger:
         budget = replace(budget, tokens=max(0, budget.tokens - used))
     if budget.cost is not None:
         budget = replace(budget, cost=max(0.0, budget.cost - cost))
-    new = Report(characters=ledger.prompt_size, tokens=usage.prompt)
+    return replace(ledger, budget=budget, tokens_used=ledger.tokens_used + used, cost=ledger.cost + cost)
+
+
+def _counted(ledger: Ledger, usage: Usage | None, shown: int) -> Ledger:
+    """The ledger that knows what the prompt took; `shown` is the size of the messages in it."""
+    if usage is None:
+        return ledger
+    new = Report(characters=ledger.prompt_size, tokens=_positive(usage).prompt)
     rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, shown)
-    return replace(
-        ledger,
-        budget=budget,
-        tokens_used=ledger.tokens_used + used,
-        cost=ledger.cost + cost,
-        tokens_per_character=rate,
-        report=report,
-    )
+    return replace(ledger, tokens_per_character=rate, report=report)
 
 
 def _positive(usage: Usage) -> Usage:

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Raw, Struct
 
 from stages.confidence.token_probability import TokenProbability
+from stages.ledger import Budget
 from stages.message import Kind, ToolCall
 
 
@@ -31,23 +32,47 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Send(Struct, frozen=True, kw_only=True, gc=False, tag="send"):
-    """Post the request to the model; `larger`: to the larger one of the two that the backend has."""
+    """Post the request to the model; `larger`, `summarizer`: to that one of the models that the backend has."""
 
     request: Request
     turn: int
     larger: bool = False
+    summarizer: bool = False
+
+
+class NeedsInput(Struct, frozen=True, kw_only=True, gc=False, tag="needs_input"):
+    """The run ended with a question to the user. A terminal tool returns this value to ask it."""
+
+    question: str
+    suggestions: tuple[str, ...] = ()
+
+
+class Paused(Struct, frozen=True, kw_only=True, gc=False, tag="paused"):
+    """The call has a question to the user: the run ends with it, and goes on with the call once it is answered.
+
+    `saved` is what the call continues from, in a form of its tool's own. `answer`: what the user said; empty: nothing
+    yet.
+    """
+
+    call_id: str
+    asks: NeedsInput
+    saved: str = ""
+    answer: str = ""
 
 
 class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
     """Run these calls concurrently: several reads, or one call alone.
 
     `run` is the id of their run. `retriable`: safe to retry where the outcome is unknown, as they only read or are
-    idempotent.
+    idempotent. `budget` is what the run may still spend, for tools that spend it themselves (`ToolSpec.delegates`).
+    `continued`: the call asked the user something, and goes on with the answer.
     """
 
     calls: tuple[ToolCall, ...]
     run: str = ""
     retriable: bool = False
+    budget: Budget | None = None
+    continued: Paused | None = None
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False, tag="ask"):
@@ -140,13 +165,6 @@ class Undelivered(Struct, frozen=True, kw_only=True, gc=False, tag="undelivered"
     seconds: float = 0.0
 
 
-class NeedsInput(Struct, frozen=True, kw_only=True, gc=False, tag="needs_input"):
-    """The run ended with a question to the user. A terminal tool returns this value to ask it."""
-
-    question: str
-    suggestions: tuple[str, ...] = ()
-
-
 class HandOff(Struct, frozen=True, kw_only=True, gc=False, tag="hand_off"):
     """The run ended by passing the work on. A terminal tool returns this value to hand over."""
 
@@ -207,18 +225,29 @@ class Refused(Struct, frozen=True, kw_only=True, gc=False, tag="refused"):
     kind: Kind = Kind.RETRY_NUDGE
 
 
-CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused
+CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused | Paused
+
+
+class Spending(Struct, frozen=True, kw_only=True, gc=False):
+    """What tools spent of the run's budget, beside the calls themselves: an agent's model calls, and so on."""
+
+    calls: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
 
 
 class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
     """The results of the calls of one `Execute`, in their order.
 
-    `heard` is what the user said while they ran: the model reads it after the results of the whole batch.
+    `heard` is what the user said while they ran: the model reads it after the results of the whole batch. `spent` is
+    what they took of the run's budget.
     """
 
     results: tuple[CallResult, ...]
     seconds: float = 0.0
     heard: tuple[str, ...] = ()
+    spent: Spending = Spending()
 
 
 class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):

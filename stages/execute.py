@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from stages.effect import Ask, Execute, Failed, NotRun
+from stages.effect import Ask, Execute, Failed, NotRun, Paused
 from stages.execution.batch import (
     Specs,
     batch_record,
@@ -15,6 +15,7 @@ from stages.execution.batch import (
     unanswered_calls,
     without_terminal,
 )
+from stages.execution.paused_calls import paused_call, without_lost_pauses, without_pause
 from stages.execution.unknown_outcomes import unknown_outcome, without_unknown_results
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
@@ -32,8 +33,8 @@ from stages.view.recall import RECALL, answer_recalls
 def execute(rules: Rules) -> Stage:
     """Turn a Vetted state into one that awaits its calls, and one whose calls are back into the next turn.
 
-    Ends in Awaiting, Ready, or Done when a terminal tool succeeded. Halts with `ToolsFailing`. Calls that the stage
-    `enforce` has not allowed stay where they are.
+    Ends in Awaiting, Ready, or Done: when a terminal tool succeeded, or a call has a question to the user. Halts with
+    `ToolsFailing`. Calls that the stage `enforce` has not allowed stay where they are.
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
@@ -51,7 +52,9 @@ def execute(rules: Rules) -> Stage:
             case _:
                 assert_never(phase)
         batch = _without_rejected(answer_recalls(state, batch) if recalls else batch, state, specs)
-        batch = without_terminal(batch, specs)
+        batch = without_terminal(without_lost_pauses(batch, specs), specs)
+        if paused := paused_call(batch):
+            return state.to(_continued(state, batch, paused, specs) if paused.answer else _asking(batch, paused))
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
         new = batch_record(batch)
@@ -70,7 +73,23 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
             return Awaiting(effect=Ask(call=call, digest=call_digest(call), in_doubt=unsure), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
-    return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable), batch=batch)
+    delegates = any((spec := specs.get(call.name)) is not None and spec.delegates for call in group)
+    budget = state.ledger.budget if delegates else None
+    return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable, budget=budget), batch=batch)
+
+
+def _asking(batch: Batch, paused: Paused) -> Done:
+    """The end of a run whose call has a question to the user: what is left of the batch waits for the answer."""
+    return Done(outcome=paused.asks, batch=batch)
+
+
+def _continued(state: State, batch: Batch, paused: Paused, specs: Specs) -> Awaiting:
+    """What a call does once the user has answered it: it goes on where it was."""
+    call = next(call for call in batch.calls if call.id == paused.call_id)
+    awaited = _awaiting(state, batch, (call,), specs)
+    if not isinstance(awaited.effect, Execute):
+        return awaited
+    return Awaiting(effect=replace(awaited.effect, continued=paused), batch=without_pause(batch, paused))
 
 
 def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:

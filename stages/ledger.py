@@ -1,13 +1,15 @@
 """The ledger: what is enforced over a run, whatever the model remembers: budget, successes, mistakes."""
 
-from typing import Literal, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from msgspec import Struct
 
-from stages.effect import Usage
 from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.tokens import STARTING_RATE, Report
+
+if TYPE_CHECKING:
+    from stages.effect import Usage  # which holds a Budget itself
 
 
 class Price(Options, frozen=True, kw_only=True):
@@ -20,7 +22,7 @@ class Price(Options, frozen=True, kw_only=True):
     completion: float = 0.0
     cached: float | None = None
 
-    def of(self, usage: Usage) -> float:
+    def of(self, usage: "Usage") -> float:
         """The cost of one reply."""
         if self == _FREE:
             return 0.0

@@ -12,13 +12,15 @@ class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
     """What the model is asked for instead of its next turn: a summary, the last tier of compaction.
 
     `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
-    least `shortest` characters and is shorter. `budget` is what the history has to fit.
+    least `shortest` characters and is shorter. `budget` is what the history has to fit. `elsewhere`: the backend's
+    model for summaries is asked.
     """
 
     text: str
     messages: int
     shortest: int
     budget: ContextBudget
+    elsewhere: bool = False
 
 
 class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
@@ -131,9 +133,10 @@ Ending = Completed | Said | NeedsInput | HandOff
 
 
 class Done(Struct, frozen=True, kw_only=True, gc=False, tag="done"):
-    """The run reached its goal."""
+    """The run reached its goal. `batch`: the calls that go on once the user has answered what one of them asks."""
 
     outcome: Ending
+    batch: Batch = Batch()
 
 
 Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Executed | Done

@@ -32,10 +32,11 @@ def send(rules: Rules) -> Stage:
         if rules.order and not legal_tools(rules, state):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
-        larger = state.asks_larger and phase.summary is None
+        summary = phase.summary
+        larger, summarizer = state.asks_larger and summary is None, summary is not None and summary.elsewhere
         paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
-        asked = Awaiting(effect=Send(request=phase.request, turn=turn, larger=larger), summary=phase.summary)
-        return replace(state, ledger=paid, phase=asked)
+        asked = Send(request=phase.request, turn=turn, larger=larger, summarizer=summarizer)
+        return replace(state, ledger=paid, phase=Awaiting(effect=asked, summary=summary))
 
     return stage
 

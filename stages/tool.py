@@ -60,6 +60,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     """Characters of one result that the model is shown; the rest is cut with a marker."""
     idempotent: bool = False
     """Safe to retry: a call whose outcome is unknown after a crash is simply made again."""
+    delegates: bool = False
+    """It spends of the run's own budget, as an agent does that is a tool."""
     grounded: tuple[Grounded, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
+from dataclasses import replace as with_fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, Unpack
 
+from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge.agent.built_in import BuiltIn
@@ -120,7 +121,7 @@ class Agent(Generic[R_co]):
 
     def add_tools(self, *tools: AnyTool) -> None:
         """Give it more tools, from the next message on. DefinitionError for wrong ones, and nothing is changed."""
-        more = replace(self._definition, tools=(*self._definition.tools, *tools))
+        more = with_fields(self._definition, tools=(*self._definition.tools, *tools))
         more.workflow  # noqa: B018 - a wrong definition is refused here
         self._definition = more
 
@@ -155,13 +156,20 @@ class Agent(Generic[R_co]):
 
     @checked_options
     async def delegate(
-        self, task: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
+        self,
+        task: str,
+        *,
+        memory: Keeper | None = None,
+        budget: Budget | None = None,
+        on_event: OnEvent | None = None,
+        **watching: Unpack[Watching],
     ) -> Result[Finished[R_co], Halted]:
-        """Work on the task in a conversation of its own, which nobody keeps; `state` and memory stay as they are.
+        """Work on the task in a conversation of its own; the agent's own `state` and memory stay as they are.
 
-        Otherwise as `process`; several tasks may be worked on at the same time.
+        `memory` keeps that conversation; None: nobody does. The task takes no more than `budget`. Otherwise as
+        `process`; several tasks may be worked on at the same time.
         """
-        return await Work(None).do(self._job(task, watching, on_event))
+        return await Work(memory).do(replace(self._job(task, watching, on_event), share=budget))
 
     @checked_options
     async def resume(

@@ -129,6 +129,17 @@ class CompactionEvent(Stamped, frozen=True, kw_only=True, tag="compaction"):
     compaction: Compaction
 
 
+class ChildEvent(Stamped, frozen=True, kw_only=True, tag="child"):
+    """Something happened in the work of another agent, of the name `agent`, that the call asked (`agent_tool`).
+
+    `event` is numbered and timed as that agent's own; it may be a ChildEvent itself.
+    """
+
+    agent: str
+    call_id: str
+    event: "AgentEvent"
+
+
 class MessageEvent(Stamped, frozen=True, kw_only=True, tag="message"):
     """The agent's answer to the user: its words, its result or its question, whichever way it was given."""
 
@@ -165,6 +176,7 @@ AgentEvent = (
     | WarningEvent
     | SteeredEvent
     | CompactionEvent
+    | ChildEvent
     | MessageEvent
     | ErrorEvent
     | TurnCompleteEvent

@@ -3,11 +3,12 @@
 import inspect
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.agent.events import AgentEvent, ToolProgressEvent, TurnStartEvent
+from forge.agent.events import AgentEvent, ChildEvent, ToolProgressEvent, TurnStartEvent
 from forge.agent.narration import Narration, Told, concluded, narrate
 from forge.errors import ForgeError
 from forge.outcome import Finished, Halted
@@ -21,6 +22,12 @@ from stages.wire.deltas import Delta
 
 OnEvent = Callable[[AgentEvent], None]
 """Called with each event; if it raises, that is logged and the agent goes on."""
+
+
+ToParent = Callable[[str, str, AgentEvent], None]
+"""Tells the agent that is at work of an event of another: the other's name, the id of the call that asked it."""
+
+to_parent: ContextVar[ToParent | None] = ContextVar("forge_agent_to_parent", default=None)
 
 
 class Teller:
@@ -40,6 +47,10 @@ class Teller:
         """Something happened in the run."""
         self._now, events = narrate(self._now, told)
         self._tell(events)
+
+    def child(self, agent: str, call_id: str, event: AgentEvent) -> None:
+        """Something happened in the work of an agent that a call of this run asked."""
+        self._tell((ChildEvent(agent=agent, call_id=call_id, event=event),))
 
     def end(self, ended: Result[Finished, Halted]) -> None:
         """The run is over."""

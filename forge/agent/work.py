@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from itertools import count
+from pathlib import Path
 from typing import Generic
 
 from msgspec import Struct
@@ -10,9 +11,11 @@ from returns.result import Failure, Result, Success
 
 from forge.agent.keeping import Keeper, prompted, saving
 from forge.agent.memory.facts import Facts
-from forge.agent.telling import OnEvent, Teller
+from forge.agent.telling import OnEvent, Teller, to_parent
 from forge.connection import AnyBackend
 from forge.errors import DefinitionError, ForgeError, SessionChangedError, UnrecordedError
+from forge.journal.file import refuse_taken
+from forge.journal.parts import next_part, refuse_other_parts
 from forge.outcome import Finished, Halted, R_co
 from forge.runtime.runs import resume
 from forge.runtime.watching import Watching, announce
@@ -21,8 +24,9 @@ from stages.deliver import reopened
 from stages.effect import HandOff
 from stages.halt import JournalFailed
 from stages.memory.facts import with_facts
+from stages.policy.delegation import within
 from stages.policy.fallback import FallBackOn, another_model_may_help
-from stages.state import Budget, Done, State
+from stages.state import Budget, Done, Ready, State
 
 
 class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
@@ -37,6 +41,8 @@ class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
     facts: Facts | None = None
     fallbacks: tuple[AnyBackend, ...] = ()
     fall_back_on: FallBackOn = another_model_may_help
+    share: Budget | None = None
+    """What it may take at most, of the budget of the run that asks for it."""
 
 
 class Work:
@@ -60,11 +66,14 @@ class Work:
     async def do(self, job: Job[R_co]) -> Result[Finished[R_co], Halted]:
         """Work on the job's message; then on what was said in the meantime, and came too late for that."""
         async with self._turns:
+            if journal := job.watching.get("journal"):
+                refuse_taken(Path(journal))
+                refuse_other_parts(journal)
             before = prompted(await self._load(), job.workflow)
             self.cancel = job.watching.get("cancel") or asyncio.Event()
             try:
                 ended = await self._run(job, *await self._begun(job, before))
-                while self._unread and _goes_on(ended) and not job.watching.get("journal"):
+                while self._unread and _goes_on(ended):
                     said = "\n\n".join(self._heard())
                     ended = await self._run(job, said, await _next(job, ended.unwrap().state, said))
             finally:
@@ -104,11 +113,14 @@ class Work:
             return await self._saved(job, state, job.watching)
         teller = Teller(job.on_event, self._numbers, state)
         teller.begin(said)
+        heard = to_parent.set(teller.child)
         try:
             ended = await self._saved(job, state, teller.beside(job.watching))
         except BaseException as error:  # also of a cancelled task the turn is complete
             teller.fail(error)
             raise
+        finally:
+            to_parent.reset(heard)
         teller.end(ended)
         return ended
 
@@ -130,13 +142,13 @@ class Work:
     async def _on_one_of_them(self, job: Job[R_co], state: State, own: Watching) -> Result[Finished[R_co], Halted]:
         """One run, on the first backend that does not halt, and as the policy says on the next one where it does."""
         budget = job.budget if job.message is None else None
-        ended = await resume(job.workflow, state, backend=job.backend, budget=budget, **own)
+        ended = await resume(job.workflow, state, backend=job.backend, budget=budget, **_recorded(own))
         for backend in job.fallbacks:
-            if not isinstance(ended, Failure) or own.get("journal") or not job.fall_back_on(ended.failure().halt):
+            if not isinstance(ended, Failure) or not job.fall_back_on(ended.failure().halt):
                 break
             # What is left of the budget, with the counts of mistakes at zero; a request without an answer costs none.
             left = reopened(ended.failure().state)
-            ended = await resume(job.workflow, left, backend=backend, budget=left.ledger.budget, **own)
+            ended = await resume(job.workflow, left, backend=backend, budget=left.ledger.budget, **_recorded(own))
         return ended
 
     async def _keep(self, state: State) -> None:
@@ -152,11 +164,24 @@ class Work:
 
 
 async def _next(job: Job[R_co], before: State | None, said: str) -> State:
-    """The state in which the work on what the user said begins, told to the observers; known facts come before it."""
+    """The state in which the work on what the user said begins, told to the observers; known facts come before it.
+
+    What answers the question of a call goes to that call.
+    """
     state = job.workflow.start(said) if before is None else job.workflow.follow(before, said)
+    if job.share is not None:
+        state = state.note(budget=within(state.ledger.budget, job.share))
+    if not isinstance(state.phase, Ready):
+        return state
     shown = with_facts(state, await job.facts.recall(said) if job.facts else ())
     announce(shown.history if before is None else shown.history[len(state.history) - 1 :], job.watching)
     return shown
+
+
+def _recorded(own: Watching) -> Watching:
+    """The options of the message's next run: each of its runs has a journal of its own."""
+    journal = own.get("journal")
+    return {**own, "journal": next_part(journal)} if journal else own
 
 
 def _goes_on(ended: Result[Finished[R_co], Halted]) -> bool:

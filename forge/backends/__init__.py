@@ -5,6 +5,7 @@ from typing import Unpack
 from forge.backends.address import is_address, suggested
 from forge.backends.anthropic import Anthropic
 from forge.backends.budget import BudgetMode, ResolvedBudget
+from forge.backends.by_purpose import ByPurpose
 from forge.backends.cascade import Cascade
 from forge.backends.profile import Profile, names
 from forge.backends.server import Options, Server
@@ -22,6 +23,7 @@ __all__ = [
     "Anthropic",
     "Backend",
     "BudgetMode",
+    "ByPurpose",
     "Cascade",
     "Connection",
     "Launch",

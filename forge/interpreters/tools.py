@@ -10,19 +10,24 @@ from types import CoroutineType
 from typing import Self
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from forge.errors import ForgeError
+from forge.interpreters import Asker
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.interpreters.time_limits import Overdue, TimeLimit
 from forge.interpreters.tool_results import failed, progress_text, succeeded
-from forge.tools.parameters import IdempotencyKey, key_parameters
+from forge.tools.caller import Caller
+from forge.tools.parameters import IdempotencyKey, caller_parameters, key_parameters
 from forge.tools.signature import Convert, converter
-from stages.effect import CallResult, Execute, Failed, InDoubt, Results
+from stages.effect import CallResult, Execute, Failed, InDoubt, Paused, Results, Spending
 from stages.events import ToolProgressed
 from stages.execution.unknown_outcomes import idempotency_key
 from stages.grounding.calculated_arguments import with_results
+from stages.ledger import Budget
 from stages.message import ToolCall
 from stages.nudges import outcomes
+from stages.policy.delegation import share_of, sum_of
 from stages.tool import ToolSpec
 
 _PROGRESS_LIMIT = 2_000
@@ -38,19 +43,42 @@ class Tools:
         known = {spec.name: spec for spec in specs}
         self._tools = {name: _Prepared.of(function, known.get(name)) for name, function in functions.items()}
 
-    async def __call__(self, effect: Execute, heard: Callable[[ToolProgressed], None] = unheard) -> Results:
-        """The results, in the order of the calls; a tool's exception is a result too. `heard` is told of progress."""
+    async def __call__(
+        self,
+        effect: Execute,
+        heard: Callable[[ToolProgressed], None] = unheard,
+        *,
+        ask: Asker | None = None,
+        journal: str | None = None,
+    ) -> Results:
+        """The results, in the order of the calls; a tool's exception is a result too. `heard` is told of progress.
+
+        `ask` and `journal` are the run's own, for tools that take a `Caller`.
+        """
         if not effect.run and (keyed := [call.name for call in effect.calls if self._tools[call.name].keyed]):
             raise ForgeError(
                 f"{keyed[0]} wants an idempotency key, and the run has no id; give its first State a `run`"
             )
         began = time.monotonic()
-        calls = [self._run(call, effect.run, heard) for call in effect.calls]
+        spent: list[Spending] = []
+        caller = self._caller(effect, spent, ask, journal)
+        calls = [self._run(call, effect.run, heard, caller) for call in effect.calls]
         # A call alone, the most frequent case by far, needs no task of its own.
         results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-        return Results(results=tuple(results), seconds=time.monotonic() - began)
+        return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum_of(spent))
 
-    async def _run(self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None]) -> CallResult:
+    def _caller(self, effect: Execute, spent: list[Spending], ask: Asker | None, journal: str | None) -> Caller | None:
+        """What those of the calls are told that spend of the run's budget; None: none does."""
+        delegating = sum(bool(self._tools[call.name].calling) for call in effect.calls)
+        if not delegating:
+            return None
+        share = share_of(effect.budget or Budget(calls=0), delegating)
+        again = effect.continued
+        return Caller(call_id="", budget=share, spend=spent.append, continued=again, ask=ask, journal=journal)
+
+    async def _run(
+        self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None], caller: Caller | None
+    ) -> CallResult:
         tool = self._tools[call.name]
         limit = TimeLimit(tool.spec) if tool.limited else None
 
@@ -60,8 +88,10 @@ class Tools:
             heard(ToolProgressed(call_id=call.id, name=call.name, text=progress_text(value, _PROGRESS_LIMIT)))
 
         try:
-            running = tool.call(call, run, hear)
+            running = tool.call(call, run, hear, caller)
             value = await (running if limit is None else limit.bound(running))
+            if isinstance(value, Paused):
+                return replace(value, call_id=call.id)
             return succeeded(call.id, value, tool.spec.result_limit)
         except Overdue as overdue:
             return _overdue(call, tool, overdue)
@@ -92,6 +122,7 @@ class _Prepared(Struct, frozen=True):
     spec: ToolSpec
     convert: Convert
     keyed: tuple[str, ...]
+    calling: tuple[str, ...]
     is_async: bool
     limited: bool
 
@@ -99,14 +130,17 @@ class _Prepared(Struct, frozen=True):
     def of(cls, function: _Function, spec: ToolSpec | None) -> Self:
         spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
         limited = spec.timeout is not None or spec.idle_timeout is not None
-        return cls(function, spec, converter(function), key_parameters(function), _is_async(function), limited)
+        keyed, calling = key_parameters(function), caller_parameters(function)
+        return cls(function, spec, converter(function), keyed, calling, _is_async(function), limited)
 
-    async def call(self, call: ToolCall, run: str, hear: Hear) -> object:
+    async def call(self, call: ToolCall, run: str, hear: Hear, caller: Caller | None) -> object:
         """What the function returns; of a generator, what it yields last, all of which is heard."""
         calculating = self.spec.calculated
         values = self.convert(with_results(call.arguments, self.spec) if calculating else call.arguments)
         if self.keyed:
             values |= dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call)))
+        if self.calling and caller is not None:
+            values |= dict.fromkeys(self.calling, replace(caller, call_id=call.id))
         if self.is_async:
             result = self.function(**values)
             if isinstance(result, CoroutineType):

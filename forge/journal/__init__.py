@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from forge.journal.bisection import Parting, bisect
     from forge.journal.decisions import Decision
     from forge.journal.difference import Difference
+    from forge.journal.parts import journal_parts
     from forge.journal.records import Header, Journal, read_journal
     from forge.journal.redaction import Field, Redact
     from forge.journal.replaying import DivergenceError, Step, replay, states
@@ -31,6 +32,7 @@ __all__ = [
     "ablate",
     "bisect",
     "glance",
+    "journal_parts",
     "read_journal",
     "replay",
     "resume_journal",
@@ -45,6 +47,7 @@ if not TYPE_CHECKING:
             "forge.journal.bisection": ("Parting", "bisect"),
             "forge.journal.decisions": ("Decision",),
             "forge.journal.difference": ("Difference",),
+            "forge.journal.parts": ("journal_parts",),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
             "forge.journal.redaction": ("Field", "Redact"),
             "forge.journal.replaying": ("DivergenceError", "Step", "replay", "states"),

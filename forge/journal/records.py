@@ -46,6 +46,7 @@ class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
 
     turn: int
     larger: bool = False
+    summarizer: bool = False
     keep: int = 0
     head: Raw | UnsetType = UNSET
     messages: tuple[Raw, ...] = ()
@@ -109,7 +110,8 @@ class Journal(Struct, frozen=True, kw_only=True):
         for one in asked:
             if isinstance(one, SentPart):
                 requests.add(one)
-        return Send(request=requests.last(), turn=wanted.turn, larger=wanted.larger)
+        request = requests.last()
+        return Send(request=request, turn=wanted.turn, larger=wanted.larger, summarizer=wanted.summarizer)
 
 
 def shortened(effect: Effect, before: Request) -> Recorded:
@@ -121,6 +123,7 @@ def shortened(effect: Effect, before: Request) -> Recorded:
     return SentPart(
         turn=effect.turn,
         larger=effect.larger,
+        summarizer=effect.summarizer,
         keep=keep,
         head=UNSET if request.head == before.head else request.head,
         messages=request.messages[keep:],

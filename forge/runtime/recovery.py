@@ -68,7 +68,8 @@ async def resume_journal(
     try:
         async with connected(backend, watching) as connection:
             _refuse_another(journal, connection.setup, path)
-            careful = _careful(interpreting(workflow, connection, watching), journal.pending)
+            recorded_in: Watching = {**watching, "journal": path}
+            careful = _careful(interpreting(workflow, connection, recorded_in), journal.pending)
             with continuing(careful, path, journal) as recorded:
                 turn = turn_of(workflow.compiled, connection.setup)
                 driven = await drive(

@@ -24,7 +24,7 @@ from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.state import Budget, Naming, Sent, State
+from stages.state import Budget, Naming, Ready, Sent, State
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -57,10 +57,12 @@ async def follow(
 ) -> Result[Finished[_R], Halted]:
     """Run the workflow for the next message of a conversation whose last run ended in the state `before`.
 
-    The history is kept without corrections and failed attempts. Steps, counts and the budget start afresh.
+    The history is kept without corrections and failed attempts. Steps, counts and the budget start afresh. Where the
+    run ended with the question of a call (`forge.agent.agent_tool`), the message is the answer, and the call goes on.
     """
     state = workflow.follow(before, message)
-    announce(state.history[-1:], watching)
+    # What answers a call's question is no message of the history.
+    announce(state.history[-1:] if isinstance(state.phase, Ready) else (), watching)
     return await resume(workflow, state, backend=backend, **watching)
 
 

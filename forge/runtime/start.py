@@ -4,9 +4,12 @@ import re
 from collections.abc import Mapping
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from forge.errors import DefinitionError
 from forge.workflow.template import fill, placeholders
 from stages.deliver import interrupt
+from stages.execution.paused_calls import answered
 from stages.message import Assistant, History, System, User, turn_of
 from stages.repair.decoding import sound, sound_struct
 from stages.state import Budget, Ledger, State
@@ -37,7 +40,10 @@ def next_state(budget: Budget, before: State, message: str) -> State:
 
     It keeps the history without corrections and failed attempts, the results that can be recalled, what is known
     about the model's tokens, and calls whose outcome is unknown. Steps, counts and the budget start afresh.
+    Where a call has asked the user something, the message is the answer: the run goes on, with a budget of its own.
     """
+    if (going_on := answered(before, _said(message), budget)) is not None:
+        return replace(going_on, run=uuid4().hex)
     stopped = interrupt(before)
     kept, known = collapsed(stopped.history, over=True), stopped.ledger
     ledger = Ledger(

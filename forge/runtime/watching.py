@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypedDict
 
 from msgspec.structs import replace
@@ -86,7 +86,10 @@ def interpreting(workflow: Workflow, connection: Connection, watching: Watching)
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))
-    execute = _hearing(partial(workflow.execute, heard=heard), workflow.rules, watching.get("hear"))
+    # Its rules of what to hide name this run's tools: they would not do for the journals of agents within.
+    journal = None if watching.get("redact") else watching.get("journal")
+    run = partial(workflow.execute, heard=heard, ask=watching.get("ask"), journal=fspath(journal) if journal else None)
+    execute = _hearing(run, workflow.rules, watching.get("hear"))
     return interpreter(send, execute, asking(watching.get("ask") or nobody))
 
 

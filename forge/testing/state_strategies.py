@@ -20,6 +20,7 @@ from stages.effect import (
     InDoubt,
     NeedsInput,
     NotRun,
+    Paused,
     Send,
     Succeeded,
     Unresolved,
@@ -114,6 +115,7 @@ def results(call: ToolCall) -> SearchStrategy[CallResult]:
             Unresolved(call_id=call.id, message="not there"),
             NotRun(call_id=call.id, reason="cancelled"),
             InDoubt(call_id=call.id, reason="crashed"),
+            Paused(call_id=call.id, asks=NeedsInput(question="Which one?"), saved="{}"),
         )
     )
 

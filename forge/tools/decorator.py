@@ -10,6 +10,7 @@ from msgspec import Raw, structs
 from forge.errors import DefinitionError
 from forge.outcome import short_repr
 from forge.tools.calculated_arguments import Calculations, calculations
+from forge.tools.parameters import caller_parameters
 from forge.tools.signature import Signature, describe
 from stages.options.types import wrong_options
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
@@ -145,6 +146,7 @@ def tool(
             result_limit=result_limit,
             grounded=seen,
             calculated=worked_out,
+            delegates=bool(caller_parameters(function)),
         )
         problems = () if isinstance(described, Signature) else described
         return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))

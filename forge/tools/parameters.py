@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 from forge.tools.annotations import AnnotationError, normal, unread
+from forge.tools.caller import Caller
 
 Function = Callable[..., object]
 _KIND = inspect.Parameter
@@ -44,7 +45,7 @@ def model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter], 
     except (ValueError, TypeError, NameError) as error:
         return {}, [f"its signature cannot be read ({error}); wrap it in a function of your own"]
     bound = _bound(function)
-    filled = bound | {*_keyed(function, signature)}
+    filled = bound | {*_of_type(function, signature, IdempotencyKey, Caller)}
     free = {name: p for name, p in signature.parameters.items() if name not in filled}
     problems = [sentence for p in free.values() if (sentence := _refused(p))]
     return {name: p for name, p in free.items() if not _refused(p)}, problems
@@ -52,15 +53,24 @@ def model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter], 
 
 def key_parameters(function: Function) -> tuple[str, ...]:
     """The names of the parameters that take an `IdempotencyKey`."""
+    return _parameters_of(function, IdempotencyKey)
+
+
+def caller_parameters(function: Function) -> tuple[str, ...]:
+    """The names of the parameters that take a `Caller`."""
+    return _parameters_of(function, Caller)
+
+
+def _parameters_of(function: Function, kind: type) -> tuple[str, ...]:
     try:
-        return _keyed(function, inspect.signature(function))
+        return _of_type(function, inspect.signature(function), kind)
     except (ValueError, TypeError, NameError):
         return ()
 
 
-def _keyed(function: Function, signature: inspect.Signature) -> tuple[str, ...]:
+def _of_type(function: Function, signature: inspect.Signature, *kinds: type) -> tuple[str, ...]:
     hints, _ = types_of(function, signature.parameters)
-    return tuple(n for n, hint in hints.items() if hint is IdempotencyKey or IdempotencyKey in get_args(hint))
+    return tuple(n for n, hint in hints.items() if hint in kinds or not {*kinds}.isdisjoint(get_args(hint)))
 
 
 def _bound(function: Function) -> frozenset[str]:

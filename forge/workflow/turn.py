@@ -23,7 +23,7 @@ from stages.rescue.chat_template import template_family
 from stages.rescue.markers import Openers
 from stages.serialize import Mode, overhead
 from stages.state import Ready, State
-from stages.view.summary import ask_for_summary
+from stages.view.summary import ask_for_summary, for_summaries
 from stages.view.warnings import note_progress, warn_of_calls, warn_of_context
 from stages.wire.prompted.forms import FORMS, JSON, LIST, Form
 from stages.wire.wires import Wire, wire
@@ -68,18 +68,24 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     _tell_what_is_loose(here)
     budget = _context(here)
     asking: dict[StageName, dict[str, Stage]] = {
-        "compact": _compacting(here.workflow, budget),
+        "compact": _compacting(here.workflow, budget, setup.summaries),
         "fold": {
             "fold": fold(workflow.reasoning, workflow.failed_attempts),
             **_warnings(here, budget),
         },
-        "serialize": {"serialize": _serialize(here)},
+        "serialize": {"serialize": _serialize_for(workflow, here, setup.summaries)},
     }
     judging = _judging(here.workflow, _grammars(here), here.form, in_text=here.in_text)
     refuse_unable(workflow.rules.unsure, setup)
     larger = _for_larger(workflow, setup.larger) if setup.larger else {}
     stages = with_unsure_stages(workflow.rules.unsure, here.wire, {**asking, **judging}, larger)
     return arranged(workflow.stages, stages)
+
+
+def _serialize_for(workflow: CompiledWorkflow, here: _OnBackend, summaries: Setup | None) -> Stage:
+    """What writes the requests: for this model, and for the one that summaries are asked of."""
+    own = _serialize(here)
+    return for_summaries(own, _serialize(_on(workflow, summaries))) if summaries else own
 
 
 def _for_larger(workflow: CompiledWorkflow, setup: Setup) -> dict[StageName, dict[str, Stage]]:
@@ -136,13 +142,19 @@ def _context(here: _OnBackend) -> ContextBudget:
     """What the history may take of the model's context, beside a reply."""
     workflow, setup = here.workflow, here.setup
     beside = overhead(workflow.rules, here.setup.mode, here.wire, here.form, workflow.schemas)
-    room = max(0, setup.context_tokens - setup.sampling.limit)
-    return replace(workflow.limits, tokens=room, meter=Meter(overhead=beside))
+    return replace(workflow.limits, tokens=_room(setup), meter=Meter(overhead=beside))
 
 
-def _compacting(workflow: CompiledWorkflow, budget: ContextBudget) -> dict[str, Stage]:
+def _room(setup: Setup) -> int:
+    """Tokens of a prompt that leave room for a reply."""
+    return max(0, setup.context_tokens - setup.sampling.limit)
+
+
+def _compacting(workflow: CompiledWorkflow, budget: ContextBudget, other: Setup | None) -> dict[str, Stage]:
     compactor, policy = workflow.compactor, workflow.summary
-    asked = {"summarize": ask_for_summary(policy, compactor, budget)} if policy else {}
+    # Of a server that does not say how much context it has, as much is expected as of the run's own.
+    elsewhere = None if other is None else _room(other) if other.context_tokens else budget.tokens
+    asked = {"summarize": ask_for_summary(policy, compactor, budget, elsewhere=elsewhere)} if policy else {}
     return {**asked, "compact": compact(compactor, budget)}
 
 

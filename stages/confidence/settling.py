@@ -20,7 +20,8 @@ from stages.nudges.thinking import call_after_thinking, think_before_calling
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
 from stages.schema.canonical_json import canonical
-from stages.state import Done, Folded, Ready, Sent, State, Vetted
+from stages.state import Done, Folded, Ready, State, Vetted
+from stages.view.prefix_reuse import written_anew
 
 _THOUGHT = 8_000
 """Maximum characters of a thought that is shown again."""
@@ -163,13 +164,12 @@ def for_larger(stage: Stage, other: Stage) -> Stage:
 
     What the other writes begins anew, and the next request of the stage's own does not go on from it.
     """
+    anew = written_anew(other)
 
     def chosen(state: State) -> Result[State, Halt]:
         phase = state.phase
         if not state.asks_larger or (isinstance(phase, Folded) and phase.summary):
             return stage(state)
-        if not isinstance(phase, Folded):
-            return other(state)
-        return other(replace(state, sent=Sent())).map(lambda after: replace(after, sent=replace(after.sent, wire="")))
+        return (anew if isinstance(phase, Folded) else other)(state)
 
     return chosen

@@ -9,7 +9,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.effect import CallResult, Failed, InDoubt, NotRun, Refused, Succeeded, Unresolved
+from stages.effect import CallResult, Failed, InDoubt, NotRun, Paused, Refused, Succeeded, Unresolved
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import beside, outcomes
 from stages.policy.progress import answer_digest
@@ -171,7 +171,7 @@ def result_status(result: CallResult) -> Status:
             return "unresolved"
         case Failed(counted=counted):
             return "failed" if counted else "final"
-        case NotRun() | Refused():
+        case NotRun() | Refused() | Paused():
             return "not_run"
         case InDoubt():
             return "in_doubt"
@@ -196,5 +196,7 @@ def result_text(result: CallResult) -> str:
             return text
         case InDoubt(reason=reason):
             return outcomes.doubtful(reason)
+        case Paused(asks=asks):
+            return outcomes.not_run(outcomes.paused(asks.question))
         case _:
             assert_never(result)

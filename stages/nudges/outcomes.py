@@ -126,15 +126,19 @@ def handed_over(said: str, payload: str) -> str:
     return f"{said}\n\n[A colleague has handed this over to you, and says: {payload}]" if payload.strip() else said
 
 
-def child_asks(question: str, suggestions: tuple[str, ...]) -> str:
-    """For a call of an agent that needs to know something first."""
-    choices = f" ({' / '.join(suggestions)})" if suggestions else ""
-    return f"It asks: {quote(question, 2000)}{quote(choices, 1000)} Call it again, with the answer in the task."
-
-
 def child_handed_over(to: str, payload: str) -> str:
     """For a call of an agent that would pass the task on."""
     return f"It is not responsible for this, and would hand it over to {quote(to, 100)}: {quote(payload, 1000)}."
+
+
+def paused(question: str) -> str:
+    """For a call that asked the user something, and was given up before the answer came."""
+    return f"It asked the user: {quote(question, 2000)} The user has not answered."
+
+
+def after_answer(question: str, answer: str) -> str:
+    """For the result of a call that asked the user something: what it asked, and what the user said."""
+    return f"[The user was asked: {quote(question, 2000)} The answer: {quote(answer, 2000)}]"
 
 
 def not_run(reason: str) -> str:

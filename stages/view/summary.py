@@ -5,6 +5,7 @@ The request is the conversation as it was sent, and one more message, so the ser
 
 from msgspec import Struct
 from msgspec.structs import replace
+from returns.result import Result
 
 from stages import rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
@@ -14,8 +15,9 @@ from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
 from stages.nudges import context
 from stages.pipeline import Stage, on
-from stages.state import Compaction, Ledger, Ready, State, SummaryOrder
+from stages.state import Compaction, Folded, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
+from stages.view.prefix_reuse import written_anew
 from stages.view.recall import with_cut_results
 from stages.wire import constrained
 
@@ -45,11 +47,15 @@ class Summarize(Struct, frozen=True, kw_only=True):
     shortest: int = 40
 
 
-def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudget) -> Stage:
+def ask_for_summary(
+    policy: Summarize, compactor: Compactor, budget: ContextBudget, *, elsewhere: int | None = None
+) -> Stage:
     """Ask for a summary in a Ready state, where the compactor's own tiers are not enough.
 
     It runs before `compact`. `stages.deliver` applies the reply; if it is unusable, the deterministic tiers do what
-    they can. Not with the last model call, nor where the request would not fit.
+    they can. Not with the last model call, nor where the request would not fit. `elsewhere` is the room, in tokens, of
+    another model that the backend has for summaries; the run's own is asked where that has no room for the
+    conversation, and once a summary of it could not be used. None: there is no other.
     """
 
     @on(Ready)
@@ -60,16 +66,30 @@ def ask_for_summary(policy: Summarize, compactor: Compactor, budget: ContextBudg
         rate = state.ledger.tokens_per_character
         now = budget.metered(rate, state.ledger.report)
         text = context.summarize(policy.words)
-        if now.tokens_of(characters) < now.trigger or now.tokens_of(characters + length(text)) > now.tokens:
+        whole = now.tokens_of(characters + length(text))
+        other = elsewhere is not None and whole <= elsewhere and not state.ledger.summary_failures
+        if now.tokens_of(characters) < now.trigger or (whole > now.tokens and not other):
             return state
         old = recent_from(state.history, policy.keep_recent)
         room = now.count(_taken(state.history[:old])) * rate
         if room < policy.smallest * now.tokens or _enough(compactor, state.history, now):
             return state
-        order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now)
+        order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now, elsewhere=other)
         return state.note(summary_turn=state.ledger.turn + 1).to(Ready(summary=order))
 
     return stage
+
+
+def for_summaries(stage: Stage, other: Stage) -> Stage:
+    """The stage, and the other, which writes for the model of summaries, where that one is asked."""
+    anew = written_anew(other)
+
+    def chosen(state: State) -> Result[State, Halt]:
+        phase = state.phase
+        elsewhere = isinstance(phase, Folded) and phase.summary is not None and phase.summary.elsewhere
+        return (anew if elsewhere else stage)(state)
+
+    return chosen
 
 
 def _may_ask(ledger: Ledger) -> bool:

@@ -15,7 +15,7 @@ def test_the_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     namespace: dict[str, object] = {"__name__": "agent"}
     for block in blocks:
         exec(compile(block, str(page), "exec"), namespace)  # noqa: S102 - the project's own page
-    assert len(blocks) == 11
+    assert len(blocks) == 13
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([^)#:]+)[)#]", prose):
         assert (DOCS / link).exists(), link

@@ -34,15 +34,13 @@ def result_of(agent: Agent) -> Tool:
     [
         ("Seven.", "succeeded", "Seven."),
         (call("task_completion", result="7"), "succeeded", "7"),
-        (call("ask_question", question="Of what?", suggestions=["a", "b"]), "unresolved", "It asks: Of what? (a / b)"),
         (call("hand_off", to="other", payload="sums"), "final", "would hand it over to other"),
         (call("nothing"), "final", "budget of calls is spent"),
     ],
 )
 def test_what_an_agent_comes_to_is_the_result_of_the_call(reply: Line, status: str, text: str) -> None:
     tools = [hand_off_tool({"other": "Does other things."})]
-    built_in = ["task_completion", "ask_question"]
-    agent, _ = nested(reply, tools=tools, built_in_tools=built_in, max_iterations=1)
+    agent, _ = nested(reply, tools=tools, built_in_tools=["task_completion"], max_iterations=1)
     assert agent.process_sync("What is 3 and 4?").unwrap().value == "It is 7."
     assert result_of(agent).status == status
     assert text in result_of(agent).text
