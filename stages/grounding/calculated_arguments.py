@@ -84,7 +84,12 @@ def _spelt(number: Decimal) -> str:
 
 def documentation_of(tool: ToolSpec, bound: Calculated) -> Evidence:
     """What the tool's author says about the tool and the argument."""
-    return evidence((tool.description, msgspec.json.decode(bound.number, type=_Described).description))
+    return evidence(documents_of(tool, bound))
+
+
+def documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
+    """The texts of the tool's author on the tool and the argument."""
+    return tool.description, msgspec.json.decode(bound.number, type=_Described).description
 
 
 class _Described(msgspec.Struct):

@@ -30,11 +30,16 @@ class Operand(Struct, frozen=True, kw_only=True):
 
 
 class Calculation(Struct, frozen=True, kw_only=True):
-    """The result of a text, the numbers in it, and the number of operations between them."""
+    """The result of a text, the numbers in it, and the number of operations between them.
+
+    `sums` has, for each sum in it, the numbers that are added and subtracted: of `a + (b - a) + (a + c) / 2` it is
+    `(a, c)` and `(a, b, a)`.
+    """
 
     result: Fraction
     operands: tuple[Operand, ...]
     operations: int
+    sums: tuple[tuple[Fraction, ...], ...]
 
 
 class Incalculable(Struct, frozen=True, kw_only=True):
@@ -102,6 +107,13 @@ def _value(token: str) -> Fraction:
     raise _UnreadableError(f'"{token}" cannot be read as a number')
 
 
+class _Part(Struct, frozen=True):
+    """The value of a part, and the numbers that it adds to the sum that it is a term of."""
+
+    value: Fraction
+    added: tuple[Fraction, ...] = ()
+
+
 class _Reader:
     """Reads a sum from its tokens, the first that is left first."""
 
@@ -111,16 +123,18 @@ class _Reader:
         self._depth = 0
         self._operations = 0
         self._operands: list[Operand] = []
+        self._sums: list[tuple[Fraction, ...]] = []
 
     def read(self) -> Calculation:
-        result = self._sum()
+        result = self._closed(self._sum())
         if self._next:
             raise _UnreadableError(
                 'there is a ")" too many' if self._next == ")" else f'no operator stands before "{self._next}"'
             )
         if abs(result) >= _LARGEST:
             raise _UnreadableError("its result is too large")
-        return Calculation(result=result, operands=tuple(self._operands), operations=self._operations)
+        operands, sums = tuple(self._operands), tuple(self._sums)
+        return Calculation(result=result, operands=operands, operations=self._operations, sums=sums)
 
     @property
     def _next(self) -> str:
@@ -132,47 +146,58 @@ class _Reader:
         self._at += bool(found)
         return found
 
-    def _sum(self) -> Fraction:
-        total = self._product()
+    def _closed(self, part: _Part) -> Fraction:
+        """The value of a part that is no term of a sum around it."""
+        if part.added:
+            self._sums.append(part.added)
+        return part.value
+
+    def _sum(self) -> _Part:
+        first = self._product()
+        total, added = first.value, [*first.added]
         while sign := self._take("+", "-"):
             self._operations += 1
             start = self._at
             term = self._product()
             if total != 1 and self._tokens[start + 1 : self._at] == ["%"]:
                 raise _UnreadableError(f'of what "{sign} {self._tokens[start]}%" is, it does not say')
-            total = total + term if sign == "+" else total - term
-        return total
+            total = total + term.value if sign == "+" else total - term.value
+            added += term.added
+        return _Part(total, tuple(added))
 
-    def _product(self) -> Fraction:
-        product = self._signed()
+    def _product(self) -> _Part:
+        first = self._signed()
+        if self._next not in ("*", "/"):
+            return first
+        product = self._closed(first)
         while sign := self._take("*", "/"):
             self._operations += 1
-            factor = self._signed()
+            factor = self._closed(self._signed())
             if sign == "/" and not factor:
                 raise _UnreadableError("it divides by zero")
             product = product * factor if sign == "*" else product / factor
-        return product
+        return _Part(product)
 
-    def _signed(self) -> Fraction:
+    def _signed(self) -> _Part:
         negative = False
         while sign := self._take("-", "+"):
             negative ^= sign == "-"
-        value = self._group() if self._take("(") else self._number()
-        return -value if negative else value
+        part = self._group() if self._take("(") else self._number()
+        return _Part(-part.value, part.added) if negative else part
 
-    def _group(self) -> Fraction:
+    def _group(self) -> _Part:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _UnreadableError(f"it has more than {_DEEPEST} parentheses within one another")
-        value = self._sum()
+        inner = self._sum()
         if not self._take(")"):
             raise _UnreadableError(
                 'a "(" is not closed' if not self._next else f'no operator stands before "{self._next}"'
             )
         self._depth -= 1
-        return value / 100 if self._take("%") else value
+        return _Part(self._closed(inner) / 100) if self._take("%") else inner
 
-    def _number(self) -> Fraction:
+    def _number(self) -> _Part:
         token = self._next
         if not token:
             raise _UnreadableError("a number is missing at its end")
@@ -185,4 +210,4 @@ class _Reader:
             value /= 100
         factor = before in ("*", "/") or self._next in ("*", "/")
         self._operands.append(Operand(value=value, factor=factor, nested=self._depth > 0))
-        return value
+        return _Part(value, (value,))

@@ -7,6 +7,7 @@ Linear in the length of the text.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
@@ -69,6 +70,18 @@ def evidence(texts: Iterable[str]) -> Evidence:
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
                 numbers.add(decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
+
+
+def number_counts(texts: Iterable[str]) -> Counter[Decimal]:
+    """How often each number occurs in these texts."""
+    return Counter(number for text in texts for leaf in leaves(text) for number in _numbers_of(leaf))
+
+
+def _numbers_of(leaf: Json) -> Iterator[Decimal]:
+    if isinstance(leaf, str):
+        yield from numbers_in(normalized(leaf))
+    elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+        yield decimal_of(leaf)
 
 
 def normalized(text: str) -> str:
@@ -157,20 +170,20 @@ _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40}
 
 
 def numbers_in(text: str) -> Iterator[Decimal]:
-    """Every number in a normalized text, in each way it can be read; not the parts of ids and dates."""
+    """Every number in a normalized text, in each way it can be read, as often as it is there; not in ids and dates."""
     for found in _CHUNK.finditer(text):
         chunk = found[0].strip(".,!?*`'/").rstrip("-")
         if len(chunk) <= _LONGEST:
             yield from _readings(chunk) or _listed(chunk)
 
 
-def _listed(chunk: str) -> set[Decimal]:
+def _listed(chunk: str) -> list[Decimal]:
     """The numbers of a list without spaces, and the two of a range or a fraction."""
     for mark in ",/-":
         parts = [_readings(part) for part in chunk.split(mark)]
         if all(parts) and (len(parts) == 2 or mark == ","):
-            return set().union(*parts)
-    return set()
+            return [number for part in parts for number in part]
+    return []
 
 
 def _readings(chunk: str) -> set[Decimal]:

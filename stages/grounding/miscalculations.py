@@ -3,15 +3,22 @@
 A number of a calculation must have been seen, as a grounded value must, or stand in what the tool's author says
 of the tool and the argument. `19%` may be written as 0.19 or as the factor 1.19. A factor or divisor may also be one
 of the constants of the world, or count numbers of the calculation: the 3 of an average of three.
+
+A sum may have a number as often as it was given, wherever that was: small models, held to a list of numbers, add the
+same one again and again, or subtract it from itself. What counts several times can be multiplied.
 """
 
+from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 
 from msgspec import Struct
 
-from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of
+from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of, documents_of
 from stages.grounding.calculation import Calculation, Incalculable, Operand, as_json_number, calculate
-from stages.grounding.sources import unseen_values
+from stages.grounding.matching import decimal_of, number_counts
+from stages.grounding.sources import everything_given, unseen_values
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -40,6 +47,16 @@ class NumbersUnseen(Struct, frozen=True, kw_only=True, tag="numbers_unseen"):
     numbers: tuple[str, ...]
 
 
+class NumberOverused(Struct, frozen=True, kw_only=True, tag="number_overused"):
+    """A calculation that adds or subtracts a number more often, `used` times, than it was `given`."""
+
+    argument: str
+    text: str
+    number: str
+    used: int
+    given: int
+
+
 class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
     """A calculation whose result, `found`, does not fit the tool's schema."""
 
@@ -49,7 +66,7 @@ class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
     found: str
 
 
-Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | WrongResult
+Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | WrongResult
 """What may be wrong with one calculated argument."""
 
 _RATE = 2
@@ -68,9 +85,35 @@ def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> Misc
             return NoCalculation(argument=bound.argument, text=text, problem=problem)
         case Calculation(operations=0):
             return NumberAlone(argument=bound.argument, text=text)
-        case Calculation(operands=operands):
-            made_up = _made_up(tool, bound, operands, state)
-            return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up) if made_up else None
+        case Calculation(operands=operands, sums=sums):
+            if made_up := _made_up(tool, bound, operands, state):
+                return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up)
+            return _overused(tool, bound, text, sums, state)
+
+
+def _overused(
+    tool: ToolSpec, bound: Calculated, text: str, sums: tuple[tuple[Fraction, ...], ...], state: State
+) -> NumberOverused | None:
+    """The first number that a sum has more often than it was given. Texts are read only for one that it has twice.
+
+    One that needs no evidence, like the 1 of `(1 + 0.19)`, is nowhere given, and not counted.
+    """
+    several = [(number, n) for added in sums for number, n in Counter(added).items() if n > 1]
+    if not several:
+        return None
+    counts = number_counts((*(one.text for one in everything_given(state)), *documents_of(tool, bound)))
+    for number, used in several:
+        given = sum(counts[one] for one in _readings(number))
+        if 0 < given < used:
+            shown = str(as_json_number(number))
+            return NumberOverused(argument=bound.argument, text=text, number=shown, used=used, given=given)
+    return None
+
+
+def _readings(number: Fraction) -> set[Decimal]:
+    """The numbers that may have been seen in its place: itself, below zero, in percent."""
+    percent = (100 * number,) if number < _RATE else ()
+    return {decimal_of(as_json_number(one)) for one in (number, -number, *percent)}
 
 
 def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:

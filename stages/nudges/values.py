@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from stages.grounding.miscalculations import Miscalculation, NoCalculation, NumberAlone, NumbersUnseen, WrongResult
+from stages.grounding.miscalculations import (
+    Miscalculation,
+    NoCalculation,
+    NumberAlone,
+    NumberOverused,
+    NumbersUnseen,
+    WrongResult,
+)
 from stages.nudges.quoting import listed, may_call, quote
 from stages.objection import Miscalculated, Seen, Ungrounded, Unseen
 
@@ -40,6 +47,9 @@ def _problem(problem: Miscalculation) -> str:
             return f"{what}, a number alone; write the whole calculation that it comes from"
         case NumbersUnseen(numbers=numbers):
             return f"{what}, but neither a result nor the user gave {listed(numbers)}"
+        case NumberOverused(number=number, used=used, given=given):
+            times = "once" if given == 1 else f"{given} times"
+            return f"{what}, but {number} was given {times}, not {used} times; take it {times}, or multiply"
         case WrongResult(expected=expected, found=found):
             return f"{what}, which comes to {found}; expected {expected}"
         case _:

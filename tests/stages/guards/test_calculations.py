@@ -19,7 +19,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.effect import Approved, Ask, Execute, Failed
 from stages.grounding.calculated_arguments import argument_check, calculation_pattern, constraint_of
-from stages.grounding.miscalculations import NumbersUnseen, calculation_problems
+from stages.grounding.miscalculations import NumberOverused, NumbersUnseen, calculation_problems
 from stages.grounding.seen_values import all_numbers, with_values
 from stages.guards import calculated
 from stages.message import Kind, Tool, ToolCall, User
@@ -110,6 +110,7 @@ WRONG: list[tuple[object, str]] = [
     ("goods + shipping", 'which cannot be calculated: "goods" is neither a number nor one of + - * / % ( )'),
     ("19.9 * 100", "amount is '19.9 * 100', which comes to 1990; expected at most 1000"),
     ("19.9 + 3 + 4", "but neither a result nor the user gave 3, 4"),
+    ("19.9 - 19.9", "amount is '19.9 - 19.9', but 19.9 was given once, not 2 times; take it once, or multiply"),
 ]
 
 
@@ -174,6 +175,60 @@ def test_what_counts_as_a_number_that_was_given(text: str, made_up: str) -> None
     found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told,)))
     expected = NumbersUnseen(argument="amount", text=text, numbers=tuple(made_up.split(", ")))
     assert found == ((expected,) if made_up else ())
+
+
+TWICE: list[tuple[str, tuple[str, int, int] | None]] = [
+    ("11 + 19 + 19 + 7", None),
+    ("19 - 19", None),
+    ("(19 + 19 + 11) * 0.07 + 19 + 19", None),
+    ("11 + 11 * 0.07", None),
+    ("11 * 2 + 11 * 7 - 11", None),
+    ("45 + 45", None),
+    ("20 + 20 + 20", None),
+    ("-5 + 5 - 5", ("5", 3, 1)),
+    ("19 + 19 + 19", ("19", 3, 2)),
+    ("11 - 11", ("11", 2, 1)),
+    ("11 + (19 - (11))", ("11", 2, 1)),
+    ("(11 + 19 + 11) / 3", ("11", 2, 1)),
+    ("19 + 7 + 11 + 7", ("7", 2, 1)),
+    ("20 + 20 + 20 + 20", ("20", 4, 3)),
+    ("(1 + 0.07 + 0.07) * 11", ("0.07", 2, 1)),
+]
+
+
+@pytest.mark.parametrize(("text", "over"), TWICE)
+def test_a_sum_may_have_a_number_as_often_as_it_was_given(text: str, over: tuple[str, int, int] | None) -> None:
+    told = User(text="The goods are 19 and 19, shipping is 11, and -5. Tax is 7%. Three cups: 20,20,20.")
+    paid = Tool(call_id="call_1", name="paid", text='{"first": 45, "then": [45]}')
+    asked = Calculated(argument="amount", number=Raw(b'{"type":"number"}'))
+    spec = ToolSpec(name="send", description="", parameters=Raw(b"{}"), calculated=(asked,))
+    found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told, paid)))
+    expected = over and NumberOverused(argument="amount", text=text, number=over[0], used=over[1], given=over[2])
+    assert found == ((expected,) if expected else ())
+
+
+amounts = st.decimals(2, 99_999, places=2).map(lambda n: f"{n.normalize():f}")
+counted = st.dictionaries(amounts, st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4)
+
+
+@given(numbers=counted, data=st.data())
+def test_a_sum_of_numbers_each_given_as_often_as_used_is_never_refused_and_any_other_is(
+    numbers: dict[str, tuple[int, int]], data: st.DataObject
+) -> None:
+    """`numbers` has, for each, how often it was given, in messages and results, and how often it is used."""
+    shown = data.draw(st.permutations([text for text, (times, _) in numbers.items() for _ in range(times)]))
+    terms = data.draw(st.permutations([text for text, (_, times) in numbers.items() for _ in range(times)]))
+    at = data.draw(st.integers(0, len(shown)))
+    result = msgspec.json.encode([float(text) for text in shown[at:]]).decode()
+    history = (User(text=" and ".join(shown[:at])), Tool(call_id="call_1", name="look", text=result))
+    written = terms[0] + "".join(f" {data.draw(st.sampled_from('+-'))} {term}" for term in terms[1:])
+    asked = Calculated(argument="amount", number=Raw(b'{"type":"number"}'))
+    spec = ToolSpec(name="send", description="", parameters=Raw(b"{}"), calculated=(asked,))
+    found = calculation_problems(spec, msgspec.json.encode({"amount": written}).decode(), State(history=history))
+    over = {float(text) for text, (given, used) in numbers.items() if used > given}
+    if len(terms) > 1:
+        assert {float(one.number) for one in found if isinstance(one, NumberOverused)} <= over
+        assert bool(found) == bool(over)
 
 
 def test_the_model_is_asked_for_a_text_with_the_users_own_words_kept() -> None:
