@@ -129,7 +129,8 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     ledger = state.ledger
     new = batch_record(batch)
     done, doubtful = new.successes, unknown_outcomes_after(ledger.in_doubt, batch, unrun)
-    remembered = state.note(successes=ledger.successes + done, seen=ledger.seen + digests(done), in_doubt=doubtful)
+    seen = ledger.seen + b"".join(digests(done))
+    remembered = state.note(successes=ledger.successes + done, seen=seen, in_doubt=doubtful)
     return remembered.say(*new.messages).to(Ready())
 
 

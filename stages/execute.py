@@ -23,7 +23,7 @@ from stages.nudges import outcomes
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.progress import with_calls
-from stages.policy.rules import Rules, blocking_unknown_outcome
+from stages.policy.rules import Rules, blocking_unknown_outcome, repeating_tools
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import ToolSpec
 from stages.view.recall import RECALL, answer_recalls
@@ -38,7 +38,7 @@ def execute(rules: Rules) -> Stage:
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
-    repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
+    repeating = repeating_tools(rules)
 
     @on(Vetted, Executed)
     def stage(state: State, phase: Vetted | Executed) -> State | Halt:
@@ -58,7 +58,9 @@ def execute(rules: Rules) -> Stage:
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
         new = batch_record(batch)
-        ledger = with_calls(state.ledger, new.successes, new.attempts, repeatable)
+        ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
+        if batch.heard:
+            ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition
         said = replace(state, history=state.history + new.messages, ledger=ledger)
         return _settled(said, batch, specs, rules.max_tool_errors)
 

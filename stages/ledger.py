@@ -103,7 +103,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     attempts: tuple[Attempt, ...] = ()
     """The calls that brought nothing new, over the whole run."""
     seen: bytes = b""
-    """The digests of the answers that the model was given since the last compaction, 8 bytes each."""
+    """The digests of the calls that succeeded since the last compaction, and of their answers, 8 bytes each."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""

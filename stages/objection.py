@@ -170,11 +170,15 @@ class Miscalculated(Struct, frozen=True, kw_only=True, tag="miscalculated"):
 
 
 class Repeated(Struct, frozen=True, kw_only=True, tag="repeated"):
-    """A call that was answered the same so many `times`; `others` may be called instead, `values` were not tried."""
+    """A call that was answered so many `times`; `others` may be called instead, `values` were not tried.
+
+    `written`: its answers differed, but it writes.
+    """
 
     times: int
     others: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    written: bool = False
 
 
 class Incomplete(Struct, frozen=True, kw_only=True, tag="incomplete"):

@@ -12,7 +12,7 @@ from stages.ledger import Ledger, Success
 from stages.message import ToolCall
 from stages.nudges import outcomes
 from stages.phase import Batch
-from stages.policy.progress import answer_digest, with_calls
+from stages.policy.progress import Repeating, answer_digest, with_calls
 from stages.tool import ToolSpec
 
 
@@ -76,7 +76,7 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     if cleared is batch and call_digest(unsure) == call_digest(ask.call):
         return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
     if cleared is batch:
-        ledger = with_calls(ledger, (_success(unsure, success.text, ledger.turn),), (), frozenset())
+        ledger = with_calls(ledger, (_success(unsure, success.text, ledger.turn),), (), Repeating())
     unrun = NotRun(call_id=ask.call.id, reason=outcomes.happened_before(ask.call.name, unsure.arguments))
     return ledger, replace(cleared, results=(*cleared.results, unrun))
 

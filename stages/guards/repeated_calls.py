@@ -1,10 +1,10 @@
-"""Repetition: no call a third time that was answered the same twice, with nothing new in between."""
+"""Repetition: no call a third time that was answered the same twice, or written twice, with nothing new in between."""
 
 from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.objection import Objection, Repeated
 from stages.policy.escalation import offered_tools
-from stages.policy.progress import times_answered
+from stages.policy.progress import answered_differently, times_answered
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import State
@@ -18,7 +18,8 @@ _PROPOSED = 5
 def repetition(rules: Rules) -> Guard:
     """Object to calls that were answered `max_repeats` times already, and in vain the last time.
 
-    Tools that are `repeatable` may be called again and again. It never ends a run: the run escalates.
+    A write that is made again is in vain whatever it answers (`stages.policy.progress`). Tools that are `repeatable`
+    may be called again and again. It never ends a run: the run escalates.
     """
     most = rules.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
@@ -34,7 +35,15 @@ def repetition(rules: Rules) -> Guard:
         ]
         others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
         return [
-            Objection(call=call, wrong=Repeated(times=count, others=others, values=_values(bound[call.name], state)))
+            Objection(
+                call=call,
+                wrong=Repeated(
+                    times=count,
+                    others=others,
+                    values=_values(bound[call.name], state),
+                    written=answered_differently(ledger, call.name, call.arguments),
+                ),
+            )
             for call, count in again
         ]
 

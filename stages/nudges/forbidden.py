@@ -102,7 +102,9 @@ def _repeated(tool: str, wrong: Repeated) -> str:
     instead = [other for other in wrong.others if other != tool]
     new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
     other = f"call one of: {listed(instead)}" if instead else ""
-    return (
-        f"{tool} was not run: you have made this very call {wrong.times} times, and its answer stays the same. "
-        f"Use that answer; then {' or '.join(filter(None, (other, new))) or 'call it with other arguments'}."
-    )
+    then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
+    if wrong.written:
+        why = f"you have made this very call {wrong.times} times, and it was done. Do not do it again;"
+    else:
+        why = f"you have made this very call {wrong.times} times, and its answer stays the same. Use that answer; then"
+    return f"{tool} was not run: {why} {then}."

@@ -1,6 +1,7 @@
 """Stuck detection: whether a reply brought anything new, and which calls only repeat themselves.
 
-New is a success that the model has not seen yet: of this tool, with these arguments, with this answer. A compaction may
+New is a success that the model has not seen yet: of this tool, with these arguments, with this answer. A write that is
+made again is nothing new, whatever it answers: each order that is placed has a number of its own. A compaction may
 cut earlier answers, so it resets what counts as seen. Repeats, alternating pairs, monologues and the same error again
 and again are thereby one thing: replies in a row without progress.
 """
@@ -9,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from itertools import takewhile
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.schema.canonical_json import canonical
@@ -27,30 +29,51 @@ def replies_without_progress(ledger: Ledger) -> int:
     return max(0, ledger.turn - ledger.progress - summary)
 
 
-def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], free: frozenset[str]) -> Ledger:
-    """The ledger after calls that succeeded and others that did not. `free` are the tools that may repeat themselves.
+class Repeating(Struct, frozen=True, kw_only=True):
+    """The tools whose successes count as new by a rule of their own.
+
+    Those that are `free` may repeat themselves. The same call of `once` is nothing new, whatever it answers.
+    """
+
+    free: frozenset[str] = frozenset()
+    once: frozenset[str] = frozenset()
+
+
+def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], tools: Repeating) -> Ledger:
+    """The ledger after calls that succeeded and others that did not.
 
     All successes are kept in `successes`, new or not: steps are judged by them.
     """
-    repeats = answered_again(done, free, ledger.seen)
+    repeats = answered_again(done, tools, ledger.seen)
     return replace(
         ledger,
         successes=ledger.successes + done,
-        seen=ledger.seen + digests(done),
+        seen=ledger.seen + b"".join(digests(done)),
         attempts=ledger.attempts + repeats + vain,
         progress=ledger.turn if len(repeats) < len(done) else ledger.progress,
     )
 
 
-def answered_again(done: Sequence[Success], free: frozenset[str], seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
-    """The successes that brought nothing new, as attempts: their answers are among those that were `seen` before."""
-    again = [s for s in done if s.name not in free and bytes.fromhex(s.answer) in seen]
+def answered_again(done: Sequence[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+    """The successes that brought nothing new, as attempts: they, or their answers, are among what was `seen` before."""
+    again = [s for s in done if s.name not in tools.free and _what_is_new(s, tools) in seen]
     return tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
 
 
-def digests(done: Sequence[Success]) -> bytes:
-    """What `Ledger.seen` grows by. Searching it for 8 bytes costs next to nothing, however long the run is."""
-    return bytes.fromhex("".join([success.answer for success in done]))
+def _what_is_new(success: Success, tools: Repeating) -> bytes:
+    return _call_digest(success) if success.name in tools.once else bytes.fromhex(success.answer)
+
+
+def _call_digest(success: Success) -> bytes:
+    return bytes.fromhex(answer_digest(success.name, success.arguments, "\0"))
+
+
+def digests(done: Sequence[Success]) -> tuple[bytes, ...]:
+    """What `Ledger.seen` grows by: of each success the answer and the call.
+
+    Searching it for 8 bytes costs next to nothing, however long the run is.
+    """
+    return tuple(digest for success in done for digest in (bytes.fromhex(success.answer), _call_digest(success)))
 
 
 def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
@@ -76,6 +99,13 @@ def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
     key = (name, canonical(arguments))
     vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in attempts_since_progress(ledger))
     return vain + (key in _answered_before(ledger)) if vain else 0
+
+
+def answered_differently(ledger: Ledger, name: str, arguments: str) -> bool:
+    """Whether this same call has succeeded with more than one answer in this run."""
+    made = canonical(arguments)
+    same = (one for one in ledger.successes if one.name == name and canonical(one.arguments) == made)
+    return len({success.answer for success in same}) > 1
 
 
 def _answered_before(ledger: Ledger) -> set[tuple[str, str]]:

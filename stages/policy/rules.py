@@ -13,6 +13,7 @@ from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
 from stages.policy.order import Use, current_successes, obstacle, underused_tools
+from stages.policy.progress import Repeating
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
@@ -149,6 +150,17 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
     return tuple(name for name in names if name in gone)
+
+
+def repeating_tools(rules: Rules) -> Repeating:
+    """The tools that may repeat themselves, and those whose same call made again is nothing new, whatever it answers.
+
+    Those are the ones that write, unless a rule of order wants them more than once.
+    """
+    free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
+    several = {use.tool for use in rules.order if use.at_least and use.at_least > 1}
+    writes = frozenset(tool.name for tool in rules.tools if tool.effect == "write")
+    return Repeating(free=free, once=writes - free - several)
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ stands in it, and that is what rules are about:
   whose calls ran, and the tool calls that are left of the budget.
 - What a history does not hold is at its beginning: mistakes in a row (corrections are hidden from clients), refused
   calls, tokens and costs, calls of unknown outcome, what a person rejected, what compaction has cut.
+- What the user says while calls run is progress in a run. Here it is not: clients put reminders of their own there.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ from stages.ledger import Attempt, Budget, Ledger, Success
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, turn_of
 from stages.nudges.outcomes import status_of
 from stages.policy.progress import answer_digest, answered_again, digests
-from stages.policy.rules import Rules
+from stages.policy.rules import Rules, repeating_tools
 from stages.wire.valid import with_object_arguments
 
 IsError = Callable[[str, str], bool]
@@ -36,7 +37,7 @@ def recount(
     forge's own (`[ToolError]`), or if `is_error` takes it for one. A question of the user's after an answer in words is
     progress: what was asked for before may be asked for again.
     """
-    repeatable = frozenset(tool.name for tool in rules.tools if tool.repeatable)
+    repeating = repeating_tools(rules)
     done: list[Success] = []
     vain: list[Attempt] = []
     seen: set[bytes] = set()
@@ -45,10 +46,10 @@ def recount(
     for turn, answered in _batches(history):
         outcomes = [(call, answer, _status(answer, is_error)) for call, answer in answered]
         new = [_success(call, answer, turn) for call, answer, status in outcomes if status == "succeeded"]
-        again = answered_again(new, repeatable, seen)
+        again = answered_again(new, repeating, seen)
         vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
         done += new
-        seen.update(bytes.fromhex(success.answer) for success in new)
+        seen.update(digests(new))
         progress = max(progress, turn if len(again) < len(new) else 0)
         ran += sum(status != "not_run" for *_, status in outcomes)
     return Ledger(
@@ -56,7 +57,7 @@ def recount(
         turn=max(map(turn_of, history), default=0),
         successes=tuple(done),
         attempts=tuple(vain),
-        seen=digests(done),
+        seen=b"".join(digests(done)),
         progress=progress,
     )
 

@@ -1,6 +1,7 @@
 """A session's ledger is what its history says: recounted, it is that of the run that made the history."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -61,12 +62,22 @@ def send(text: str) -> str:
     return text
 
 
+NUMBERS = count()
+
+
+@tool
+def order(text: str) -> str:
+    """Order it."""
+    return f"order {next(NUMBERS)} of {text}"
+
+
 PLACES, TEXTS = st.integers(0, 3), st.sampled_from("abcd")
 CALLS = st.one_of(
     st.builds(lambda at: call("look", at=at), PLACES),
     st.just(call("wait")),
     st.builds(lambda text: call("note", text=text), TEXTS),
     st.builds(lambda text: call("send", text=text), TEXTS),
+    st.builds(lambda text: call("order", text=text), st.sampled_from("ad")),
     st.just(call("fly")),
     st.just(call("look", at="the door")),
 )
@@ -79,6 +90,7 @@ ORDERS = st.sampled_from(
     [
         (),
         (Use(tool="look", at_most=2),),
+        (Use(tool="order", at_least=2),),
         (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1)),
         (Use(tool="look", again_after=("note", Change(tool="send", match_arg="text"))),),
     ]
@@ -95,7 +107,7 @@ def runs(draw: st.DrawFn, *guards: Guard) -> tuple[Workflow[Any], State]:
     """A workflow, and where a run of it came with some model."""
     workflow: Workflow[Any] = Workflow(
         "any",
-        tools=[look, wait, note, send],
+        tools=[look, wait, note, order, send],
         terminal_tool="send",
         required_steps=draw(st.sampled_from(["look", ("wait", "note"), ()])),
         order=draw(ORDERS),

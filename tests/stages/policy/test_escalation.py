@@ -1,15 +1,18 @@
 """Escalation: what is offered, the longer a run makes no progress; what counts as progress."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge import Workflow, run_sync, tool
-from forge.errors import DefinitionError
-from forge.interpreters.scripted import Scripted, call
+from forge import Conversation, Workflow, run_sync, tool
+from forge.errors import DefinitionError, ToolResolutionError
+from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
 from stages import compact, events
 from stages.compaction import Compacted, ContextBudget
+from stages.effect import Reply
 from stages.guards import repetition
 from stages.message import History, Tool, ToolCall, User
 from stages.nudges.rendering import render
@@ -17,6 +20,7 @@ from stages.policy.escalation import offered_tools
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
 from stages.policy.progress import (
+    Repeating,
     answer_digest,
     repeated_attempts,
     replies_without_progress,
@@ -30,7 +34,7 @@ from stages.verdict import Stop
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
-NONE: frozenset[str] = frozenset()
+NONE = Repeating()
 
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
@@ -46,19 +50,29 @@ def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
 
 
 @pytest.mark.parametrize(
-    ("second", "free", "new"),
+    ("second", "tools", "new"),
     [
         (success("look", turn=2), NONE, False),
         (success("look", '{ "what": "a" }', turn=2), NONE, False),
         (success("look", '{"what":"b"}', turn=2), NONE, True),
         (success("look", text="a is 8", turn=2), NONE, True),
-        (success("look", turn=2), frozenset({"look"}), True),
+        (success("look", turn=2), Repeating(free=frozenset({"look"})), True),
+        (success("look", text="a is 8", turn=2), Repeating(once=frozenset({"look"})), False),
+        (success("look", '{"what":"b"}', turn=2), Repeating(once=frozenset({"look"})), True),
     ],
-    ids=["the same", "the same, spaced", "other arguments", "another answer", "a repeatable tool"],
+    ids=[
+        "the same",
+        "the same, spaced",
+        "other arguments",
+        "another answer",
+        "a repeatable tool",
+        "another answer of a write",
+        "another write",
+    ],
 )
-def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, free: frozenset[str], *, new: bool) -> None:
+def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, tools: Repeating, *, new: bool) -> None:
     before = replace(with_calls(Ledger(turn=1), (success("look"),), (), NONE), turn=2)
-    after = with_calls(before, (second,), (), free)
+    after = with_calls(before, (second,), (), tools)
     assert (after.progress == 2) is new
     assert (replies_without_progress(after) == 0) is new
     assert after.successes == (*before.successes, second), "steps are judged by all that succeeded"
@@ -276,6 +290,99 @@ def test_a_repeatable_tool_may_be_asked_again_and_again() -> None:
     workflow = Workflow("wait", tools=[state, done], terminal_tool="done")
     run_sync(workflow, "Wait.", backend=Scripted([call("state")] * 5 + [call("done")])).unwrap()
     assert len(asked) == 5
+
+
+class Shop:
+    """Orders, each with a number of its own; `made` is what was done."""
+
+    def __init__(self, **options: Any) -> None:
+        self.made: list[str] = []
+
+        @tool
+        def place_order(item: str) -> str:
+            """Place an order."""
+            self.made.append(f"order {item}")
+            return f"order number {len(self.made)}"
+
+        @tool(effect="read")
+        def stock() -> str:
+            """How much is left."""
+            self.made.append("stock")
+            return f"{10 - len(self.made)} left"
+
+        @tool(repeatable=True)
+        def next_page() -> str:
+            """Turn the page."""
+            self.made.append("page")
+            return f"page {len(self.made)}"
+
+        @tool
+        def pay(item: str) -> str:
+            """Pay. Fails at first."""
+            self.made.append("pay")
+            if self.made.count("pay") < 2:
+                raise ToolResolutionError("the bank is closed")
+            return "paid"
+
+        self.workflow = Workflow(
+            "shop", tools=[place_order, stock, next_page, pay], on_text="accept", max_iterations=20, **options
+        )
+
+    def run(self, *script: Line, **watching: Any) -> Scripted:
+        model = Scripted([*script, "Done."])
+        run_sync(self.workflow, "Order tea.", backend=model, **watching).unwrap()
+        return model
+
+
+TEA, STOCK, PAGE, PAY = call("place_order", item="tea"), call("stock"), call("next_page"), call("pay", item="tea")
+SHOPPING: list[tuple[str, list[Reply], list[str]]] = [
+    ("the same eight times", [TEA] * 8, ["order tea"] * 2),
+    (
+        "another in between",
+        [TEA, TEA, call("place_order", item="milk"), TEA],
+        ["order tea"] * 2 + ["order milk", "order tea"],
+    ),
+    ("taking turns with another", [TEA, call("place_order", item="milk")] * 4, ["order tea", "order milk"] * 2),
+    ("each after a look that is new", [TEA, STOCK] * 4, ["order tea", "stock"] * 4),
+    ("a tool that may repeat itself", [PAGE] * 5, ["page"] * 5),
+    ("again after a failure, and then twice", [PAY] * 6, ["pay"] * 3),
+]
+
+
+@pytest.mark.parametrize(("script", "made"), [case[1:] for case in SHOPPING], ids=[case[0] for case in SHOPPING])
+def test_a_write_is_not_made_a_third_time_whatever_it_answers(script: list[Line], made: list[str]) -> None:
+    shop = Shop()
+    shop.run(*script)
+    assert shop.made == made
+
+
+def test_what_is_told_of_a_write_that_was_made_again() -> None:
+    model = Shop().run(TEA, TEA, TEA)
+    assert (
+        b"place_order was not run: you have made this very call 2 times, and it was done. Do not do it again"
+        in (model.requests[3])
+    )
+
+
+def test_what_the_user_asks_for_again_and_what_a_rule_wants_several_times_is_made_again() -> None:
+    wanted = Shop(order=[Use(tool="place_order", at_least=4)])
+    wanted.run(*[TEA] * 4)
+    assert wanted.made == ["order tea"] * 4
+    said = [["And another."], ["And one more."], [], []]
+    steered = Shop()
+    steered.run(*[TEA] * 5, hear=lambda: said.pop(0) if said else [])
+    assert steered.made == ["order tea"] * 3
+    talking = Shop()
+    conversation = Conversation(talking.workflow, backend=Scripted([TEA, "Done."] * 4))
+    for _ in range(4):
+        conversation.say_sync("One more tea.").unwrap()
+    assert talking.made == ["order tea"] * 4
+
+
+def test_no_limit_is_no_limit() -> None:
+    shop = Shop(max_repeats=None)
+    shop.run(*[TEA] * 6)
+    assert shop.made == ["order tea"] * 6
 
 
 def test_the_correction_says_what_to_do_instead() -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from stages.ledger import Attempt, Compaction, Ledger, Success
 from stages.policy.progress import (
+    Repeating,
     answer_digest,
     attempts_since_progress,
     repeated_attempts,
@@ -16,7 +17,7 @@ from stages.policy.progress import (
     with_calls,
 )
 
-FREE = frozenset({"poll"})
+FREE = Repeating(free=frozenset({"poll"}), once=frozenset({"write"}))
 
 
 def success(name: str, answer: str, turn: int) -> Success:
