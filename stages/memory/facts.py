@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.message import History, Kind, User, turn_of
 from stages.nudges.context import remembered
+from stages.nudges.quoting import as_data
 from stages.state import State
 
 
@@ -44,4 +44,4 @@ def with_facts(state: State, facts: Iterable[Fact]) -> State:
 
 
 def _line(fact: Fact) -> str:
-    return "- " + msgspec.json.encode(fact.text).decode().replace("<", "\\u003c").replace(">", "\\u003e")
+    return f"- {as_data(fact.text)}"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 _QUOTED = 240
 """Characters of the model's own words that a text quotes."""
 
@@ -9,6 +11,11 @@ _QUOTED = 240
 def quote(text: str, limit: int = _QUOTED) -> str:
     """The text, cut to `limit` characters with a marker."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters more)"
+
+
+def as_data(text: str) -> str:
+    """The text as a JSON string on one line, with `<` and `>` escaped: it can end nothing that it stands in."""
+    return msgspec.json.encode(text).decode().replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -1,5 +1,6 @@
 """Sections: an agent's system prompt as named parts in a fixed order, so equal settings give equal bytes."""
 
+import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
@@ -38,7 +39,8 @@ def _written(name: SectionName, text: str) -> str:
     """The text as the prompt has it: what somebody else wrote stands between tags, and cannot close them."""
     if name != "background" or not text:
         return text
-    return f"<background>\n{text.replace(_CLOSING, '< /background>')}\n{_CLOSING}"
+    return f"<background>\n{_TAG.sub('&lt;', text)}\n</background>"
 
 
-_CLOSING = "</background>"
+_TAG = re.compile(r"<(?=\s*(?:/\s*)?background)", re.IGNORECASE)
+"""What begins a tag of that name, as a model may read it: closing or opening, in capitals, with blanks."""

@@ -1,5 +1,7 @@
 """Sections: a fixed order, equal bytes for equal texts, and an estimate of each."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,3 +36,31 @@ def test_the_user_comes_first_and_a_file_stands_between_tags_that_it_cannot_clos
     assert prompt.count("</background>") == 1
     assert joined(sections_of({})) == ""
     assert STARTING_RATE == 0.25
+
+
+_BLANKS = st.text(" \t\n\r\u00a0", max_size=3)
+
+
+@given(
+    st.lists(
+        st.builds(
+            "{}<{}{}{}{}{}>".format,
+            st.text(max_size=5),
+            _BLANKS,
+            st.sampled_from(["/", ""]),
+            _BLANKS,
+            st.sampled_from(["background", "BACKGROUND", "Background", "bAckground"]),
+            _BLANKS,
+        ),
+        max_size=4,
+    )
+)
+def test_no_spelling_of_a_tag_ends_the_background(parts: list[str]) -> None:
+    (section,) = sections_of({"background": " ".join(("Notes.", *parts))})
+    assert re.findall(r"<\s*/?\s*background\s*>", section.text, re.IGNORECASE) == ["<background>", "</background>"]
+
+
+def test_what_is_no_tag_of_its_own_stays_as_it_is() -> None:
+    text = "In C: #include <stdio.h>, a < b, <b>bold</b>, a background."
+    (section,) = sections_of({"background": text})
+    assert section.text == f"<background>\n{text}\n</background>"

@@ -1,0 +1,71 @@
+"""Prompts of agents: equal agents send equal bytes, and each request begins with the one before."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forge import tool
+from forge.agent import Agent
+from forge.agent.built_in import NAMES, BuiltIn
+from forge.interpreters.scripted import Scripted, call
+
+TEXTS = st.text(max_size=60)
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what} is 7"
+
+
+def requests(instructions: str, background: str, built_in: Sequence[BuiltIn]) -> tuple[bytes, ...]:
+    """What an agent sends in two turns."""
+    model = Scripted([call("look", what="a"), "It is 7.", "Bye."])
+    agent = Agent(
+        "equal",
+        backend=model,
+        tools=[look],
+        instructions=instructions,
+        background=background,
+        built_in_tools=built_in,
+        grounded={"look": "what"},
+    )
+
+    async def talk() -> None:
+        (await agent.process("What is a?")).unwrap()
+        (await agent.process("Bye.")).unwrap()
+
+    asyncio.run(talk())
+    return model.requests
+
+
+@settings(max_examples=25, deadline=None)
+@given(TEXTS, TEXTS, st.permutations(NAMES), st.permutations(NAMES))
+def test_equal_agents_send_equal_bytes(
+    instructions: str, background: str, one: list[BuiltIn], other: list[BuiltIn]
+) -> None:
+    sent = requests(instructions, background, one)
+    assert sent == requests(instructions, background, other)
+    messages = [json.loads(body)["messages"] for body in sent]
+    assert all(later[: len(before)] == before for before, later in pairwise(messages))
+
+
+def test_they_do_so_in_every_process() -> None:
+    program = (
+        "import sys; sys.path.insert(0, '.');"
+        "from tests.agent.test_agent_prompts import requests, NAMES;"
+        "print(requests('Help.', 'A < b', NAMES))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
