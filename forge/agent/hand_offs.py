@@ -9,6 +9,7 @@ from returns.result import Failure, Result, Success
 from forge.agent.agent import Agent
 from forge.agent.telling import OnEvent
 from forge.errors import DefinitionError
+from forge.journal.parts import hop_journal
 from forge.outcome import Finished, Halted
 from forge.runtime.callbacks import placed
 from forge.runtime.options import checked_options
@@ -16,7 +17,8 @@ from forge.runtime.watching import Watching
 from forge.tools.decorator import Tool
 from forge.tools.definition import ToolDef
 from stages.effect import HandOff
-from stages.message import History
+from stages.memory.selection import Role, of_roles, role_of
+from stages.message import History, Kind, Message, System, User, is_nudge
 from stages.nudges.outcomes import handed_over
 from stages.policy.hops import MAX_HOPS, refused_hop
 from stages.state import State
@@ -69,6 +71,29 @@ def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
     )
 
 
+@checked_options
+def history_brief(*roles: Role, most: Annotated[int, Meta(ge=1)] = 20) -> Brief:
+    """A `brief` that also shows the next agent the last `most` messages of these roles (none named: user, assistant).
+
+    Corrections, warnings and system prompts are left out, and so are calls; of each text it shows the beginning.
+    """
+    wanted = roles or ("user", "assistant")
+
+    def brief(said: str, hand_off: HandOff, history: History) -> str:
+        kept = of_roles(tuple(m for m in history if m.text.strip() and not _of_forges_own(m)), wanted)
+        return handed_over(said, hand_off.payload, [(role_of(message), message.text) for message in kept[-most:]])
+
+    return brief
+
+
+def _of_forges_own(message: Message) -> bool:
+    return (
+        isinstance(message, System)
+        or is_nudge(message)
+        or (isinstance(message, User) and message.kind is not Kind.USER_INPUT)
+    )
+
+
 def _brief(said: str, hand_off: HandOff, _: History) -> str:
     return handed_over(said, hand_off.payload)
 
@@ -87,14 +112,16 @@ async def run_with_hand_offs(
     """Have the agent `first` work on the message, then whoever it is handed to, until one of them keeps it.
 
     Each has its own tools, conversation and budget; `brief` writes what the next one is told: unless it is yours, what
-    the user said, and the hand-off's payload. DefinitionError where `first` is no agent.
+    the user said, and the hand-off's payload (see `history_brief`). The journal of the second agent that has the
+    message is `run.hop-2.jsonl`, if the first's is `run.jsonl`. DefinitionError where `first` is no agent.
     """
     if first not in agents:
         raise DefinitionError((f"first is {first!r}; it must be one of the agents: {', '.join(agents)}",))
     told = placed(brief, "brief", str)
     path: tuple[str, ...] = (first,)
-    said = message
+    said, journal = message, watching.get("journal")
     while True:
+        watching["journal"] = hop_journal(journal, len(path)) if journal else None
         ended = await agents[path[-1]].process(said, on_event=on_event, **watching)
         if isinstance(ended, Failure):
             return Failure(ended.failure())

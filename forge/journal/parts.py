@@ -1,7 +1,8 @@
 """The journals of one message: its first run's, those of the runs that went on from it, and of agents within it.
 
 `run.jsonl` goes on in `run.part-2.jsonl`, `run.part-3.jsonl` …; the work of an agent that one of its calls asked is in
-`run.CALL.jsonl`, CALL being the id of the call. Each is a whole journal.
+`run.CALL.jsonl`, CALL being the id of the call; that of an agent that the message was handed to, in `run.hop-2.jsonl`.
+Each is a whole journal.
 """
 
 import re
@@ -30,6 +31,11 @@ def nested_journal(path: str | PathLike[str], call_id: str) -> Path:
     """
     plain = re.sub(r"[^A-Za-z0-9_-]", "", call_id)[:_LONGEST] or "call"
     return next_part(_named(Path(path), plain))
+
+
+def hop_journal(path: str | PathLike[str], number: int) -> Path:
+    """Where the work of the agent is recorded that has a message as the `number`th, handed over by the one before."""
+    return Path(path) if number == 1 else _named(Path(path), f"hop-{number}")
 
 
 def refuse_other_parts(path: str | PathLike[str]) -> None:
