@@ -13,7 +13,7 @@ from returns.result import Failure, Result
 from forge.agent.built_in import BuiltIn
 from forge.agent.definition import AnyTool, Definition
 from forge.agent.events import AgentEvent
-from forge.agent.keeping import Keeper
+from forge.agent.keeping import Keeper, refuse_store
 from forge.agent.memory.facts import Facts
 from forge.agent.options import AgentOptions
 from forge.agent.telling import OnEvent, followed, same_progress
@@ -82,6 +82,7 @@ class Agent(Generic[R_co]):
             options=options,
         )
         self._definition.workflow  # noqa: B018 - a wrong definition is refused here
+        refuse_store(memory)
         self._backend: AnyBackend = backend
         self._work = Work(memory)
         self._facts = facts

@@ -51,10 +51,11 @@ class NotHandedOver(Struct, frozen=True, kw_only=True):
     state: State
 
 
+@checked_options
 def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
     """The terminal tool `hand_off`, by which an agent passes a message on; the agents by name, each with what it does.
 
-    DefinitionError without any.
+    DefinitionError where there is none.
     """
     if not agents:
         raise DefinitionError(("hand_off_tool: there is no agent to hand over to; name each with what it does",))

@@ -1,8 +1,9 @@
 """Keeping: what an agent asks of its memory, and the state that it goes on from."""
 
+import inspect
 from typing import Protocol
 
-from forge.errors import ForgeError, UnrecordedError
+from forge.errors import DefinitionError, ForgeError, UnrecordedError
 from forge.workflow.template import fill
 from forge.workflow.workflow import Workflow
 from stages.message import System
@@ -17,6 +18,19 @@ class Keeper(Protocol):
 
     async def save(self, state: State) -> None:
         """Save the state. ForgeError if it cannot: the agent then stops before it does anything more."""
+
+
+def refuse_store(memory: Keeper | None) -> None:
+    """DefinitionError for a whole store in the place of one conversation in it, or for another object without one."""
+    if memory is None:
+        return
+    for method, arguments in ((memory.load, ()), (memory.save, ("state",))):
+        try:
+            inspect.signature(method).bind(*arguments)
+        except TypeError:
+            name = type(memory).__name__
+            said = f"memory is {memory!r}, which is no conversation; of a store, name one: Session({name}(…), 'ann')"
+            raise DefinitionError((said,)) from None
 
 
 async def saving(memory: Keeper, state: State) -> None:

@@ -5,6 +5,7 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from returns.result import Failure
 
 from forge import Workflow, replay, tool
 from forge.agent import Agent, AgentOptions
-from forge.agent.memory import Fact, Facts, InProcessStore, Session
+from forge.agent.memory import Fact, Facts, InProcessStore, Session, SQLiteStore
 from forge.errors import DefinitionError, ForgeError, MaxIterationsError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
@@ -477,3 +478,10 @@ def test_the_user_is_not_asked_what_the_user_asked() -> None:
     agent, _ = helper(call("ask_question", question="What is a?"), LOOK, "It is 7.")
     assert agent.process_sync("What is A?").unwrap().value == "It is 7."
     assert any("This is what the user asked you" in text for text in told(agent.state))
+
+
+@pytest.mark.parametrize("store", [InProcessStore(), SQLiteStore("never.db")])
+def test_a_store_is_no_memory_but_a_session_of_it_is(store: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"no conversation; of a store, name one: Session\("):
+        Agent("wrong", backend=Scripted([]), memory=store)
+    Agent("right", backend=Scripted([]), memory=Session(store, "ann"))

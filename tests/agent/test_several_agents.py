@@ -153,6 +153,8 @@ def test_what_the_next_is_told_may_be_ones_own() -> None:
 def test_wrong_definitions_are_refused() -> None:
     with pytest.raises(DefinitionError, match="first is 'nobody'"):
         run(team(desk=[]), first="nobody")
+    with pytest.raises(DefinitionError, match="agents is"):
+        hand_off_tool(["billing"])  # type: ignore[arg-type]
     with pytest.raises(DefinitionError, match="no agent to hand over to"):
         hand_off_tool({})
 
