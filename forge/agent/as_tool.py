@@ -50,7 +50,7 @@ def agent_tool(
     answer goes to it. A halt is a final failure of the call (`ToolFailed`), and so is a fourth agent within agents.
     What it takes is paid out of the budget of the run that calls it, within its own bounds; `timeout` is in seconds.
     `ask` decides on its tools that need approval, else who is asked by that run. `on_event` is told of its work, and
-    so is that run's own, in ChildEvents. Its journal is beside that of the run (`forge.journal.journal_parts`).
+    so is that run's own, in ChildEvents. Its journal is beside that of the run, named after the call.
     """
 
     async def delegate(task: str, caller: Caller) -> object:

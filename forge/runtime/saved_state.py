@@ -28,8 +28,14 @@ def accepted(workflow: Workflow, state: State) -> State:
         raise ForgeError("this workflow cannot resume from that state: " + "; ".join(problems))
     match state.phase:
         case Awaiting(effect=Execute(calls=calls) as effect) as phase:
-            retriable = all((spec := workflow.rules.tool(call.name)) and spec.retriable for call in calls)
-            return state.to(replace(phase, effect=replace(effect, run=state.run, retriable=retriable)))
+            specs = [spec for call in calls if (spec := workflow.rules.tool(call.name))]
+            decided = replace(
+                effect,
+                run=state.run,
+                retriable=all(spec.retriable for spec in specs),
+                budget=state.ledger.budget if any(spec.delegates for spec in specs) else None,
+            )
+            return state.to(replace(phase, effect=decided))
         case Vetted() as phase:
             return state.to(replace(phase, allowed=False))
         case Edited() as phase:

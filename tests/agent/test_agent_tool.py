@@ -14,12 +14,12 @@ from forge.agent.memory import InProcessStore, Session
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import journal_parts, read_journal, replay, resume_journal
 from forge.outcome import Finished
-from forge.runtime.runs import run
-from stages.effect import Approved, Ask, Fault, NeedsInput, Reply, Said, Usage
+from forge.runtime.runs import resume, run
+from stages.effect import Approved, Ask, Execute, Fault, NeedsInput, Reply, Said, Usage
 from stages.halt import BudgetSpent
 from stages.message import Tool
 from stages.saved import load, save
-from stages.state import Price
+from stages.state import Awaiting, Budget, Price, State
 
 TASK = call("expert", task="Add 3 and 4.")
 WHICH = call("ask_question", question="Which order?", suggestions=["A-17", "B-2"])
@@ -109,6 +109,25 @@ def test_what_it_had_spent_counts_when_it_ran_out_of_time() -> None:
     state = boss.process_sync("What is 3 and 4?").unwrap().state
     assert state.ledger.budget.calls == 5 - 3
     assert state.ledger.tokens_used == 100
+
+
+def test_a_saved_state_does_not_say_what_it_may_spend() -> None:
+    saved: list[State] = []
+
+    async def keep(state: State) -> None:
+        saved.append(state)
+
+    model = Scripted([call("nothing")] * 9)
+    tools = [agent_tool(Agent("expert", backend=model), description="Sums.", effect="read")]
+    boss = Workflow("boss", tools=tools, on_text="accept", max_iterations=4)
+    asyncio.run(run(boss, "Add.", backend=Scripted([TASK, "Sorry."]), keep=keep)).unwrap()
+    begun = next(s for s in saved if isinstance(s.phase, Awaiting) and isinstance(s.phase.effect, Execute))
+    assert isinstance(begun.phase, Awaiting)
+    assert isinstance(begun.phase.effect, Execute)
+    rich = begun.to(replace(begun.phase, effect=replace(begun.phase.effect, budget=Budget(calls=100))))
+    asked = len(model.requests)
+    asyncio.run(resume(boss, rich, backend=Scripted(["Sorry."]))).unwrap()
+    assert len(model.requests) - asked == asked == 2
 
 
 # What it asks.
