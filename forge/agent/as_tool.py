@@ -9,7 +9,7 @@ from returns.result import Failure
 from forge.agent.agent import Agent
 from forge.agent.events import AgentEvent
 from forge.agent.telling import OnEvent, to_parent
-from forge.errors import ToolFailed
+from forge.errors import ForgeError, ToolFailed
 from forge.interpreters import Asker
 from forge.journal.parts import nested_journal
 from forge.outcome import Finished
@@ -63,6 +63,10 @@ def agent_tool(
         token = _depth.set(_depth.get() + 1)
         try:
             ended = await agent.delegate(said, memory=kept, budget=caller.budget, on_event=heard, **watching)
+        except ForgeError as error:
+            if error.state is not None:
+                await kept.save(error.state)
+            raise
         finally:
             _depth.reset(token)
             caller.spend(kept.spent())

@@ -25,6 +25,12 @@ TASK = call("expert", task="Add 3 and 4.")
 WHICH = call("ask_question", question="Which order?", suggestions=["A-17", "B-2"])
 
 
+@tool
+def add() -> str:
+    """Add."""
+    return "added"
+
+
 def costing(line: Reply | str, tokens: int = 100) -> Reply:
     """The reply, for which the server counted so many tokens."""
     reply = Reply(text=line) if isinstance(line, str) else line
@@ -97,16 +103,14 @@ def test_several_at_once_share_what_is_left() -> None:
     assert state.ledger.budget.calls == 0
 
 
-def test_what_it_had_spent_counts_when_it_ran_out_of_time() -> None:
-    async def never() -> str:
-        await asyncio.Event().wait()
-        return "never"
+def test_what_it_had_spent_counts_where_it_came_to_no_end() -> None:
+    def broken(arguments: dict[str, object]) -> str:
+        raise ValueError("broken")
 
-    slow = tool(effect="read", name="never")(never)
-    expert = Agent("expert", backend=Scripted([costing(call("never"))]), tools=[slow])
-    hurried = agent_tool(expert, description="Sums.", timeout=0.05)
-    boss = Agent("boss", backend=Scripted([TASK, "Too late."]), tools=[hurried], max_iterations=5)
+    expert: dict[str, Any] = {"tools": [add], "completion_checks": {"add": broken}}
+    boss, _ = two(costing(call("add")), parent=(TASK, "Sorry."), max_iterations=5, expert=expert)
     state = boss.process_sync("What is 3 and 4?").unwrap().state
+    assert "broken" in told(boss)
     assert state.ledger.budget.calls == 5 - 3
     assert state.ledger.tokens_used == 100
 
