@@ -120,6 +120,10 @@ class SessionChangedError(ForgeError):
         self.after, self.found = after, found
 
 
+class McpError(ForgeError):
+    """MCP servers cannot be used: each that cannot be reached or gave no list of its tools, with the reason."""
+
+
 class UnsureError(ForgeError):
     """The model was not sure enough of its call, and the workflow says to stop then."""
 
@@ -144,6 +148,14 @@ class ToolResolutionError(Exception):
 
 class ToolFailed(Exception):  # noqa: N818 - a name that users know
     """Raise this in a tool if trying again is pointless: the model must adapt. The error is not counted."""
+
+
+class ToolOutcomeUnknown(Exception):  # noqa: N818 - beside ToolFailed
+    """Raise this in a tool if a call was begun and may have taken effect: after a time-out, or a lost connection.
+
+    If the tool only reads or is idempotent, this is an error like any other. Any other tool is treated as after a crash
+    (docs/tools.md): its calls are blocked until somebody finds out. The message says why, as in "it was begun, but …".
+    """
 
 
 _ADVICE = "Try a larger model, or the mode constrained if it was another."

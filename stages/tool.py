@@ -62,6 +62,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     """Safe to retry: a call whose outcome is unknown after a crash is simply made again."""
     delegates: bool = False
     """It spends of the run's own budget, as an agent does that is a tool."""
+    checked: Raw = Raw(b"")
+    """The schema that arguments are checked against where `parameters` cannot be; empty: `parameters`."""
     grounded: tuple[Grounded, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 

@@ -12,7 +12,7 @@ from typing import Self
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.errors import ForgeError
+from forge.errors import ForgeError, ToolOutcomeUnknown
 from forge.interpreters import Asker
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.interpreters.time_limits import Overdue, TimeLimit
@@ -95,6 +95,8 @@ class Tools:
             return succeeded(call.id, value, tool.spec.result_limit)
         except Overdue as overdue:
             return _overdue(call, tool, overdue)
+        except ToolOutcomeUnknown as unknown:
+            return _lost(call, tool, unknown)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -113,6 +115,14 @@ def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | In
     if tool.spec.retriable:
         return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
     return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, f"it {why}"))
+
+
+def _lost(call: ToolCall, tool: "_Prepared", unknown: ToolOutcomeUnknown) -> CallResult:
+    """What becomes of a call whose outcome the tool itself does not know."""
+    told = failed(call.id, unknown, tool.spec.result_limit)
+    if tool.spec.retriable:
+        return told
+    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, told.message))
 
 
 class _Prepared(Struct, frozen=True):

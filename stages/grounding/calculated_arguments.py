@@ -98,7 +98,7 @@ class _Described(msgspec.Struct):
 
 def argument_check(tool: ToolSpec) -> Check:
     """The check of the tool's arguments; a number in place of a calculation is taken as its text."""
-    check = checker(tool.parameters)
+    check = checker(bytes(tool.checked) or tool.parameters)
     if not tool.calculated:
         return check
     names = {bound.argument for bound in tool.calculated}

@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin
 
 from msgspec import Meta, Struct, UnsetType, structs
-from typing_extensions import get_protocol_members
+from typing_extensions import get_protocol_members, is_typeddict
 
 from stages.repair.decoding import is_sound
 
@@ -68,6 +68,8 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
     if origin is tuple and inside[1:] != (...,):
         several = _is_list(value) and len(value) == len(inside) and zip(value, inside, strict=True)
         return bool(several) and all(_fits(one, hint, deep=deep) for one, hint in several or ())
+    if is_typeddict(kind):
+        return isinstance(value, dict)
     if origin in (Sequence, tuple):
         return _is_list(value) and _all_fit(value, inside[0], deep=deep)
     if origin is Mapping:

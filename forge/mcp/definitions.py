@@ -1,0 +1,49 @@
+"""From the tools that a server lists to forge's: their schemas, and what their hints mean for how they run."""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import msgspec
+from mcp_types import Tool as ListedTool
+from mcp_types import ToolAnnotations
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge.mcp.servers import McpServer
+from forge.tools.decorator import Tool, tool
+from forge.tools.definition import ToolOptions
+from forge.tools.signature import Explicit, Signature
+from stages.repair.decoding import sound
+from stages.schema import readable
+
+
+def forge_tool(
+    listed: ListedTool, name: str, server: McpServer, function: Callable[..., AsyncGenerator[object, None]]
+) -> Tool[..., object]:
+    """The tool under that name. Its schema goes to the model as it is, and is checked as far as it can be read."""
+    schema = Raw(msgspec.json.encode(listed.input_schema))
+    checked = readable(schema)
+    # What is not even an object of members would be of no use to anybody.
+    shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
+    signature = Signature(name=name, description=sound(listed.description or ""), parameters=shown)
+    own = server.tools.get(listed.name, {})
+    options: ToolOptions = {**hinted(listed.annotations or ToolAnnotations(), trusted=server.trust_hints), **own}
+    made = tool(name=name, **options)(Explicit(function, signature, _as_it_is))
+    spec = made.spec if bytes(checked) == bytes(shown) else replace(made.spec, checked=checked)
+    return Tool(made.function, spec, made.problems)
+
+
+def hinted(hints: ToolAnnotations, *, trusted: bool) -> ToolOptions:
+    """What the server's hints change: without trust, only towards more caution.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+    """
+    reads = hints.read_only_hint is True
+    if trusted and reads:
+        return {"effect": "read"}
+    options: ToolOptions = {"approval": True} if hints.destructive_hint is True else {}
+    return {**options, "idempotent": True} if trusted and hints.idempotent_hint is True else options
+
+
+def _as_it_is(arguments: str) -> dict[str, Any]:
+    return msgspec.json.decode(arguments, type=dict[str, object])
