@@ -32,9 +32,7 @@ def fill_run(parser: Parser) -> None:
     """Arguments of `forge run`."""
     _workflow(parser)
     parser.add_argument("message", help="the user's request")
-    parser.add_argument(
-        "--var", action="append", default=[], metavar="NAME=VALUE", help="value for {NAME} in the system prompt"
-    )
+    _values(parser)
     parser.set_defaults(command=command_of("forge.cli.execute", "run_workflow"))
     add_backend(parser)
     add_journal(parser)
@@ -142,6 +140,17 @@ def _listening(parser: Parser) -> None:
     add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
 
 
+def fill_mcp(parser: Parser) -> None:
+    """Arguments of `forge mcp`."""
+    _workflow(parser)
+    parser.add_argument(
+        "--description", default="", help="what clients are told of the tool (default: its tools' names)"
+    )
+    _values(parser)
+    parser.set_defaults(command=command_of("forge.cli.mcp", "run_mcp"))
+    add_backend(parser)
+
+
 def fill_models(parser: Parser) -> None:
     """Arguments of `forge models`."""
     module = "forge.cli.models"
@@ -174,6 +183,12 @@ def fill_completion(parser: Parser) -> None:
 
 def _workflow(parser: Parser) -> None:
     parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if it defines only one")
+
+
+def _values(parser: Parser) -> None:
+    parser.add_argument(
+        "--var", action="append", default=[], metavar="NAME=VALUE", help="value for {NAME} in the system prompt"
+    )
 
 
 def _of_journal(parser: Parser) -> None:

@@ -92,6 +92,22 @@ COMMANDS = (
         codes="exit codes: 2 wrong usage, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
     ),
     Command(
+        name="mcp",
+        summary="serve your own workflow as a tool to any MCP client",
+        about="Speaks the Model Context Protocol on standard input and output. A client starts it, and its model\n"
+        "calls the workflow as one tool, with the request as its message. The client is told of progress and can\n"
+        "cancel; its user is asked what the workflow asks. What your file prints goes to standard error\n"
+        "(docs/mcp.md). Most clients are set up with a JSON file like this one:\n\n"
+        '  {"mcpServers": {"orders": {"command": "forge",\n'
+        '    "args": ["mcp", "/path/to/flow.py:support", "--backend", "http://127.0.0.1:8080"]}}}',
+        examples=(
+            "forge mcp flow.py:support --backend http://127.0.0.1:8080",
+            'forge mcp flow.py:support --backend local --description "Answers questions about orders."',
+        ),
+        fill=takes.fill_mcp,
+        codes="exit codes: 0 the client closed the connection, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM",
+    ),
+    Command(
         name="eval",
         summary="qualify a model: play scenarios on it, compare, report",
         about="Plays scenarios on a model, each with other data for each seed, and judges what was answered and what\n"

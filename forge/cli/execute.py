@@ -3,7 +3,7 @@
 import argparse
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,10 +41,15 @@ def run_demo(options: argparse.Namespace) -> int:
 def run_workflow(options: argparse.Namespace) -> int:
     """Run a user's workflow; the exit code."""
     workflow = load_workflow(options.workflow)
-    pairs = [pair.partition("=") for pair in options.var]
+    return _begin(workflow, options.message, prompt_values(options.var), options)
+
+
+def prompt_values(given: Sequence[str]) -> dict[str, str]:
+    """The values of the system prompt's placeholders, from `--var`. ForgeError for one without a name."""
+    pairs = [pair.partition("=") for pair in given]
     if wrong := [name for name, equals, _ in pairs if not equals]:
         raise ForgeError(f"--var {wrong[0]}: write it as NAME=VALUE")
-    return _begin(workflow, options.message, {name: value for name, _, value in pairs}, options)
+    return {name: value for name, _, value in pairs}
 
 
 def resume_workflow(options: argparse.Namespace) -> int:

@@ -7,9 +7,10 @@ from stages._later import later
 if TYPE_CHECKING:
     from forge.errors import McpError
     from forge.mcp.servers import Http, McpServer, Stdio
+    from forge.mcp.serving import serve
     from forge.mcp.source import McpTools
 
-__all__ = ["Http", "McpError", "McpServer", "McpTools", "Stdio"]
+__all__ = ["Http", "McpError", "McpServer", "McpTools", "Stdio", "serve"]
 
 if not TYPE_CHECKING:
     __getattr__ = later(
@@ -17,6 +18,7 @@ if not TYPE_CHECKING:
         {
             "forge.errors": ("McpError",),
             "forge.mcp.servers": ("Http", "McpServer", "Stdio"),
+            "forge.mcp.serving": ("serve",),
             "forge.mcp.source": ("McpTools",),
         },
     )

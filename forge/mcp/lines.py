@@ -38,14 +38,13 @@ class Lines:
         self._add(rest)
 
     def _add(self, part: bytes) -> None:
-        self._size += len(part)
+        before, self._size = self._size, self._size + len(part)
         if self._size <= self._limit:
             self._begun += part
             return
-        if len(self._begun) > _KEPT:
-            self._end = bytes(self._begun[-_KEPT:])
-            del self._begun[_KEPT:]
-        self._end = (self._end + part)[-_KEPT:]
+        ended = self._end if before > self._limit else bytes(self._begun[-_KEPT:])
+        self._end = (ended + part)[-_KEPT:]
+        self._begun = (self._begun + part)[:_KEPT]
 
     def _taken(self) -> bytes | TooLong:
         line = bytes(self._begun)

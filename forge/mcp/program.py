@@ -31,6 +31,7 @@ class Program:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.code: int | None = None
         self._process = process
+        self._stopping = False
         self._said = bytearray()
         self._listening = asyncio.create_task(self._listen())
 
@@ -53,7 +54,7 @@ class Program:
         """What it writes to standard output, in pieces, until it closes that."""
         while self._process.stdout is not None and (chunk := await self._process.stdout.read(_CHUNK)):
             yield chunk
-        if await self._exited():
+        if not self._stopping and await self._exited():
             self.code = self._process.returncode
 
     async def write(self, data: bytes) -> None:
@@ -64,12 +65,14 @@ class Program:
 
     async def stop(self) -> None:
         """End its input and wait for it; then terminate it and all that it has started; then kill them."""
+        self._stopping = True
         if self._process.stdin is not None:
             self._process.stdin.close()
         if not await self._exited():
             self._signal(kill=False)
             if not await self._exited():
                 self._signal(kill=True)
+                await self._exited()
         self._listening.cancel()
 
     def last_words(self) -> str:

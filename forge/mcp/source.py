@@ -92,35 +92,35 @@ class McpTools:
         return tools
 
     def _start(self) -> None:
-        try:
-            self._thread.start()
-        except RuntimeError:
-            raise ForgeError("these MCP servers were connected already; make another McpTools") from None
+        if self._opened.running() or self._opened.done():
+            raise ForgeError("these MCP servers were connected already; make another McpTools")
         self._opened.set_running_or_notify_cancel()
+        self._thread.start()
         self._begun.wait()
 
     def _close(self) -> None:
-        if self._loop is not None and self._serving is not None:
+        serving, self._serving = self._serving, None  # to cancel it a second time would interrupt the closing
+        if self._loop is not None and serving is not None:
             with suppress(RuntimeError):  # it has ended by itself
-                self._loop.call_soon_threadsafe(self._serving.cancel)
+                self._loop.call_soon_threadsafe(serving.cancel)
         self._thread.join()
 
     def _run(self) -> None:
         """The life of the thread in which the sessions are: a long message does not stop the loops of others."""
-        with suppress(asyncio.CancelledError):
-            asyncio.run(self._serve())
+        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop, self._serving = asyncio.get_running_loop(), asyncio.current_task()
         self._begun.set()
         sessions = [Session(name, server) for name, server in self._servers.items()]
+        fault: BaseException | None = None
         try:
             await asyncio.gather(*(session.open() for session in sessions))
             self._opened.set_result(offered_tools(sessions))
             await self._loop.create_future()
-        except (ForgeError, asyncio.CancelledError) as error:
-            if self._opened.running():
-                self._opened.set_exception(error)
-        finally:
-            for session in reversed(sessions):
-                await session.close()
+        except BaseException as error:  # noqa: BLE001 - raised where the servers are entered, if they still are
+            fault = error
+        for session in reversed(sessions):
+            await session.close()
+        if self._opened.running():
+            self._opened.set_exception(fault)

@@ -1,0 +1,53 @@
+"""`forge mcp`: serve a workflow as an MCP tool on standard input and output."""
+
+import argparse
+import asyncio
+import os
+import sys
+
+from rich.console import Console
+
+from forge.cli.execute import prompt_values
+from forge.cli.load import load_workflow
+from forge.cli.options import backend_of
+from forge.cli.progress import downloading
+from forge.cli.signals import until_signal
+from forge.errors import ForgeError
+
+
+def run_mcp(options: argparse.Namespace) -> int:
+    """Serve until the client has closed standard input; the exit code."""
+    source, target = _claimed()
+    try:
+        from forge.mcp.serving import serve  # noqa: PLC0415 - it imports the SDK, which is an extra
+    except ImportError as error:
+        raise ForgeError(str(error)) from None
+    workflow = load_workflow(options.workflow)
+    values = prompt_values(options.var)
+    workflow.start("a request", values)  # a wrong definition is reported now, not to a client
+
+    async def work() -> int:
+        with downloading(Console(stderr=True)) as progress:
+            await serve(
+                workflow,
+                backend=backend_of(options, progress),
+                source=source,
+                target=target,
+                description=options.description,
+                prompt_vars=values,
+            )
+        return 0
+
+    return asyncio.run(until_signal(work()))
+
+
+def _claimed() -> tuple[int, int]:
+    """Descriptors of our own for standard input and output, which are from now on the null device and standard error.
+
+    What a user's file prints, and what a program that it starts prints, would otherwise be read as the protocol.
+    """
+    sys.stdout.flush()
+    source, target = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return source, target

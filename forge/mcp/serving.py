@@ -1,0 +1,162 @@
+"""Serving: a workflow as the one tool of an MCP server, on two file descriptors."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+from secrets import token_hex
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitResult,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from returns.result import Result
+
+from forge.connection import AnyBackend
+from forge.errors import ForgeError
+from forge.mcp.answers import ANSWER, MESSAGE, answer_in, failed, form_of, question_of, result_of, served_tool
+from forge.mcp.runs import Runs
+from forge.mcp.streams import byte_streams
+from forge.outcome import Finished, Halted
+from forge.runtime.options import checked_options
+from forge.runtime.reaching import Held, reached
+from forge.runtime.runs import follow, run
+from forge.workflow.workflow import Workflow
+from stages.state import State
+
+MAX_QUESTIONS = 8
+"""Maximum questions of one call that the client's user is asked; one more is the call's result."""
+
+_MAX_OPEN = 100
+"""Maximum questions that wait for their answers; the oldest are forgotten."""
+
+_Context = ServerRequestContext[dict[str, Any], Any]
+
+
+@checked_options
+async def serve(
+    workflow: Workflow,
+    *,
+    backend: AnyBackend,
+    source: int = 0,
+    target: int = 1,
+    description: str = "",
+    prompt_vars: Mapping[str, str] | None = None,
+) -> None:
+    """Serve the workflow to the client that writes to the descriptor `source` and reads `target`, until it is gone.
+
+    Each call is a run, with progress notifications, which the client can cancel. The backend is connected at the first
+    call. Where it cannot be reached, or a run halts, the result is an error with the reason. Nothing else may write to
+    `target` meanwhile.
+    """
+    async with AsyncExitStack() as stack:
+        calls = _Calls(workflow, _Kept(backend, stack), prompt_vars or {}, description)
+        server = Server(
+            "forge", version=version("forge-toolcalls"), on_list_tools=calls.listed, on_call_tool=calls.call
+        )
+        async with byte_streams(source, target) as (from_client, to_client):
+            await server.run(from_client, to_client, server.create_initialization_options())
+        await calls.runs.ended()
+
+
+class _Kept:
+    """The backend, connected when it is first needed, and kept connected."""
+
+    def __init__(self, backend: AnyBackend, stack: AsyncExitStack) -> None:
+        self._backend, self._stack = backend, stack
+        self._held: Held | None = None
+        self._connecting = asyncio.Lock()
+
+    async def connected(self) -> Held:
+        """The backend. ForgeError where it cannot be reached; the next call tries again."""
+        async with self._connecting:
+            if self._held is None:
+                self._held = Held(await self._stack.enter_async_context(reached(self._backend).connect()))
+        return self._held
+
+
+class _Calls:
+    """What the client asks for."""
+
+    def __init__(self, workflow: Workflow, backend: _Kept, prompt_vars: Mapping[str, str], description: str) -> None:
+        self.runs = Runs()
+        self._workflow, self._backend, self._prompt_vars = workflow, backend, prompt_vars
+        self._tool = served_tool(workflow, description)
+        self._waiting = OrderedDict[str, State]()
+
+    async def listed(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
+        """The one tool."""
+        return ListToolsResult(tools=[self._tool])
+
+    async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """Run the workflow for the message, or go on with the answer to its question."""
+        try:
+            if params.request_state is not None:
+                return await self._answered(context, params.request_state, params)
+            message = (params.arguments or {}).get(MESSAGE)
+            if params.name != self._tool.name or not isinstance(message, str) or not message.strip():
+                return failed(f"the only tool is {self._tool.name}; it takes a text, {MESSAGE}, which is not empty")
+            return await self._worked(context, message, None)
+        except ForgeError as error:
+            return failed(str(error))
+
+    async def _answered(
+        self, context: _Context, key: str, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Go on with the run whose question the client's user has answered."""
+        before = self._waiting.pop(key, None)
+        form = (params.input_responses or {}).get(ANSWER)
+        said = answer_in(form) if isinstance(form, ElicitResult) else None
+        if before is None or said is None:
+            return failed("the question was not answered, or too late; call again, with all that is needed to know")
+        return await self._worked(context, said, before)
+
+    async def _worked(self, context: _Context, said: str, before: State | None) -> CallToolResult | InputRequiredResult:
+        """The result of a run, and of those that follow where its questions are answered."""
+        able = context.session.client_capabilities
+        for left in reversed(range(MAX_QUESTIONS + 1)):
+            ended = await self._run(context, said, before)
+            asked = question_of(ended)
+            if asked is None or not left or able is None or able.elicitation is None:
+                break
+            form, before = form_of(asked[0]), asked[1]
+            if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                return InputRequiredResult(
+                    input_requests={ANSWER: ElicitRequest(params=form)}, request_state=self._kept(before)
+                )
+            answer = answer_in(
+                await context.session.elicit_form(form.message, form.requested_schema, context.request_id)
+            )
+            if answer is None:
+                break
+            said = answer
+        return result_of(ended)
+
+    async def _run(self, context: _Context, said: str, before: State | None) -> Result[Finished, Halted]:
+        held = await self._backend.connected()
+        if before is None:
+            return await self.runs.done(
+                lambda told: run(self._workflow, said, backend=held, prompt_vars=self._prompt_vars, **told),
+                context.session,
+            )
+        return await self.runs.done(
+            lambda told: follow(self._workflow, before, said, backend=held, **told), context.session
+        )
+
+    def _kept(self, state: State) -> str:
+        """The key under which the client's answer finds the state."""
+        key = token_hex(16)
+        self._waiting[key] = state
+        if len(self._waiting) > _MAX_OPEN:
+            self._waiting.popitem(last=False)
+        return key

@@ -1,0 +1,206 @@
+"""`forge mcp` as a process, with the SDK's own client, and by hand: a workflow as the tool of an MCP server."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp.client import Client, ClientRequestContext
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+
+from tests.scripted_server import requests_of, scripted_server
+
+FLOW = Path(__file__).with_name("flow_served.py")
+WORDS = ["-m", "forge", "mcp", str(FLOW), "--no-probe", "--mode", "native", "--description", "Answers."]
+
+
+def calls(name: str, **arguments: object) -> object:
+    """A model's reply that calls a tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "1", "type": "function", "function": function}],
+    }
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+
+
+def server(address: str) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=[*WORDS, "--backend", address], env={**os.environ})
+
+
+def text_of(result: object) -> str:
+    return "\n".join(one.text for one in getattr(result, "content", ()) if isinstance(one, TextContent))
+
+
+def told(address: str) -> list[str]:
+    """The last message of each request that the model was sent."""
+    return [str(body["messages"][-1]["content"]) for body in requests_of(address) if isinstance(body["messages"], list)]
+
+
+MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
+"""The protocols with a handshake, and the newest one without."""
+
+
+@MODES
+def test_a_workflow_is_one_tool_with_progress_and_a_result(tmp_path: Path, mode: str) -> None:
+    heard: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async def use(address: str) -> None:
+        async with Client(server(address), mode=mode) as client:
+            (tool,) = (await client.list_tools()).tools
+            assert (tool.name, tool.description, tool.input_schema["required"]) == (
+                "the_desk_",
+                "Answers.",
+                ["message"],
+            )
+            result = await client.call_tool("the_desk_", {"message": "What is it?"}, progress_callback=hear)
+            assert not result.is_error
+            assert result.structured_content == {"reported": "It is 42."}
+            assert json.loads(text_of(result)) == {"reported": "It is 42."}
+            wrong = await client.call_tool("the_desk_", {"message": " "})
+            assert wrong.is_error
+            assert "which is not empty" in text_of(wrong)
+
+    with scripted_server(tmp_path, [calls("look", what="it"), calls("report", text="It is 42.")]) as address:
+        asyncio.run(use(address))
+    assert heard == ["asks the model, 1", "runs look", "asks the model, 2", "runs report"]
+
+
+@MODES
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_question_is_put_to_the_clients_user_if_it_can_be(tmp_path: Path, mode: str, answers: bool) -> None:
+    asked: list[str] = []
+
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "the blue one"})
+
+    async def use(address: str) -> str:
+        own = ask if answers else None
+        async with Client(server(address), mode=mode, elicitation_callback=own) as client:
+            return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
+
+    script = [calls("ask", question="Which one?"), calls("report", text="You get the blue one.")]
+    with scripted_server(tmp_path, script) as address:
+        result = asyncio.run(use(address))
+        last = told(address)
+    if answers:
+        assert asked == ["Which one?"]
+        assert last[-1] == "the blue one"
+        assert json.loads(result) == {"reported": "You get the blue one."}
+    else:
+        assert result == "Which one?\n- red\n- blue"
+
+
+def test_a_question_that_is_declined_is_the_result(tmp_path: Path) -> None:
+    async def decline(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    async def use(address: str) -> str:
+        async with Client(server(address), mode="legacy", elicitation_callback=decline) as client:
+            return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
+
+    with scripted_server(tmp_path, [calls("ask", question="Which one?")]) as address:
+        assert asyncio.run(use(address)).startswith("Which one?")
+
+
+def test_a_halt_and_a_model_that_is_not_there_are_errors_of_the_call(tmp_path: Path) -> None:
+    async def use(address: str) -> str:
+        async with Client(server(address)) as client:
+            result = await client.call_tool("the_desk_", {"message": "Go."})
+            assert result.is_error
+            return text_of(result)
+
+    assert "cannot connect to http://127.0.0.1:9" in asyncio.run(use("http://127.0.0.1:9"))
+    with scripted_server(tmp_path, [calls("no_such_tool")] * 4) as address:
+        assert "no usable tool call in 4 attempts" in asyncio.run(use(address))
+
+
+def test_standard_output_is_the_protocol_alone_and_its_end_is_the_programs(tmp_path: Path) -> None:
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    sent = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "the_desk_", "arguments": {"message": "?"}},
+        },
+    ]
+    with scripted_server(tmp_path, [calls("look", what="it"), calls("report", text="42")]) as address:
+        command = [sys.executable, *WORDS, "--backend", address]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdin.write("this is no JSON\n" + "".join(json.dumps(one) + "\n" for one in sent))
+            process.stdin.flush()
+            lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+            process.stdin.close()
+            assert process.stdout.read() == ""
+            printed = process.stderr.read()
+            assert process.wait() == 0
+    assert [line["id"] for line in lines] == [1, 2]
+    assert "this file prints" in printed
+    assert "looking up it" in printed
+    assert "a program prints too" in printed
+
+
+def test_a_cancelled_call_ends_its_run_and_the_next_is_answered(tmp_path: Path) -> None:
+    async def use(address: str) -> str:
+        async with Client(server(address), mode="legacy") as client:
+            begun = asyncio.Event()
+
+            async def hear(progress: float, total: float | None, message: str | None) -> None:
+                if message == "runs wait":
+                    begun.set()
+
+            call = asyncio.create_task(client.call_tool("the_desk_", {"message": "Wait."}, progress_callback=hear))
+            await begun.wait()
+            call.cancel()
+            await asyncio.wait({call})
+            while not (tmp_path / "cancelled").exists():
+                await client.list_tools()
+            return text_of(await client.call_tool("the_desk_", {"message": "Go on."}))
+
+    script = [calls("wait", where=str(tmp_path / "cancelled")), calls("report", text="I do.")]
+    with scripted_server(tmp_path, script) as address:
+        assert json.loads(asyncio.run(use(address))) == {"reported": "I do."}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_at_once(number: signal.Signals, code: int) -> None:
+    command = [sys.executable, *WORDS, "--backend", "http://127.0.0.1:9"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(timeout=30) == code
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["no_such.py"], "there is no file no_such.py"),
+        ([str(FLOW), "--var", "tone"], "write it as NAME=VALUE"),
+    ],
+)
+def test_wrong_usage_is_told_on_standard_error_only(words: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "forge", "mcp", *words, "--backend", "http://127.0.0.1:9"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
