@@ -9,9 +9,9 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
-from stages.message import Assistant, User
+from stages.message import Kind, User
 from stages.policy.levels import EscalationLevel, TextMode
-from stages.policy.named_tools import named_tools
+from stages.policy.named_tools import related_tools
 from stages.policy.progress import replies_without_progress
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
@@ -61,26 +61,34 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
 
 def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The legal tools, without the writes that can wait until something was looked up.
+    """The legal tools, without the writes that can wait until something was looked up, or that nobody speaks of.
 
-    An early look-up is harmless, an early write may not be. After a reply without progress, all legal tools are
+    An early look-up is harmless, an early write may not be. After replies without progress, all legal tools are
     offered.
     """
-    if not rules.escalation.look_first or replies_without_progress(state.ledger):
+    if not rules.escalation.look_first:
         return allowed
-    left = pending(rules, state.ledger)
-    looks = [tool.name for tool in allowed if tool.effect == "read" and tool != RECALL]
-    if left and any(name in left for name in looks):
+    left, looks = pending(rules, state.ledger), [tool.name for tool in allowed if _looks(tool)]
+    if any(name in left for name in looks) and not replies_without_progress(state.ledger):
         return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
-    if not left and looks and rules.held_back and _nothing_done(state):
-        early = frozenset(rules.held_back) - named_tools(rules.held_back, state.history)
-        return tuple(tool for tool in allowed if tool.name not in early)
+    if looks and rules.held_back and _holds_back(state):
+        held = [tool for tool in allowed if tool.name in rules.held_back]
+        beside = {tool.name for tool in held} - related_tools(held, state.history)
+        return tuple(tool for tool in allowed if tool.name not in beside)
     return allowed
 
 
-def _nothing_done(state: State) -> bool:
-    """Whether the model has neither said nor done anything yet, in this run or in the conversation before it."""
-    return not state.ledger.successes and not any(isinstance(message, Assistant) for message in state.history)
+def _looks(tool: ToolSpec) -> bool:
+    return tool.effect == "read" and tool != RECALL
+
+
+def _holds_back(state: State) -> bool:
+    """Whether tools that nobody speaks of are left out: in answer to a user's first message, while that goes well.
+
+    A user who says something again may mean any tool by it, and a model that gets nowhere may need any.
+    """
+    asked = sum(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in state.history)
+    return asked <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= _PATIENCE
 
 
 def _needed(rules: Rules) -> frozenset[str]:

@@ -29,8 +29,8 @@ class Escalation(Struct, frozen=True, kw_only=True):
     Without levels, every reply may be any legal call. `stages.policy.escalation` applies it.
 
     `look_first`: while the run makes progress, no tool that writes is offered before the required steps that only
-    read, unless something required needs it; without required steps, none in the first reply unless it was named.
-    So a model that a constraint forces to call a tool is not tempted.
+    read, unless something required needs it; without required steps, none that nobody has spoken of. So a model that a
+    constraint forces to call a tool is not tempted.
     """
 
     levels: tuple[EscalationLevel, ...] = ("narrow", "pin", "open")

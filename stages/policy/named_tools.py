@@ -1,13 +1,25 @@
-"""Named tools: those that the user, a result or an error has spoken of in this run."""
+"""Named tools: those that the user, a result or an error has spoken of in this run; and related ones."""
 
 import re
 from collections.abc import Iterable
 
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.grounding.sources import texts_given, values_given_by
 from stages.message import History, Kind, Tool, User
 from stages.nudges.outcomes import status_of
+from stages.tool import ToolSpec
+
+_TELLING = 4
+"""Letters of a word that says what a tool is about."""
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+
+class _Parameters(Struct):
+    properties: dict[str, Raw] = {}
 
 
 def named_tools(names: Iterable[str], history: History) -> frozenset[str]:
@@ -24,6 +36,28 @@ def named_tools(names: Iterable[str], history: History) -> frozenset[str]:
     return frozenset(
         name for name in wanted if _in_answers(name, answers) or any(_all_in(name, said) for said in asked)
     )
+
+
+def related_tools(tools: Iterable[ToolSpec], history: History) -> frozenset[str]:
+    """The names of those that were spoken of, or with a word in common with what the user said or a tool answered.
+
+    A tool's words are the parts of its name and of its arguments' names; those of less than four letters say too
+    little. "Annul invoice 7" is related to `void_invoice`, "lend it to the member Ines" to a tool with a `member_id`.
+    Of an answer the values count that its call did not have, and no names of members, which are often arguments'.
+    """
+    known = tuple(tools)
+    given = (values_given_by(one) for one in texts_given(history, recalled=True))
+    said = [value for values in given for _, value in values if isinstance(value, str)]
+    related = {tool.name for tool in known if any(map(_words_of(tool).search, said))}
+    return named_tools((tool.name for tool in known), history) | related
+
+
+def _words_of(tool: ToolSpec) -> re.Pattern[str]:
+    """A pattern of the words that begin with one of the tool's: `reservations` with its `reservation`."""
+    names = (tool.name, *msgspec.json.decode(tool.parameters, type=_Parameters).properties)
+    parts = {part.lower().removesuffix("s") for name in names for part in _PARTS.findall(name)}
+    telling = sorted(part for part in parts if len(part) >= _TELLING)
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(telling) or '(?!)'})", re.IGNORECASE)
 
 
 def _ran(answer: Tool) -> bool:

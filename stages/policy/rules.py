@@ -88,7 +88,7 @@ class Rules(Options, frozen=True, kw_only=True):
     withheld: tuple[str, ...] = ()
     """Tools that may not be called before the user or an answer names them: writes that nothing needs."""
     held_back: tuple[str, ...] = ()
-    """Tools that the first reply of a conversation is not offered unless the user names them; later ones are."""
+    """Tools that no reply to the user's first message is offered while it goes well and nobody speaks of them."""
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"
     max_parallel: int = 4

@@ -1,7 +1,7 @@
 """Unneeded writes: the tools that change something and have no part in what a workflow is about.
 
 Required steps say what a workflow is about, and these tools are withheld. Without any, nothing says which of its writes
-belong, so they are only held back until the model has replied once (`stages.policy.escalation`).
+belong, so they are only not offered while nobody speaks of them (`stages.policy.escalation`).
 Where no tool says that it reads, a tool that says nothing may be a look-up, so none is taken for a write.
 """
 

@@ -1,5 +1,6 @@
-"""Writes that nothing needs: withheld where required steps say what a workflow is about, else not offered at first."""
+"""Writes that nothing needs: withheld where required steps say what a workflow is about, else offered if spoken of."""
 
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.guardrails import Guardrails, RunCalls
-from forge.interpreters.scripted import Scripted, call
+from forge.interpreters.scripted import Line, Scripted, call
 from stages.ledger import Ledger, Success
 from stages.message import Assistant, History, Kind, Tool, User
 from stages.policy.escalation import offered_tools
@@ -116,10 +117,12 @@ ran: list[str] = []
 @tool(effect="read")
 def look(order: str) -> str:
     """Look."""
-    if order == "missing":
+    if order in ASKED:
         raise ToolResolutionError("there is no such order")
     ran.append("look")
-    return f"{order}: 7"
+    if order.startswith("as JSON"):
+        return json.dumps({"thing": 7, "order": order})
+    return "Everything can be dropped." if order == "B" else f"{order}: 7"
 
 
 @tool
@@ -197,8 +200,23 @@ def cancel_order(order: str) -> str:
     return "cancelled"
 
 
+@tool
+def send_mail(to: str, who: str) -> str:
+    """Send a mail."""
+    return "sent"
+
+
+def remove(thing: str) -> str:
+    """Drop."""
+    ran.append("drop")
+    return "dropped"
+
+
+drop_it = tool(name="drop")(remove)
+
+
 @tool(approval=True)
-def refund(order: str) -> str:
+def refund(customer: str) -> str:
     """Give the money back."""
     return "done"
 
@@ -210,14 +228,18 @@ def chat(*tools: Callable[..., object], optional: tuple[str, ...] = (), **option
 ASKED = "What is the capital of Portugal?"
 SEVERAL = (look, drop, cancel_order)
 ALL = {"look", "drop", "cancel_order", "respond"}
+BESIDE = {"look", "respond"}
 FIRST: list[tuple[str, Workflow, str, set[str]]] = [
-    ("look or answer", chat(*SEVERAL), ASKED, {"look", "respond"}),
-    ("the user names it", chat(*SEVERAL), "Cancel order 7.", {"look", "cancel_order", "respond"}),
-    ("the user means it, and does not name it", chat(look, drop), "Cancel order 7.", {"look", "respond"}),
+    ("words or a look-up", chat(*SEVERAL), ASKED, BESIDE),
+    ("the user names one, and so short that its letters say little", chat(*SEVERAL), "Drop it.", BESIDE | {"drop"}),
+    ("a word of an argument", chat(*SEVERAL), "What about my orders?", ALL),
+    ("a word of the name", chat(look, drop, send_mail), "Mail me all.", BESIDE | {"send_mail"}),
+    ("a part of another word", chat(look, drop, send_mail), "Go to the chainmailer.", BESIDE),
+    ("too short a word", chat(look, send_mail), "Who was it?", BESIDE),
     ("nothing reads", chat(drop, cancel_order), ASKED, {"drop", "cancel_order", "respond"}),
     ("nothing of theirs reads", chat(drop, recall=True), ASKED, {"drop", "recall", "respond"}),
-    ("the workflow names it", chat(*SEVERAL, optional=("drop",)), ASKED, {"look", "drop", "respond"}),
-    ("a person is asked", chat(look, drop, refund), ASKED, {"look", "refund", "respond"}),
+    ("the workflow names it", chat(*SEVERAL, optional=("drop",)), ASKED, BESIDE | {"drop"}),
+    ("a person is asked", chat(look, drop, refund), ASKED, BESIDE | {"refund"}),
     (
         "a rule of order, and what reads may not come first",
         chat(look, drop, cancel_order, order=[Use(tool="look", after=("drop",))]),
@@ -230,44 +252,49 @@ FIRST: list[tuple[str, Workflow, str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("workflow", "message", "names"), [case[1:] for case in FIRST], ids=[c[0] for c in FIRST])
-def test_without_required_steps_the_first_reply_is_words_or_a_look_up_unless_the_user_names_a_write(
+def test_without_required_steps_a_write_that_nobody_speaks_of_is_not_offered(
     workflow: Workflow, message: str, names: set[str]
 ) -> None:
     assert {one.name for one in offered_tools(workflow.rules, workflow.start(message))} == names
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        pytest.param([call("look", order="A")], id="a look-up"),
-        pytest.param([call("look", order="missing")], id="a look-up in vain"),
-        pytest.param(["Let me see."], id="words where a tool is wanted"),
-        pytest.param([""], id="nothing"),
-        pytest.param([call("lock", order="A")], id="a tool that there is not"),
-    ],
-)
-def test_from_the_second_reply_on_a_constraint_offers_them_all(first: list[Any]) -> None:
+FOUND = call("look", order="A")
+VAIN = call("look", order="capital")
+AFTER: list[tuple[str, list[Line], bool]] = [
+    ("a look-up that speaks of nothing", [FOUND], False),
+    ("an answer that only repeats the call", [call("look", order="as JSON, dropped")], False),
+    ("an answer that speaks of it", [call("look", order="B")], True),
+    ("an answer with a member of that name", [call("look", order="as JSON")], False),
+    ("a look-up in vain", [VAIN], False),
+    ("a second one", [VAIN, call("look", order="Portugal")], False),
+    ("many of them", [call("look", order=word) for word in ("What", "is", "the", "capital", "of")], True),
+    ("the same look-up again and again", [FOUND] * 4, True),
+    ("words where a tool is wanted", ["Let me see."], True),
+    ("nothing", [""], True),
+    ("a tool that there is not", [call("lock", order="A")], True),
+]
+
+
+@pytest.mark.parametrize(("before", "offered"), [case[1:] for case in AFTER], ids=[case[0] for case in AFTER])
+def test_it_is_offered_once_somebody_speaks_of_it_or_the_model_gets_nowhere(
+    before: list[Line], *, offered: bool
+) -> None:
     ran.clear()
-    model = Scripted([*first, call("drop", order="A"), call("respond", message="Done.")], mode="constrained")
-    run_sync(chat(*SEVERAL), "Get rid of order A.", backend=model).unwrap()
+    model = Scripted([*before, call("drop", thing="A"), call("respond", message="Done.")], mode="constrained")
+    run_sync(chat(look, drop_it), ASKED, backend=model).unwrap()
     schemas = [request.partition(b'"response_format"')[2] for request in model.requests]
-    assert [b'"drop"' in schema for schema in schemas] == [False, True, True]
-    assert ran[-1] == "drop"
+    assert b'"drop"' not in schemas[0]
+    assert (b'"drop"' in schemas[len(before)]) == offered
+    assert ran[-1] == "drop", "it is an offer: a call that is made all the same runs"
 
 
-def test_it_is_an_offer_so_a_call_of_one_that_was_not_offered_runs() -> None:
-    ran.clear()
-    model = Scripted([call("drop", order="A"), call("respond", message="Done.")])
-    run_sync(chat(*SEVERAL), "Get rid of order A.", backend=model).unwrap()
-    assert ran == ["drop"]
-
-
-def test_what_was_said_earlier_in_the_conversation_is_a_reply_too() -> None:
-    talk: History = (User(text=ASKED), Assistant(text="Lisbon."), User(text="Now get rid of order A."))
-    assert {t.name for t in offered_tools(chat(*SEVERAL).rules, State(history=talk))} == ALL
-    summed = (User(text="An order was dropped.", kind=Kind.SUMMARY),)
-    acted = Ledger(turn=1, progress=1, successes=(Success(name="drop", arguments="{}"),))
-    assert {t.name for t in offered_tools(chat(*SEVERAL).rules, State(history=summed, ledger=acted))} == ALL
+def test_a_user_who_says_more_may_mean_any_tool() -> None:
+    talk: History = (User(text=ASKED), Assistant(text="Lisbon."), User(text="Now do it!"))
+    rules = chat(*SEVERAL).rules
+    assert {tool.name for tool in offered_tools(rules, State(history=talk))} == ALL
+    assert {tool.name for tool in offered_tools(rules, State(history=talk[:2]))} == BESIDE
+    noted = (*talk[:2], User(text="Call a tool.", kind=Kind.RETRY_NUDGE))
+    assert {tool.name for tool in offered_tools(rules, State(history=noted))} == BESIDE
 
 
 @pytest.mark.parametrize(("on_text", "words"), [("respond", b'"respond"'), ("accept", b'"answer"')])
