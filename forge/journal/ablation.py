@@ -23,6 +23,7 @@ from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages.compaction import NoCompact
+from stages.confidence.offers import argument_schemas
 from stages.pipeline import Stage
 from stages.policy.escalation import offered_tools
 from stages.policy.rules import RepairLimits, Rules
@@ -30,8 +31,9 @@ from stages.repair.decoding import decode
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Answered, Awaiting, Edited, Executed, Ready
 
-Where = Literal["reply", "prompt", "offer"]
-"""What a guardrail acts on: the model's reply and its consequences, the prompt, or what a constraint offers."""
+Where = Literal["reply", "prompt", "offer", "values"]
+"""What a guardrail acts on: the model's reply and its consequences, the prompt, the tools that a constraint offers, or
+the values that it lets their arguments have."""
 
 
 class Acted(Struct, frozen=True, kw_only=True):
@@ -75,6 +77,8 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
         for name, variant in variants.items():
             if variant.where == "offer":
                 acted[name].extend(_offered(before, after, compiled.rules, variant.workflow.rules))
+            elif variant.where == "values":
+                acted[name].extend(_limited(before, after, turns[name]))
             else:
                 acted[name].extend(_acted(before, after, turns[name], variant.where))
     return tuple(
@@ -100,14 +104,36 @@ def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Act
 def _offered(before: Step, after: Step, rules: Rules, other: Rules) -> Iterator[Acted]:
     """What a constraint would have offered under other rules, if that is not what it offered the model."""
     sent = after.state
-    if after.halt or not isinstance(sent.phase, Awaiting) or sent.sent.mode != "constrained" or sent.phase.summary:
-        return
-    if not isinstance(before.state.phase, Ready):
+    if not _constrains(before, after):
         return
     seen = replace(before.state, history=sent.sent.view, cleared=())
     did, without = offer(offered_tools(rules, seen)), offer(offered_tools(other, seen))
     if did != without:
         yield Acted(turn=sent.ledger.turn, step=before.number, did=did, without=without, ends=False)
+
+
+def _limited(before: Step, after: Step, turn: Stage) -> Iterator[Acted]:
+    """The arguments that a constraint held to other values than if this pipeline had written it."""
+    moved = advanced(turn, before.state) if _constrains(before, after) else None
+    if not isinstance(moved, Success):
+        return
+    sent, other = after.state.sent.request, argument_schemas(moved.unwrap().sent.request)
+    limited = [
+        f"{t}.{name}" for (t, name), kind in argument_schemas(sent).items() if other.get((t, name), kind) != kind
+    ]
+    if limited:
+        names = ", ".join(limited)
+        did = Decision(kind="offers", detail=f"the values that were seen for {names}")
+        without = Decision(kind="offers", detail=f"any value for {names}")
+        yield Acted(turn=after.state.ledger.turn, step=before.number, did=did, without=without, ends=False)
+
+
+def _constrains(before: Step, after: Step) -> bool:
+    """Whether the step between them asked for a reply under a constraint, of calls."""
+    sent = after.state
+    if after.halt or not isinstance(before.state.phase, Ready) or not isinstance(sent.phase, Awaiting):
+        return False
+    return sent.sent.mode == "constrained" and not sent.phase.summary
 
 
 def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
@@ -143,7 +169,12 @@ def _offers(workflow: CompiledWorkflow) -> dict[str, _Variant]:
         "look first": ("offers look-ups before writes", replace(rules, escalation=looking)),
         "escalation": ("offers less to a model that is stuck", replace(rules, escalation=open_escalation)),
     }
-    return {n: _Variant(does=does, where="offer", workflow=workflow.under(other)) for n, (does, other) in ways.items()}
+    offers = {
+        n: _Variant(does=does, where="offer", workflow=workflow.under(other)) for n, (does, other) in ways.items()
+    }
+    free = workflow.under(replace(rules, tools=tuple(replace(tool, grounded=()) for tool in rules.tools)))
+    does = "holds grounded arguments to values that were seen"
+    return {**offers, "seen values": _Variant(does=does, where="values", workflow=free)}
 
 
 def _exact(check: Check) -> Check:

@@ -25,22 +25,41 @@ _fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, R
 
 def offer_of(request: Request, tools: tuple[ToolSpec, ...]) -> Offer:
     """What the request's schema of the reply allows; without one, its tools; without those, these, from the prompt."""
+    if schema := _constraint(request):
+        known = _definitions(schema)
+        return {name: _arguments(arguments, known) for name, arguments in _branches(schema)}
     fields = decode(_fields, bytes(request.tail))
-    for name in CONSTRAINTS:
-        if name in fields and (found := dict(_branches(decode(_json, bytes(fields[name]))))):
-            return found
     if "tools" in fields:
         return dict(_declared(decode(_json, bytes(fields["tools"]))))
     return {tool.name: _arguments(decode(_json, bytes(tool.parameters)), {}) for tool in tools}
 
 
-def _branches(schema: Json) -> Iterator[tuple[str, Mapping[str, tuple[str, ...]]]]:
+def argument_schemas(request: Request) -> Mapping[tuple[str, str], Json]:
+    """The schemas, by tool and argument, to which the request's constraint holds a reply; none without one."""
+    found: dict[tuple[str, str], Json] = {}
+    for tool, arguments in _branches(_constraint(request)):
+        match arguments:
+            case {"properties": dict(properties)}:
+                found |= {(tool, name): kind for name, kind in properties.items()}
+            case _:
+                pass
+    return found
+
+
+def _constraint(request: Request) -> Json:
+    """The field with a schema of the reply that names calls; None: the request has none."""
+    fields = decode(_fields, bytes(request.tail))
+    schemas = (decode(_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
+    return next((schema for schema in schemas if any(_branches(schema))), None)
+
+
+def _branches(schema: Json) -> Iterator[tuple[str, Json]]:
     """The calls that the schema names, wherever they stand in it: each an object with a constant `tool`, and `args`."""
-    stack, definitions = [schema], _definitions(schema)
+    stack = [schema]
     while stack:
         match stack.pop():
             case {"properties": {"tool": {"const": str(name)}, "args": arguments}}:
-                yield name, _arguments(arguments, definitions)
+                yield name, arguments
             case dict(members):
                 stack.extend(members.values())
             case list(items):
