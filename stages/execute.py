@@ -54,7 +54,7 @@ def execute(rules: Rules) -> Stage:
         batch = _without_rejected(answer_recalls(state, batch) if recalls else batch, state, specs)
         batch = without_terminal(without_lost_pauses(batch, specs), specs)
         if paused := paused_call(batch):
-            return state.to(_continued(state, batch, paused, specs) if paused.answer else _asking(batch, paused))
+            return state.to(_questioned(state, batch, paused, specs))
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
         new = batch_record(batch)
@@ -80,13 +80,13 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable, budget=budget), batch=batch)
 
 
-def _asking(batch: Batch, paused: Paused) -> Done:
-    """The end of a run whose call has a question to the user: what is left of the batch waits for the answer."""
-    return Done(outcome=paused.asks, batch=batch)
+def _questioned(state: State, batch: Batch, paused: Paused, specs: Specs) -> Done | Awaiting:
+    """The end of a run whose call has a question to the user; once it is answered, the call goes on where it was.
 
-
-def _continued(state: State, batch: Batch, paused: Paused, specs: Specs) -> Awaiting:
-    """What a call does once the user has answered it: it goes on where it was."""
+    What is left of the batch waits.
+    """
+    if not paused.answer:
+        return Done(outcome=paused.asks, batch=batch)
     call = next(call for call in batch.calls if call.id == paused.call_id)
     awaited = _awaiting(state, batch, (call,), specs)
     if not isinstance(awaited.effect, Execute):

@@ -9,14 +9,22 @@ from msgspec.structs import replace
 
 from forge import Workflow, follow, tool
 from forge.agent import Agent, agent_tool
-from forge.agent.events import AgentEvent, ChildEvent, MessageEvent, ToolResultEvent, TurnCompleteEvent, TurnStartEvent
+from forge.agent.events import (
+    AgentEvent,
+    ChildEvent,
+    MessageEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnCompleteEvent,
+    TurnStartEvent,
+)
 from forge.agent.memory import InProcessStore, Session
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import journal_parts, read_journal, replay, resume_journal
 from forge.outcome import Finished
 from forge.runtime.runs import resume, run
 from stages.effect import Approved, Ask, Execute, Fault, NeedsInput, Reply, Said, Usage
-from stages.halt import BudgetSpent
+from stages.halt import BudgetSpent, Cancelled
 from stages.message import Tool
 from stages.saved import load, save
 from stages.state import Awaiting, Budget, Price, State
@@ -355,6 +363,25 @@ def test_a_stream_has_them() -> None:
 
     heard = asyncio.run(streamed())
     assert any(isinstance(event, ChildEvent) for event in heard)
+    assert isinstance(heard[-1], TurnCompleteEvent)
+
+
+def test_cancelling_its_caller_ends_it_and_its_events() -> None:
+    heard: list[AgentEvent] = []
+    agents: list[Agent] = []
+
+    async def wait() -> str:
+        agents[0].cancel()
+        await asyncio.Event().wait()
+        return "never"
+
+    boss, _ = two(call("wait"), expert={"tools": [tool(name="wait")(wait)]})
+    agents.append(boss)
+    halted = boss.process_sync("What is 3 and 4?", on_event=heard.append).failure()
+    assert isinstance(halted.halt, Cancelled)
+    inner = [event.event for event in heard if isinstance(event, ChildEvent)]
+    assert isinstance(inner[-1], TurnCompleteEvent)
+    assert [type(event) for event in inner].count(ToolCallEvent) == [type(e) for e in inner].count(ToolResultEvent) == 1
     assert isinstance(heard[-1], TurnCompleteEvent)
 
 
