@@ -13,7 +13,7 @@ from forge.journal.decisions import ending
 from forge.journal.records import Journal
 from forge.journal.replaying import Step, effect_name
 from stages import events
-from stages.effect import CallResult, Execute, InDoubt, Outcome, Replied, Reply, Results, Succeeded, Undelivered
+from stages.effect import CallResult, Execute, InDoubt, Outcome, Paused, Replied, Reply, Results, Succeeded, Undelivered
 from stages.execution.batch import result_text
 from stages.message import Kind
 from stages.state import Done
@@ -168,6 +168,8 @@ def result_item(result: CallResult) -> Item:
             return Item("result", result_text(result))
         case InDoubt():
             return Item("unknown", result_text(result))
+        case Paused(asks=asks):
+            return Item("result", f"asks the user: {asks.question}")
         case _:
             return Item("failed", result_text(result))
 

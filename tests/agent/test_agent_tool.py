@@ -18,9 +18,10 @@ from forge.agent.events import (
     TurnCompleteEvent,
     TurnStartEvent,
 )
-from forge.agent.memory import InProcessStore, Session
+from forge.agent.memory import InProcessStore, Session, SQLiteStore
+from forge.cli.timelines import timeline
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.journal import journal_parts, read_journal, replay, resume_journal
+from forge.journal import journal_parts, read_journal, replay, resume_journal, states
 from forge.outcome import Finished
 from forge.runtime.runs import resume, run
 from stages.effect import Approved, Ask, Execute, Fault, NeedsInput, Reply, Said, Usage
@@ -165,8 +166,10 @@ def test_the_expert_goes_on_with_all_that_was_said() -> None:
     assert b"A-17" in model.requests[1].split(b"Which order?")[1]
 
 
-def test_a_question_is_still_one_in_another_process() -> None:
-    store = InProcessStore()
+@pytest.mark.parametrize("kind", [InProcessStore, SQLiteStore])
+def test_a_question_is_still_one_in_another_process(kind: Any, tmp_path: Path) -> None:
+    place = () if kind is InProcessStore else (tmp_path / "memory.db",)
+    store = kind(*place)
 
     def desk(child: list[Line], parent: list[Line]) -> Agent:
         tools = [agent_tool(asker("expert", *child), description="Knows.")]
@@ -292,6 +295,11 @@ def test_a_journal_holds_the_question_and_another_the_answer(tmp_path: Path) -> 
     boss, expert = two(WHICH, "A-17 is paid.", parent=(TASK, "It is paid."))
     boss.process_sync("Is my order paid?", journal=tmp_path / "1.jsonl").unwrap()
     boss.process_sync("A-17", journal=tmp_path / "2.jsonl").unwrap()
+    journal = read_journal(tmp_path / "1.jsonl")
+    shown = [
+        item.text for section in timeline(journal, states(journal, boss.workflow)).sections for item in section.items
+    ]
+    assert "asks the user: Which order?" in shown
     assert isinstance(replay(tmp_path / "1.jsonl", boss.workflow).unwrap().value, NeedsInput)
     assert replay(tmp_path / "2.jsonl", boss.workflow).unwrap().value == "It is paid."
     assert replay(tmp_path / "2.call_000000001.jsonl", expert.workflow).unwrap().value == "A-17 is paid."
