@@ -74,7 +74,7 @@ clean:
 	@touch $@
 
 .venv/demo.ready: .venv/python.ready pyproject.toml
-	@$(PIP) install --editable '.[local,proxy]'
+	@$(PIP) install --editable '.[chat,local,proxy]'
 	@touch $@
 
 .venv/dev.ready: .venv/python.ready pyproject.toml

@@ -18,8 +18,8 @@ from forge.agent.memory.facts import Facts
 from forge.agent.options import AgentOptions
 from forge.agent.telling import OnEvent, followed, same_progress
 from forge.agent.work import Job, Work
-from forge.connection import AnyBackend
-from forge.errors import as_error
+from forge.connection import AnyBackend, Setup
+from forge.errors import ForgeError, as_error
 from forge.outcome import Finished, Halted, R_co
 from forge.runtime.callbacks import placed
 from forge.runtime.event_stream import Line, streamed
@@ -119,6 +119,25 @@ class Agent(Generic[R_co]):
     def working(self) -> bool:
         """Whether it works on a message."""
         return self._work.cancel is not None
+
+    @property
+    def setup(self) -> Setup | None:
+        """What is known of its backend, while it stays connected by `async with agent:`; None otherwise."""
+        return self._held.setup if self._held is not None else None
+
+    @property
+    def memory(self) -> Keeper | None:
+        """What keeps its conversation; None: nothing does."""
+        return self._work.memory
+
+    def switch(self, memory: Keeper | None) -> None:
+        """Go on with the conversation that this keeps, from the next message on; None: with a new one, kept by nobody.
+
+        ForgeError while it works on a message.
+        """
+        if self.working:
+            raise ForgeError("the agent works on a message; wait for its end, or cancel() it, before you switch")
+        self._work.switch(memory)
 
     def add_tools(self, *tools: AnyTool) -> None:
         """Give it more tools, from the next message on. DefinitionError for wrong ones, and nothing is changed."""

@@ -49,13 +49,18 @@ class Work:
     """The conversation of an agent. One message is worked on at a time; others wait their turn."""
 
     def __init__(self, memory: Keeper | None) -> None:
-        self.state: State | None = None
         self.cancel: asyncio.Event | None = None
-        self._memory = memory
-        self._loaded = memory is None
         self._unread: deque[str] = deque()
         self._turns = asyncio.Lock()
         self._numbers = count(1)
+        self.switch(memory)
+
+    def switch(self, memory: Keeper | None) -> None:
+        """Go on with the conversation that this keeps; what nobody has read of another is dropped."""
+        self.state: State | None = None
+        self.memory = memory
+        self._loaded = memory is None
+        self._unread.clear()
 
     def steer(self, message: str) -> None:
         """Keep the message until the model reads it. DefinitionError for an empty one."""
@@ -82,8 +87,8 @@ class Work:
 
     async def _load(self) -> State | None:
         """The conversation, which is loaded from memory before it is first needed."""
-        if not self._loaded and self._memory is not None:
-            self.state = await self._memory.load()
+        if not self._loaded and self.memory is not None:
+            self.state = await self.memory.load()
             self._loaded = True
         return self.state
 
@@ -153,10 +158,10 @@ class Work:
 
     async def _keep(self, state: State) -> None:
         self.state = state
-        if self._memory is None:
+        if self.memory is None:
             return
         try:
-            await saving(self._memory, state)
+            await saving(self.memory, state)
         except UnrecordedError as error:
             # Where another has saved the conversation since, the next message goes on from that.
             self._loaded = not isinstance(error.__cause__, SessionChangedError)

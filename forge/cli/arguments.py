@@ -47,6 +47,20 @@ def fill_resume(parser: Parser) -> None:
     add_backend(parser)
 
 
+def fill_chat(parser: Parser) -> None:
+    """Arguments of `forge chat`."""
+    add = parser.add_argument
+    add("agent", nargs="?", help="an agent of yours: FILE.py:NAME, or FILE.py if it defines only one")
+    add(
+        "--resume", nargs="?", const="", metavar="NAME", help="go on with the last conversation of this folder, or NAME"
+    )
+    add("--sessions", action="store_true", help="list the conversations of this folder, and end")
+    add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md of this folder")
+    add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
+    parser.set_defaults(command=command_of("forge.cli.chat.run", "run_chat"))
+    add_backend(parser, required=False)
+
+
 def fill_doctor(parser: Parser) -> None:
     """Arguments of `forge doctor`."""
     add = parser.add_argument

@@ -41,6 +41,24 @@ COMMANDS = (
         codes=_EXIT_CODES,
     ),
     Command(
+        name="chat",
+        summary="talk to an agent, with tools, approval and a memory",
+        about="Talks to an agent in the terminal: yours, or a default one, which reads AGENTS.md of this folder.\n"
+        "Enter says a line, Alt-Enter begins another. Ctrl-C cancels what the agent does; what you type meanwhile, it\n"
+        "reads with the next results. /help lists the commands. Each conversation is saved; --resume goes on with it.\n"
+        "In a pipe, each line of the input is a message (docs/chat.md).",
+        examples=(
+            "forge chat",
+            "forge chat --backend http://127.0.0.1:8080",
+            "forge chat shop.py:agent",
+            "forge chat --resume",
+            "forge chat --sessions",
+        ),
+        fill=takes.fill_chat,
+        codes="exit codes: 0 the conversation ended, 2 wrong usage or no model, 130 Ctrl-C, 143 SIGTERM;\n"
+        "            in plain lines, 1 if the agent could not finish its work on a message",
+    ),
+    Command(
         name="run",
         summary="run your own workflow",
         about="Runs a Workflow defined in a Python file and shows each turn.",

@@ -9,7 +9,7 @@ from forge.backends.profile import names
 from forge.backends.servers import KNOWN
 from forge.cli.commands import parser
 
-_FILES = {"workflow", "file"}
+_FILES = {"workflow", "agent", "file"}
 """Arguments that are files, though their values may contain more: FILE.py:NAME."""
 
 

@@ -1,14 +1,18 @@
-"""Load what a user defines in a Python file: a workflow, as `FILE.py:NAME`, or scenarios."""
+"""Load what a user defines in a Python file: a workflow or an agent, as `FILE.py:NAME`, or scenarios."""
 
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
+from forge.agent import Agent
 from forge.cli import demo
 from forge.errors import DefinitionError, ForgeError
 from forge.workflow.suggestions import did_you_mean
 from forge.workflow.workflow import Workflow
+
+_T = TypeVar("_T")
 
 
 def load_workflow(reference: str) -> Workflow:
@@ -18,19 +22,25 @@ def load_workflow(reference: str) -> Workflow:
     """
     if reference == "demo":
         return demo.workflow
+    return _named(reference, Workflow, "workflow", "workflow = Workflow(…)")
+
+
+def load_agent(reference: str) -> Agent:
+    """The Agent of that name in that file; without a name, the only one there. ForgeError says what is wrong."""
+    return _named(reference, Agent, "agent", "agent = Agent(…)")
+
+
+def _named(reference: str, kind: type[_T], what: str, line: str) -> _T:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
-    found = {
-        key: value
-        for key, value in vars(imported(file, "the workflow as FILE.py:NAME")).items()
-        if isinstance(value, Workflow)
-    }
+    module = imported(file, f"the {what} as FILE.py:NAME")
+    found = {key: value for key, value in vars(module).items() if isinstance(value, kind)}
     if not found:
-        raise ForgeError(f"{file} has no workflow; it needs a line like: workflow = Workflow(…)")
+        raise ForgeError(f"{file} has no {what}; it needs a line like: {line}")
     there = ", ".join(found)
     if name and name not in found:
-        raise ForgeError(f"{file} has no workflow named {name!r}; it has: {there}.{did_you_mean(name, found)}")
+        raise ForgeError(f"{file} has no {what} named {name!r}; it has: {there}.{did_you_mean(name, found)}")
     if not name and len(found) > 1:
-        raise ForgeError(f"{file} has several workflows: {there}; write {file}:NAME")
+        raise ForgeError(f"{file} has several {what}s: {there}; write {file}:NAME")
     return found[name] if name else next(iter(found.values()))
 
 
@@ -51,7 +61,7 @@ def imported(file: str, written: str) -> ModuleType:
         spec.loader.exec_module(module)
     except DefinitionError as error:
         raise ForgeError(
-            f"{path} defines a workflow wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
+            f"{path} defines a workflow or an agent wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
         ) from None
     except SystemExit as error:
         raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None

@@ -8,7 +8,7 @@ from typing import Never
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.connection import AnyBackend, Backend, Connection
+from forge.connection import AnyBackend, Backend, Connection, Setup
 from forge.errors import CallbackError, ForgeError
 from forge.outcome import Halted
 from forge.runtime.observers import Observer, halted
@@ -109,6 +109,11 @@ class Held:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    @property
+    def setup(self) -> Setup:
+        """What is known of the backend."""
+        return self._connection.setup
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:

@@ -485,3 +485,42 @@ def test_a_store_is_no_memory_but_a_session_of_it_is(store: Any) -> None:
     with pytest.raises(DefinitionError, match=r"no conversation; of a store, name one: Session\("):
         Agent("wrong", backend=Scripted([]), memory=store)
     Agent("right", backend=Scripted([]), memory=Session(store, "ann"))
+
+
+def test_an_agent_goes_on_with_another_conversation_and_back() -> None:
+    store = InProcessStore()
+    agent, model = helper("Hello, Ann!", "Hello, Bob!", "You are Ann.", memory=Session(store, "ann"))
+    agent.process_sync("I am Ann.").unwrap()
+    agent.switch(Session(store, "bob"))
+    assert agent.state is None
+    agent.process_sync("I am Bob.").unwrap()
+    agent.switch(Session(store, "ann"))
+    agent.process_sync("Who am I?").unwrap()
+    assert b"I am Ann." not in model.requests[1]
+    assert b"I am Ann." in model.requests[2]
+    assert b"I am Bob." not in model.requests[2]
+
+
+def test_an_agent_at_work_is_not_switched() -> None:
+    async def go() -> None:
+        agent, _ = helper(LOOK, "It is 7.")
+
+        def observer(event: Event) -> None:
+            if isinstance(event, CallsAccepted):
+                with pytest.raises(ForgeError, match="wait for its end"):
+                    agent.switch(None)
+
+        (await agent.process("What is a?", observer=observer)).unwrap()
+        assert told(agent.state)
+
+    asyncio.run(go())
+
+
+def test_what_is_known_of_the_backend_is_known_while_it_is_connected() -> None:
+    async def go() -> list[int | None]:
+        agent, _ = helper()
+        async with agent:
+            within = agent.setup
+        return [setup and setup.context_tokens for setup in (within, agent.setup)]
+
+    assert asyncio.run(go()) == [8192, None]

@@ -1,0 +1,252 @@
+"""A chat: lines that a person enters become messages to the agent, or commands; the same in every terminal."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct
+from returns.result import Failure
+
+from forge.agent import Agent
+from forge.agent.events import AgentEvent
+from forge.agent.memory import Session, SQLiteStore
+from forge.backends.servers import Progress
+from forge.cli.approval import question_lines
+from forge.cli.chat.allowing import EditWanted, choices, decided, edited
+from forge.cli.chat.face import Face
+from forge.cli.chat.reports import (
+    context_rows,
+    help_rows,
+    model_rows,
+    opened_rows,
+    resumed_rows,
+    status_facts,
+    tool_rows,
+)
+from forge.cli.chat.screen import Screen, followed_by
+from forge.cli.chat.sessions import known_session, session_rows
+from forge.cli.chat.slash import Mistyped, SlashCommand, Spoken, typed_line
+from forge.cli.chat.undo import taken_back
+from forge.cli.layout import LabelledText
+from forge.cli.plain import printable, readable
+from forge.errors import ForgeError
+from forge.interpreters import Answer
+from stages.effect import Approved, Ask
+
+
+class Opened(Struct, frozen=True):
+    """An agent whose backend is connected; `told` are sentences about what it was given to read."""
+
+    agent: Agent
+    told: tuple[str, ...] = ()
+
+
+Watch = Callable[[Progress], None]
+"""Watches a download."""
+
+OpenAgent = Callable[[str, Watch], AbstractAsyncContextManager[Opened]]
+"""Connects an agent to the model of that name; empty: the one of the command line."""
+
+
+class Chat:
+    """A conversation with an agent, inside `async with`.
+
+    `said` counts the messages of the person; `code` is the exit code so far: 1 once a message halted.
+    """
+
+    def __init__(self, opening: OpenAgent, store: SQLiteStore) -> None:
+        self.store = store
+        self.said = 0
+        self.code = 0
+        self._opening = opening
+        self._connection = AsyncExitStack()
+        self._screen = Screen()
+        self._always = set[str]()
+        self._over = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect the agent."""
+        await self._connection.aclose()
+
+    async def open(self, session: Session, watch: Watch, *, resumed: bool) -> None:
+        """Connect the agent, and have it go on with the session. ForgeError if it cannot."""
+        self._session, self._resumed = session, resumed
+        self._opened = await self._connection.enter_async_context(self._opening("", watch))
+        if self._agent.memory is None:
+            self._agent.switch(session)
+        elif resumed:
+            self._kept()
+
+    async def run(self, face: Face, *, asks: bool) -> int:
+        """Hold the conversation until there are no more lines; the exit code. `asks`: a person can approve calls."""
+        self._face, self._asks = face, asks
+        self._face.show(*opened_rows(self._agent, self._opened.told))
+        if self._resumed:
+            await self._tell_resumed()
+        while not self._over and (line := await self._face.line()) is not None:
+            await self._heard(line)
+        return self.code
+
+    @property
+    def _agent(self) -> Agent:
+        return self._opened.agent
+
+    @property
+    def working(self) -> bool:
+        """Whether the agent works on a message."""
+        return self._agent.working
+
+    def cancel(self) -> bool:
+        """Cancel the message that is worked on; False: there is none."""
+        self._agent.cancel()
+        return self.working
+
+    def facts(self) -> str:
+        """The model, how full its context is, and the name of the conversation, in a line."""
+        return " · ".join(status_facts(self._agent, self._session.name))
+
+    async def _heard(self, line: str) -> None:
+        match typed_line(line):
+            case Spoken(text=text):
+                if text:
+                    await self._say(text)
+            case Mistyped(problem=problem):
+                self._tell("problem", problem, "yellow")
+            case SlashCommand() as command:
+                try:
+                    await self._do(command)
+                except ForgeError as error:
+                    self._tell("problem", str(error), "yellow")
+
+    def _tell(self, label: str, text: str, style: str = "dim") -> None:
+        self._face.show(LabelledText(label, readable(text), label_style=style))
+
+    async def _say(self, message: str) -> None:
+        """Have the agent work on the message; meanwhile, what is typed steers it."""
+        self._screen, self.said = Screen(thought=self._screen.thought), self.said + 1
+        steering = asyncio.ensure_future(self._steer()) if self._face.steers else None
+        try:
+            ended = await self._agent.process(message, on_event=self._see, ask=self._ask if self._asks else None)
+            self.code |= isinstance(ended, Failure)
+        except ForgeError as error:
+            self.code = 1
+            if not self._screen.told:
+                self._tell("stopped", str(error), "bold red")
+        finally:
+            if steering is not None:
+                steering.cancel()
+            self._face.working(None)
+
+    def _see(self, event: AgentEvent) -> None:
+        self._screen, printed = followed_by(self._screen, event)
+        self._face.show(*printed)
+        self._face.working(self._screen)
+
+    async def _steer(self) -> None:
+        while (line := await self._face.line()) is not None:
+            match typed_line(line):
+                case Spoken(text=text) if text:
+                    self._agent.steer(text)
+                    self._tell("noted", "the agent reads it with the next results, or right after its answer")
+                case SlashCommand(name="exit"):
+                    break
+                case SlashCommand() | Mistyped():
+                    self._tell("problem", "the agent is working; wait for its end, or cancel it with Ctrl-C", "yellow")
+        self._over = True
+        self._agent.cancel()
+
+    async def _ask(self, question: Ask) -> Answer:
+        """The person's decision about a call."""
+        tool = question.call.name
+        if tool in self._always and question.in_doubt is None:
+            self._tell("allowed", "always in this session", "green")
+            return Approved(digest=question.digest)
+        width, height = self._face.size()
+        lines = tuple(question_lines(question, width))
+        found = decided(question, await self._answer(lines, height, choices(question)))
+        if isinstance(found, EditWanted):
+            prompt = "change the arguments; an empty line is a no"
+            found = edited(question, await self._face.answer((), prompt, found.text))
+        if found.always:
+            self._always.add(tool)
+        return found.answer
+
+    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
+        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
+        while len(lines) > height:
+            left = len(lines) - height
+            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
+            if typed is None or typed.strip():
+                return typed and "n"
+            lines = lines[height:]
+        return await self._face.answer(lines, prompt)
+
+    async def _do(self, command: SlashCommand) -> None:
+        match command:
+            case SlashCommand(name="help"):
+                self._face.show(*help_rows(keys=self._face.steers))
+            case SlashCommand(name="tools"):
+                self._face.show(*tool_rows(self._agent.workflow.rules.tools, self._always))
+            case SlashCommand(name="context"):
+                self._face.show(*context_rows(self._agent))
+            case SlashCommand(name="model", argument=name):
+                await self._use_model(name)
+            case SlashCommand(name="thinking"):
+                self._tell("thought", self._screen.thought or "nothing so far")
+            case SlashCommand(name="save", argument=name):
+                await self._kept().branch(name)
+                self._tell("saved", f"as {name}")
+            case SlashCommand(name="load", argument=name):
+                await self._load(name)
+            case SlashCommand(name="undo"):
+                await self._undo()
+            case _:
+                self._over = True
+
+    def _kept(self) -> Session:
+        """The session of the conversation. ForgeError where the agent keeps its own."""
+        if self._agent.memory is not self._session:
+            raise ForgeError("this agent has a memory of its own, which forge chat leaves alone")
+        return self._session
+
+    async def _use_model(self, name: str) -> None:
+        if name:
+            self._tell("model", f"connecting to {name} …")
+            async with AsyncExitStack() as other:
+                opened = await other.enter_async_context(self._opening(name, lambda _: None))
+                opened.agent.switch(self._agent.memory)
+                before, self._connection = self._connection, other.pop_all()
+            self._opened = opened
+            await before.aclose()
+        self._face.show(*model_rows(self._agent))
+
+    async def _load(self, name: str) -> None:
+        self._kept()
+        if not name:
+            self._face.show(*session_rows(await self.store.sessions()))
+            return
+        self._session = await known_session(self.store, name)
+        self._agent.switch(self._session)
+        await self._tell_resumed()
+
+    async def _tell_resumed(self) -> None:
+        session = self._kept()
+        self._face.show(*resumed_rows(session.name, await session.load()))
+
+    async def _undo(self) -> None:
+        session = self._kept()
+        state = await session.load()
+        back = taken_back(state) if state is not None else None
+        if back is None:
+            raise ForgeError("you have said nothing yet that could be taken back")
+        await session.save(back.state)
+        self._agent.switch(session)
+        self._tell("undone", f"“{printable(back.message)}” was taken back; what tools did is done")
+        self._face.propose(back.message)

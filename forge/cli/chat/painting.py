@@ -1,0 +1,72 @@
+"""How rows and answers look in a terminal of rich; no character of a model or a tool can control it."""
+
+from collections.abc import Iterator
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.text import Text
+
+from forge.cli.chat.screen import Printed, Spelled
+from forge.cli.layout import LabelledText, show
+from forge.cli.plain import readable
+
+_INDENT = (0, 2)
+_LIVE = 2_000
+"""Maximum characters of a growing answer that are drawn: drawing takes time with their number."""
+
+
+class Harmless:
+    """What it shows, without characters that could control the terminal: Markdown can spell them as entities."""
+
+    def __init__(self, shown: RenderableType) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The segments, each made readable."""
+        for segment in console.render(self._shown, options):
+            yield Segment(readable(segment.text), segment.style)
+
+
+def paint(console: Console, printed: Printed) -> None:
+    """Print it."""
+    for shown in _looks(printed):
+        if isinstance(shown, LabelledText):
+            show(console, shown)
+        else:
+            console.print(shown)
+
+
+def _looks(printed: Printed) -> Iterator[RenderableType | LabelledText]:
+    match printed:
+        case Spelled(markdown=text, suggestions=suggestions):
+            yield Text()
+            yield _markdown(text)
+            for one in suggestions:
+                yield Padding(Text(f"- {one}", style="cyan"), _INDENT)
+        case LabelledText(label="you", text=text):
+            yield Text()
+            yield Text("> " + text.replace("\n", "\n  "), style="bold")
+        case LabelledText():
+            yield printed
+
+
+def _markdown(text: str) -> RenderableType:
+    """Without hyperlinks, which would hide where they lead."""
+    return Harmless(Padding(Markdown(text, hyperlinks=False, code_theme="ansi_dark"), _INDENT))
+
+
+def live_text(console: Console, words: str, height: int) -> str:
+    """The last lines of an answer that is coming, as the terminal of the console would be sent them."""
+    with console.capture() as captured:
+        console.print(_markdown(_end_of(words)))
+    lines = captured.get().rstrip("\n").split("\n")
+    return "\n".join(lines[-height:]) + "\n"
+
+
+def _end_of(words: str) -> str:
+    """The end of the text, from the beginning of a line."""
+    if len(words) <= _LIVE:
+        return words
+    return words[-_LIVE:].partition("\n")[2] or words[-_LIVE:]

@@ -1,0 +1,147 @@
+"""`forge chat`: a conversation with the default agent, or with one of the user's own."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from forge.agent import Agent
+from forge.agent.memory import SQLiteStore
+from forge.cli.chat.agents_md import project_notes, room
+from forge.cli.chat.conversation import Chat, OpenAgent, Opened, Watch
+from forge.cli.chat.plain_face import PlainFace
+from forge.cli.chat.sessions import chat_store, chats_folder, known_session, new_session, session_rows
+from forge.cli.layout import show
+from forge.cli.load import load_agent
+from forge.cli.options import backend_of
+from forge.cli.progress import downloading
+from forge.cli.signals import Interrupted, handling
+from forge.errors import ForgeError
+from forge.runtime.reaching import Held
+
+_INSTRUCTIONS = """\
+You are a helpful assistant in the terminal of a software developer. Answer briefly, in Markdown."""
+
+
+def run_chat(options: argparse.Namespace) -> int:
+    """Hold a conversation; the exit code."""
+    store = chat_store(Path.cwd())
+    if options.sessions:
+        return _list(store)
+    plain = options.plain or not _is_terminal()
+    if not plain and find_spec("prompt_toolkit") is None:
+        raise ForgeError("in a terminal, forge chat needs: pip install 'forge-toolcalls[chat]'; or take --plain")
+    opening = _own_agent(options) if options.agent else _default_agent(options)
+    return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
+
+
+def _list(store: SQLiteStore) -> int:
+    found = asyncio.run(store.sessions())
+    console = Console(highlight=False)
+    for row in session_rows(found):
+        show(console, row, _TIME)
+    if not found:
+        console.print("no conversation was held in this folder yet")
+    return 0
+
+
+_TIME = 12
+"""Width of a date and a time."""
+
+
+def _is_terminal() -> bool:
+    """Whether there is a person at a terminal that can do more than lines, and who wants that."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return wanted and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
+    """Connect, then talk: a download and a starting server show their own progress."""
+    resumed: str | None = options.resume
+    session = await (new_session(chat.store) if resumed is None else known_session(chat.store, resumed))
+    console = Console(highlight=False)
+    if not plain:
+        console.print("connecting to the model …", style="dim")
+    async with chat:
+        with downloading(console) as watch:
+            await chat.open(session, watch, resumed=resumed is not None)
+        if plain:
+            with handling(_Stop(chat)):
+                return await chat.run(PlainFace(), asks=sys.stdin.isatty())
+        # It takes longer to load than plain lines need, and is not there without the extra.
+        from forge.cli.chat.terminal_face import TerminalFace  # noqa: PLC0415
+
+        async with TerminalFace(_history(), chat.cancel, chat.facts) as face:
+            await chat.run(face, asks=True)
+        return 0
+
+
+def _history() -> Path:
+    """The file with what the person entered before, for its owner alone."""
+    path = chats_folder() / "history"
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    return path
+
+
+class _Stop:
+    """The signals of a chat in plain lines: a person's first Ctrl-C cancels the message, all else ends the chat."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat, self._loop = chat, asyncio.get_running_loop()
+        self._cancelled = 0
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        """Cancel, or raise Interrupted."""
+        said = self._chat.said
+        if number == signal.SIGINT and sys.stdin.isatty() and self._chat.working and self._cancelled != said:
+            self._cancelled = said
+            # A handler runs beside the loop, which may be waiting.
+            self._loop.call_soon_threadsafe(self._chat.cancel)
+            return
+        raise Interrupted(number)
+
+
+def _own_agent(options: argparse.Namespace) -> OpenAgent:
+    """The agent of the user's file. ForgeError for options that are for the default agent."""
+    given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
+    if taken := [name for name, value in given.items() if value]:
+        raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} says itself what it runs on")
+    agent = load_agent(options.agent)
+
+    @asynccontextmanager
+    async def opening(model: str, _: Watch) -> AsyncIterator[Opened]:
+        if model:
+            raise ForgeError(f"the agent in {options.agent} says itself what it runs on")
+        async with agent:
+            yield Opened(agent)
+
+    return opening
+
+
+def _default_agent(options: argparse.Namespace) -> OpenAgent:
+    """An agent for the working folder, on the backend of the command line."""
+
+    @asynccontextmanager
+    async def opening(model: str, watch: Watch) -> AsyncIterator[Opened]:
+        asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
+        asked.model = model or options.model
+        async with backend_of(asked, watch).connect() as connection:
+            notes = project_notes(Path.cwd(), room(connection.setup.context_tokens)) if options.agents_md else None
+            agent = Agent(
+                "chat",
+                backend=Held(connection),
+                instructions=_INSTRUCTIONS,
+                background=notes.text if notes else "",
+            )
+            async with agent:
+                yield Opened(agent, (notes.told,) if notes else ())
+
+    return opening

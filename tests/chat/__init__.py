@@ -1,0 +1,1 @@
+"""`forge chat`: its pure parts as tables, and the whole as a process."""
