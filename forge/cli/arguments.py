@@ -55,6 +55,7 @@ def fill_chat(parser: Parser) -> None:
         "--resume", nargs="?", const="", metavar="NAME", help="go on with the last conversation of this folder, or NAME"
     )
     add("--sessions", action="store_true", help="list the conversations of this folder, and end")
+    add("--no-tools", dest="tools", action="store_false", help="just talk: no tools for the files of this folder")
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md of this folder")
     add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
     parser.set_defaults(command=command_of("forge.cli.chat.run", "run_chat"))

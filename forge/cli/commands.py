@@ -43,7 +43,7 @@ COMMANDS = (
     Command(
         name="chat",
         summary="talk to an agent, with tools, approval and a memory",
-        about="Talks to an agent in the terminal: yours, or a default one, which reads AGENTS.md of this folder.\n"
+        about="Talks to an agent in the terminal: yours, or a default one with tools for this folder's files.\n"
         "Enter says a line, Alt-Enter begins another. Ctrl-C cancels what the agent does; what you type meanwhile, it\n"
         "reads with the next results. /help lists the commands. Each conversation is saved; --resume goes on with it.\n"
         "In a pipe, each line of the input is a message (docs/chat.md).",

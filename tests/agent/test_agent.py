@@ -521,6 +521,6 @@ def test_what_is_known_of_the_backend_is_known_while_it_is_connected() -> None:
         agent, _ = helper()
         async with agent:
             within = agent.setup
-        return [setup and setup.context_tokens for setup in (within, agent.setup)]
+        return [setup.context_tokens if setup else None for setup in (within, agent.setup)]
 
     assert asyncio.run(go()) == [8192, None]

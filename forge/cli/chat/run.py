@@ -13,7 +13,7 @@ from types import FrameType
 
 from rich.console import Console
 
-from forge.agent import Agent
+from forge.agent import Agent, file_tools
 from forge.agent.memory import SQLiteStore
 from forge.cli.chat.agents_md import project_notes, room
 from forge.cli.chat.conversation import Chat, OpenAgent, Opened, Watch
@@ -134,10 +134,12 @@ def _default_agent(options: argparse.Namespace) -> OpenAgent:
         asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
         asked.model = model or options.model
         async with backend_of(asked, watch).connect() as connection:
-            notes = project_notes(Path.cwd(), room(connection.setup.context_tokens)) if options.agents_md else None
+            folder, size = Path.cwd(), room(connection.setup.context_tokens)
+            notes = project_notes(folder, size) if options.agents_md else None
             agent = Agent(
                 "chat",
                 backend=Held(connection),
+                tools=file_tools(folder, shown_chars=size) if options.tools else (),
                 instructions=_INSTRUCTIONS,
                 background=notes.text if notes else "",
             )
