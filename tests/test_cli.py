@@ -91,7 +91,7 @@ def test_every_command_has_examples_that_parse() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("rnu", "there is no command 'rnu'; there are: demo, run, "),
+        ("rnu", "there is no command 'rnu'; there are: demo, chat, run, "),
         ("rnu", "Did you mean run?"),
         ("run flow.py Go. --backed local", "Did you mean --backend?"),
         ("run flow.py Go. --backend local --modle=x", "unrecognized arguments: --modle=x. Did you mean --model?"),
