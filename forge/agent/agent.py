@@ -137,6 +137,7 @@ class Agent(Generic[R_co]):
         """
         if self.working:
             raise ForgeError("the agent works on a message; wait for its end, or cancel() it, before you switch")
+        refuse_store(memory)
         self._work.switch(memory)
 
     def add_tools(self, *tools: AnyTool) -> None:

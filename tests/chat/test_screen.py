@@ -39,6 +39,12 @@ PRINTED: list[tuple[AgentEvent, list[tuple[str, str]]]] = [
     (events.ToolCallEvent(call_id="c1", name="converse", arguments='{"message":"hi"}'), []),
     (events.ToolProgressEvent(call_id="c1", text="half"), []),
     (events.ToolResultEvent(call_id="c1", name="look", status="succeeded", text="7"), [("result", "7")]),
+    (
+        events.ToolResultEvent(call_id="c1", name="look", status="unresolved", text="[ToolResolutionError] no a"),
+        [("result", "no a")],
+    ),
+    (events.ToolResultEvent(call_id="c1", name="look", status="failed", text="[1, 2] x"), [("result", "[1, 2] x")]),
+    (events.ToolResultEvent(call_id="c1", name="look", status="succeeded", text="[a] x"), [("result", "[a] x")]),
     (events.ToolResultEvent(call_id="c1", name="converse", status="succeeded", text="hi"), []),
     (events.ToolResultEvent(call_id="c1", name="converse", status="failed", text="empty"), [("result", "empty")]),
     (events.ApprovalStartEvent(call_id="c1"), []),
@@ -151,6 +157,12 @@ def test_a_tool_is_under_way_from_its_call_to_its_result() -> None:
     assert under_way(screen) == ("running look: half", "")
     screen, _ = followed_by(screen, events.ToolResultEvent(call_id="c1", name="look", status="succeeded", text="7"))
     assert screen.running == ()
+
+
+def test_of_several_results_each_names_its_tool() -> None:
+    both = Screen(running=(TOOL, RunningTool(call_id="c2", name="find", arguments="{}")))
+    result = events.ToolResultEvent(call_id="c2", name="find", status="succeeded", text="7")
+    assert rows(result, both) == [("result", "find: 7")]
 
 
 def test_a_reply_grows_until_it_is_there_and_the_thought_stays() -> None:

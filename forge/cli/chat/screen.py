@@ -143,7 +143,11 @@ def _of_tool(
         case events.ToolCallEvent(name=name, arguments=arguments) if name not in NAMES:
             yield _row("calls", f"{name} {arguments}", "cyan")
         case events.ToolResultEvent(name=name, status=status, text=text) if name not in NAMES or status != "succeeded":
-            yield LabelledText("result", excerpt(text), "dim", "green" if status == "succeeded" else "yellow")
+            of = f"{printable(name)}: " if len(screen.running) > 1 else ""
+            good = status == "succeeded"
+            yield LabelledText(
+                "result", of + excerpt(text if good else _unmarked(text)), "dim", "green" if good else "yellow"
+            )
         case events.ApprovalEndEvent(call_id=call_id, approved=True, arguments=arguments):
             asked = next((one.arguments for one in screen.running if one.call_id == call_id), arguments)
             changed = "" if asked == arguments else f" with {arguments}"
@@ -183,6 +187,12 @@ def excerpt(text: str) -> str:
     shown = [_expanded(line) for line in lines[:_LINES]]
     more = len(lines) - _LINES
     return "\n".join((*shown, f"… {quantity(more, 'more line')}") if more > 0 else shown)
+
+
+def _unmarked(text: str) -> str:
+    """What went wrong, without the word in brackets that tells a model of which kind it is."""
+    marked = text.startswith("[") and text.partition("] ")[0][1:].isalpha()
+    return text.partition("] ")[2] if marked else text
 
 
 def _expanded(line: str) -> str:
