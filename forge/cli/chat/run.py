@@ -141,6 +141,8 @@ def _default_agent(options: argparse.Namespace) -> OpenAgent:
                 backend=Held(connection),
                 tools=file_tools(folder, shown_chars=size) if options.tools else (),
                 instructions=_INSTRUCTIONS,
+                # A small model chooses well between tools, and badly between a tool and words (docs/agent.md).
+                on_text="respond" if options.tools and connection.setup.mode == "constrained" else "accept",
                 background=notes.text if notes else "",
             )
             async with agent:
