@@ -93,13 +93,15 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
 class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     """The values in what one tool answered, or, with an empty name, in what the user said; each once.
 
-    `repeated`: those that the answered call had itself. None: more than a list may have.
+    `repeated`: those that the answered call had itself. None: more than a list may have. `ids` are those among them
+    that stand under the name of an id, with that name.
     """
 
     source: str
     repeated: bool = False
     texts: tuple[str, ...] | None = ()
     numbers: tuple[Decimal, ...] | None = ()
+    ids: tuple[tuple[str, str | int], ...] = ()
 
 
 class Sent(Struct, frozen=True, kw_only=True, gc=False):

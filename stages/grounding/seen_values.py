@@ -7,7 +7,8 @@ from decimal import Decimal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.grounding.matching import decimal_of, evidence, leaves, normalized, numbers_in, plainly_spelled
+from stages.grounding.identifiers import Ids, is_id, is_own, shown_ids
+from stages.grounding.matching import decimal_of, evidence, named_values, normalized, numbers_in, plainly_spelled
 from stages.grounding.sources import Given, echoed, texts_given
 from stages.message import History, Tool
 from stages.state import SourceValues
@@ -36,17 +37,28 @@ def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> t
     for given in texts_given(view[start:], recalled=True):
         for repeated, values in _values(given).items():
             before = found.get((given.tool, repeated), SourceValues(source=given.tool, repeated=repeated))
-            found[given.tool, repeated] = _joined(before, values.texts, values.numbers)
+            found[given.tool, repeated] = _joined(before, values.texts, values.numbers, values.ids)
     return tuple(found.values())
 
 
 def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
-    """All values that the argument may have: of its sources or, without any, of every source."""
+    """All values that the argument may have: of its sources or, without any, of every source.
+
+    Once its own ids are among them, only what may be an id (`stages.grounding.identifiers`).
+    """
     useful = [one for one in known if (one.source in bound.sources if bound.sources else not one.repeated)]
     whole = SourceValues(source=bound.argument)
     for one in useful:
-        whole = _joined(whole, one.texts, one.numbers)
-    return whole
+        whole = _joined(whole, one.texts, one.numbers, ())
+    ids = shown_ids(value for one in useful for name, value in one.ids if is_own(bound, name, one.source))
+    return _only_ids(whole, ids) if ids else whole
+
+
+def _only_ids(seen: SourceValues, ids: Ids) -> SourceValues:
+    if seen.texts is None or seen.numbers is None:
+        return seen
+    texts = dict.fromkeys(part for text in seen.texts for part in ids.parts_of(text))
+    return replace(seen, texts=tuple(texts), numbers=seen.numbers if ids.numeric else ())
 
 
 def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
@@ -62,17 +74,20 @@ def words_in(text: str) -> list[re.Match[str]]:
 class _Values(Struct):
     texts: list[str] = []
     numbers: list[Decimal] = []
+    ids: list[tuple[str, str | int]] = []
 
 
 def _values(given: Given) -> dict[bool, _Values]:
     """The values of a text; under True those that are in the call that it answers."""
     echo = echoed(given) if given.echo else evidence(())
     found = {False: _Values(), True: _Values()}
-    for leaf in leaves(given.text):
+    for name, leaf in named_values(given.text):
         numbers = set[Decimal]()
         if isinstance(leaf, str):
             numbers.update(numbers_in(normalized(leaf)))
             found[echo.shows(leaf) and numbers <= echo.numbers].texts.append(leaf)
+        if isinstance(leaf, str | int) and given.tool and is_id(name) and not echo.shows(leaf):
+            found[False].ids.append((name, leaf))
         elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
             numbers.add(decimal_of(leaf))
         for number in numbers:
@@ -80,8 +95,16 @@ def _values(given: Given) -> dict[bool, _Values]:
     return found
 
 
-def _joined(known: SourceValues, texts: Iterable[str] | None, numbers: Iterable[Decimal] | None) -> SourceValues:
-    return replace(known, texts=_more_texts(known.texts, texts), numbers=_more_numbers(known.numbers, numbers))
+def _joined(
+    known: SourceValues,
+    texts: Iterable[str] | None,
+    numbers: Iterable[Decimal] | None,
+    ids: Iterable[tuple[str, str | int]],
+) -> SourceValues:
+    texts, numbers = _more_texts(known.texts, texts), _more_numbers(known.numbers, numbers)
+    # Where not all values can be listed, which of them are ids makes no difference.
+    ids = () if texts is None or numbers is None else tuple(dict.fromkeys((*known.ids, *ids)))
+    return replace(known, texts=texts, numbers=numbers, ids=ids)
 
 
 def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.grounding.matching import Evidence, evidence, leaves, named_values
+from stages.grounding.identifiers import is_id, is_own, like_an_id, shown_ids
+from stages.grounding.matching import Evidence, evidence, leaves, named_values, normalized
 from stages.message import Assistant, History, Kind, Status, Tool, User
 from stages.schema.value import Json
 from stages.state import State
@@ -34,7 +35,25 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
 
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
-    """The values (scalars) that do not occur where the argument's values must come from."""
+    """The values (scalars) that do not occur where the argument's values must come from, or cannot be its ids."""
+    nowhere = values_nowhere(values, bound, state)
+    unlike = _unlike_ids([leaf for leaf in values if leaf not in nowhere], bound, state)
+    return [leaf for leaf in values if leaf in nowhere or leaf in unlike]
+
+
+def _unlike_ids(values: list[Json], bound: Grounded, state: State) -> list[str]:
+    """The texts that are unlike the ids that results gave the argument."""
+    odd = [one for one in values if isinstance(one, str) and normalized(one) and not like_an_id(one)]
+    if not odd or not is_id(bound.argument):
+        return []
+    given = (one for one in possible_sources(bound, everything_given(state)) if one.tool)
+    named = ((name, leaf, one.tool) for one in given for name, leaf in values_given_by(one))
+    ids = shown_ids(leaf for name, leaf, tool in named if is_own(bound, name, tool))
+    return [one for one in odd if ids and not ids.may_have(one)]
+
+
+def values_nowhere(values: list[Json], bound: Grounded, state: State) -> list[Json]:
+    """The values that do not occur where the argument's values must come from."""
     left = _read_through(values, state, lambda given: possible_sources(bound, given))
     if not left or not bound.sources:
         return left

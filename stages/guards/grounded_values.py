@@ -7,7 +7,16 @@ repeats of its own call. What a value shows is in `stages.grounding.matching`.
 import msgspec
 
 from stages.execution.unknown_outcomes import unknown_outcome
-from stages.grounding.sources import Given, everything_given, possible_sources, ungrounded_values, values_given_by
+from stages.grounding.identifiers import is_own
+from stages.grounding.matching import leaves
+from stages.grounding.sources import (
+    Given,
+    everything_given,
+    possible_sources,
+    ungrounded_values,
+    values_given_by,
+    values_nowhere,
+)
 from stages.message import ToolCall
 from stages.objection import Objection, Seen, Ungrounded, Unseen
 from stages.policy.escalation import offered_tools
@@ -45,7 +54,13 @@ def _wrong(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp, given: 
     known = () if unknown_outcome(tool, state.ledger) else given
     optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
     values = tuple(
-        Unseen(argument=b.argument, value=_json(value), sources=b.sources, optional=b.argument in optional)
+        Unseen(
+            argument=b.argument,
+            value=_json(value),
+            sources=b.sources,
+            optional=b.argument in optional,
+            no_id=not values_nowhere([*leaves(_json(value))], b, state),
+        )
         for b, value in made_up
     )
     seen = tuple(
@@ -69,7 +84,7 @@ def _instead(bound: Grounded, value: Json, given: tuple[Given, ...], *, optional
         for n, leaf in values_given_by(one)
         if n
     ]
-    named = [(leaf, source) for name, leaf, source in known if name == bound.argument]
+    named = [(leaf, source) for name, leaf, source in known if is_own(bound, name, source)]
     alike = [(leaf, source) for _, leaf, source in known if isinstance(leaf, str) is isinstance(value, str)]
     return tuple(dict.fromkeys(reversed(named or ([] if optional else alike))))[:3]
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from stages.grounding.identifiers import look
 from stages.grounding.matching import leaves, normalized
 from stages.grounding.sources import everything_given, ungrounded_values
 from stages.policy.rules import Rules
@@ -42,14 +43,9 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     made = [*(success.arguments for success in ledger.successes), *(attempt.arguments for attempt in ledger.attempts)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
     good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
-    looks = {_look(value) for value in good if isinstance(value, str)}
+    looks = {look(value) for value in good if isinstance(value, str)}
     seen = (value for given in reversed(everything_given(state)) for value in _values(given.text))
-    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or _look(v) in looks)))[:_MOST]
-
-
-def _look(value: str) -> str:
-    """The pattern of a value, each run of letters and of digits as one: what ids of one kind have in common."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
+    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or look(v) in looks)))[:_MOST]
 
 
 _RECENT = 256
@@ -81,7 +77,7 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
 
 
 def _kind(value: str) -> tuple[str, bool]:
-    return _look(value), value[:1].isupper()
+    return look(value), value[:1].isupper()
 
 
 def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
