@@ -1,7 +1,8 @@
 """Evidence: whether a value occurs in a text that the model was given, by itself and not as part of another.
 
-Numbers are compared as numbers: 99.5, 99.50, 1,299.00 and 1.299,00 are read; texts ignoring case, spaces and forms of
-Unicode. Parts of an id, a date or a longer number do not count: 17 is not in A-17, nor in 2024-05-17, nor in 17.5.
+Numbers are compared as numbers: 99.5, 99.50, 1,299.00, 1.299,00, #17, 19th and 12-minute are read; texts ignoring case,
+spaces and forms of Unicode. Parts of an id, a date or a longer number do not count: 17 is not in A-17, nor in
+2024-05-17, nor in 17.5.
 Linear in the length of the text.
 """
 
@@ -164,7 +165,7 @@ def _in_word(character: str) -> bool:
 
 
 _CHUNK = re.compile(r"[^\s\"()\[\]{}<>:;=|]+")
-_NUMBER = re.compile(r"([-+]?)[$€£¥]?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
+_NUMBER = re.compile(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
 _DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
 _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
 
@@ -172,9 +173,9 @@ _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40}
 def numbers_in(text: str) -> Iterator[Decimal]:
     """Every number in a normalized text, in each way it can be read, as often as it is there; not in ids and dates."""
     for found in _CHUNK.finditer(text):
-        chunk = found[0].strip(".,!?*`'/").rstrip("-")
+        chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
         if len(chunk) <= _LONGEST:
-            yield from _readings(chunk) or _listed(chunk)
+            yield from _readings(chunk) or _listed(chunk) or _counted(chunk)
 
 
 def _listed(chunk: str) -> list[Decimal]:
@@ -184,6 +185,16 @@ def _listed(chunk: str) -> list[Decimal]:
         if all(parts) and (len(parts) == 2 or mark == ","):
             return [number for part in parts for number in part]
     return []
+
+
+_SHORTEST_NOUN = 3
+"""Letters; what is joined to a number with fewer is a part of an id (17-A)."""
+
+
+def _counted(chunk: str) -> set[Decimal]:
+    """The number that words are joined to: of `12-minute`, `5-year-old`, `19th-century`."""
+    number, *words = chunk.split("-")
+    return _readings(number) if all(len(word) >= _SHORTEST_NOUN and word.isalpha() for word in words) else set()
 
 
 def _readings(chunk: str) -> set[Decimal]:

@@ -1,5 +1,7 @@
 """Grounding: what counts as seen, and what a call with invented values is told."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -118,7 +120,13 @@ class Rooms:
             self.booked.append(room_id)
             return "booked"
 
-        self.workflow = Workflow("rooms", tools=[list_rooms, book], terminal_tool="book")
+        @tool(grounded=("room_ids", "floors"))
+        def book_all(room_ids: list[str], floors: list[int]) -> str:
+            """Book rooms."""
+            self.booked += [*room_ids, *map(str, floors)]
+            return "booked"
+
+        self.workflow = Workflow("rooms", tools=[list_rooms, book, book_all], terminal_tool=["book", "book_all"])
 
     def run(self, *script: Line) -> Scripted:
         model = Scripted(script, mode="constrained")
@@ -155,6 +163,19 @@ def test_what_the_user_said_is_given_as_long_as_it_may_be_an_id(script: list[Lin
     rooms = Rooms(*found)
     rooms.run(*script)
     assert len(rooms.booked) == 1
+
+
+def test_a_list_may_hold_what_was_seen_one_by_one_and_nothing_else() -> None:
+    rooms = Rooms({"id": "R-7", "on": "the 2nd floor"}, {"id": "R-12", "on": "the 3rd floor"})
+    model = rooms.run(
+        LIST,
+        call("book_all", room_ids=["R-7", "station"], floors=[2]),
+        call("book_all", room_ids=["R-7", "R-12"], floors=[2, 4]),
+        call("book_all", room_ids=["R-12", "R-7"], floors=[2, 3]),
+    )
+    assert rooms.booked == ["R-12", "R-7", "2", "3"]
+    assert [len(re.findall(rb"UngroundedArgument", request)) for request in model.requests] == [0, 0, 1, 2]
+    assert b'"items":{"type":"integer","enum":[2,3,12]}' in model.requests[1]
 
 
 def test_what_compaction_cut_was_seen_all_the_same() -> None:
