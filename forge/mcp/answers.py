@@ -1,9 +1,9 @@
 """Answers: the end of a run as the result of an MCP tool, and its question as a form for the client's user."""
 
-import json
 import re
 from typing import assert_never
 
+import msgspec
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
 from mcp_types import Tool as ServedTool
 from returns.result import Failure, Result
@@ -56,7 +56,7 @@ def failed(why: str) -> CallToolResult:
 
 
 def _completed(value: bytes) -> CallToolResult:
-    decoded: object = json.loads(value)
+    decoded: object = msgspec.json.decode(value)
     text = decoded if isinstance(decoded, str) else value.decode()
     structured = decoded if isinstance(decoded, dict) else None
     return CallToolResult(content=[TextContent(text=text)], structured_content=structured)

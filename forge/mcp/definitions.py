@@ -25,7 +25,7 @@ def forge_tool(
     checked = readable(schema)
     # What is not even an object of members would be of no use to anybody.
     shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
-    signature = Signature(name=name, description=sound(listed.description or ""), parameters=shown)
+    signature = Signature(name=name, description=sound(listed.description or listed.title or ""), parameters=shown)
     own = server.tools.get(listed.name, {})
     options: ToolOptions = {**hinted(listed.annotations or ToolAnnotations(), trusted=server.trust_hints), **own}
     made = tool(name=name, **options)(Explicit(function, signature, _as_it_is))

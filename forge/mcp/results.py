@@ -16,6 +16,9 @@ from mcp_types import (
 from stages.repair.decoding import decode
 from stages.schema.value import Json
 
+_PROGRESS = 2_000
+"""Maximum characters of one piece of progress."""
+
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
@@ -66,4 +69,4 @@ def _size(data: str) -> str:
 def progress_text(progress: float, total: float | None, message: str | None) -> str:
     """A server's progress, in a line."""
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-    return f"{done}: {message}" if message else done
+    return f"{done}: {message[:_PROGRESS]}" if message else done

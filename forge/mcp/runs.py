@@ -36,7 +36,7 @@ class Runs:
                 if text := _progress(event):
                     untold.put_nowait(text)
 
-        running = asyncio.create_task(_begun(begin, {"observer": watch, "cancel": cancel}))
+        running = asyncio.ensure_future(begin({"observer": watch, "cancel": cancel}))
         self._tasks.add(running)
         running.add_done_callback(self._tasks.discard)
         telling = asyncio.create_task(_tell(untold, session))
@@ -50,10 +50,6 @@ class Runs:
         """Wait for those that were cancelled; not for long."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_GRACE)
-
-
-async def _begun(begin: Begin, watching: Watching) -> Result[Finished, Halted]:
-    return await begin(watching)
 
 
 async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
