@@ -47,7 +47,14 @@ def _claimed() -> tuple[int, int]:
     What a user's file prints, and what a program that it starts prints, would otherwise be read as the protocol.
     """
     sys.stdout.flush()
-    source, target = os.dup(0), os.dup(1)
+    try:
+        source, target = os.dup(0), os.dup(1)
+    except OSError:
+        raise ForgeError(
+            "forge mcp talks with its client on standard input and output, and one of them is closed"
+        ) from None
+    if os.isatty(source):
+        sys.stderr.write("Waiting for an MCP client to write to standard input. Ctrl-C ends this.\n")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     return source, target

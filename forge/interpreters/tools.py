@@ -19,7 +19,7 @@ from forge.interpreters.time_limits import Overdue, TimeLimit
 from forge.interpreters.tool_results import failed, progress_text, succeeded
 from forge.tools.caller import Caller
 from forge.tools.parameters import IdempotencyKey, caller_parameters, key_parameters
-from forge.tools.signature import Convert, converter
+from forge.tools.signature import Convert, Returned, converter
 from stages.effect import CallResult, Execute, Failed, InDoubt, Paused, Results, Spending
 from stages.events import ToolProgressed
 from stages.execution.unknown_outcomes import idempotency_key
@@ -167,6 +167,8 @@ async def _last_of(values: AsyncGenerator[object, None], hear: Hear) -> object:
     last: object = None
     async with aclosing(values):
         async for value in values:
+            if isinstance(value, Returned):
+                return value.value
             hear(value)
             last = value
     return last

@@ -10,6 +10,7 @@ from forge.mcp.naming import local_names
 from forge.mcp.results import progress_text
 from forge.mcp.session import Session
 from forge.tools.decorator import Tool
+from forge.tools.signature import Returned
 from forge.workflow.suggestions import did_you_mean
 from stages.schema.value import Json
 
@@ -75,7 +76,7 @@ def _function(
         try:
             while (text := await heard.get()) is not None:
                 yield text
-            yield answer.result()
+            yield Returned(answer.result())
         finally:
             answer.cancel()
 

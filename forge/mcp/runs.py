@@ -18,7 +18,8 @@ _UNTOLD = 256
 _GRACE = 10.0
 """Seconds that runs have to end in order once the client is gone."""
 
-Begin = Callable[[Watching], Coroutine[object, object, Result[Finished, Halted]]]
+Run = Coroutine[object, object, Result[Finished, Halted]]
+Begin = Callable[[Watching], Run]
 
 
 class Runs:

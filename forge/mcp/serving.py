@@ -10,34 +10,40 @@ from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     ElicitRequest,
+    ElicitRequestFormParams,
     ElicitResult,
+    InputRequests,
     InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 from returns.result import Result
 
 from forge.connection import AnyBackend
 from forge.errors import ForgeError
 from forge.mcp.answers import ANSWER, MESSAGE, answer_in, failed, form_of, question_of, result_of, served_tool
-from forge.mcp.runs import Runs
+from forge.mcp.runs import Run, Runs
 from forge.mcp.streams import byte_streams
 from forge.outcome import Finished, Halted
 from forge.runtime.options import checked_options
 from forge.runtime.reaching import Held, reached
 from forge.runtime.runs import follow, run
+from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages.state import State
 
 MAX_QUESTIONS = 8
 """Maximum questions of one call that the client's user is asked; one more is the call's result."""
 
-_MAX_OPEN = 100
+_MAX_WAITING = 100
 """Maximum questions that wait for their answers; the oldest are forgotten."""
 
 _Context = ServerRequestContext[dict[str, Any], Any]
@@ -92,7 +98,7 @@ class _Calls:
         self.runs = Runs()
         self._workflow, self._backend, self._prompt_vars = workflow, backend, prompt_vars
         self._tool = served_tool(workflow, description)
-        self._waiting = OrderedDict[str, State]()
+        self._waiting = OrderedDict[str, Result[Finished, Halted]]()
 
     async def listed(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
         """The one tool."""
@@ -113,50 +119,55 @@ class _Calls:
     async def _answered(
         self, context: _Context, key: str, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Go on with the run whose question the client's user has answered."""
-        before = self._waiting.pop(key, None)
+        """Go on with the run whose question the client's user has answered; its question, where they have not."""
+        ended = self._waiting.pop(key, None)
+        asked = question_of(ended) if ended is not None else None
+        if ended is None or asked is None:
+            return failed("the question is not known any more; call again, with all that is needed to know")
         form = (params.input_responses or {}).get(ANSWER)
         said = answer_in(form) if isinstance(form, ElicitResult) else None
-        if before is None or said is None:
-            return failed("the question was not answered, or too late; call again, with all that is needed to know")
-        return await self._worked(context, said, before)
+        return result_of(ended) if said is None else await self._worked(context, said, asked[1])
 
     async def _worked(self, context: _Context, said: str, before: State | None) -> CallToolResult | InputRequiredResult:
         """The result of a run, and of those that follow where its questions are answered."""
         able = context.session.client_capabilities
         for left in reversed(range(MAX_QUESTIONS + 1)):
-            ended = await self._run(context, said, before)
+            ended = await self._run(context.session, said, before)
             asked = question_of(ended)
             if asked is None or not left or able is None or able.elicitation is None:
                 break
-            form, before = form_of(asked[0]), asked[1]
+            form = form_of(asked[0])
             if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                return InputRequiredResult(
-                    input_requests={ANSWER: ElicitRequest(params=form)}, request_state=self._kept(before)
-                )
-            answer = answer_in(
-                await context.session.elicit_form(form.message, form.requested_schema, context.request_id)
-            )
+                requests: InputRequests = {ANSWER: ElicitRequest(params=form)}
+                return InputRequiredResult(input_requests=requests, request_state=self._kept(ended))
+            answer = await _asked_now(context, form)
             if answer is None:
                 break
-            said = answer
+            said, before = answer, asked[1]
         return result_of(ended)
 
-    async def _run(self, context: _Context, said: str, before: State | None) -> Result[Finished, Halted]:
-        held = await self._backend.connected()
-        if before is None:
-            return await self.runs.done(
-                lambda told: run(self._workflow, said, backend=held, prompt_vars=self._prompt_vars, **told),
-                context.session,
-            )
-        return await self.runs.done(
-            lambda told: follow(self._workflow, before, said, backend=held, **told), context.session
-        )
+    async def _run(self, session: ServerSession, said: str, before: State | None) -> Result[Finished, Halted]:
+        backend = await self._backend.connected()
 
-    def _kept(self, state: State) -> str:
-        """The key under which the client's answer finds the state."""
+        def begin(told: Watching) -> Run:
+            if before is None:
+                return run(self._workflow, said, backend=backend, prompt_vars=self._prompt_vars, **told)
+            return follow(self._workflow, before, said, backend=backend, **told)
+
+        return await self.runs.done(begin, session)
+
+    def _kept(self, ended: Result[Finished, Halted]) -> str:
+        """The key by which the client's answer finds the run that has asked."""
         key = token_hex(16)
-        self._waiting[key] = state
-        if len(self._waiting) > _MAX_OPEN:
+        self._waiting[key] = ended
+        if len(self._waiting) > _MAX_WAITING:
             self._waiting.popitem(last=False)
         return key
+
+
+async def _asked_now(context: _Context, form: ElicitRequestFormParams) -> str | None:
+    """What the client's user answers while the call waits; None: nothing."""
+    try:
+        return answer_in(await context.session.elicit_form(form.message, form.requested_schema, context.request_id))
+    except (MCPError, ValidationError):
+        return None

@@ -5,13 +5,14 @@ from forge.tools.calculated_arguments import Calculations
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
 from forge.tools.definition import ToolDef, ToolOptions
 from forge.tools.parameters import IdempotencyKey
-from forge.tools.signature import Signature
+from forge.tools.signature import Returned, Signature
 
 __all__ = [
     "AnnotationError",
     "Calculations",
     "Grounds",
     "IdempotencyKey",
+    "Returned",
     "Signature",
     "Tool",
     "ToolDef",

@@ -41,6 +41,12 @@ class Explicit(functools.partial[object]):
     convert: Convert
 
 
+class Returned(Struct, frozen=True):
+    """Yielded last by an async generator, which cannot return: the result, and not progress."""
+
+    value: object
+
+
 def describe(function: Function) -> Signature | tuple[str, ...]:
     """The function's signature as the model sees it; or every mistake in it, one sentence each.
 

@@ -101,12 +101,13 @@ def test_a_question_is_put_to_the_clients_user_if_it_can_be(tmp_path: Path, mode
         assert result == "Which one?\n- red\n- blue"
 
 
-def test_a_question_that_is_declined_is_the_result(tmp_path: Path) -> None:
+@MODES
+def test_a_question_that_is_declined_is_the_result(tmp_path: Path, mode: str) -> None:
     async def decline(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         return ElicitResult(action="decline")
 
     async def use(address: str) -> str:
-        async with Client(server(address), mode="legacy", elicitation_callback=decline) as client:
+        async with Client(server(address), mode=mode, elicitation_callback=decline) as client:
             return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
 
     with scripted_server(tmp_path, [calls("ask", question="Which one?")]) as address:
@@ -197,10 +198,11 @@ def test_a_signal_ends_it_at_once(number: signal.Signals, code: int) -> None:
     [
         (["no_such.py"], "there is no file no_such.py"),
         ([str(FLOW), "--var", "tone"], "write it as NAME=VALUE"),
+        ([str(FLOW), "<&-"], "one of them is closed"),
     ],
 )
 def test_wrong_usage_is_told_on_standard_error_only(words: list[str], said: str) -> None:
-    command = [sys.executable, "-m", "forge", "mcp", *words, "--backend", "http://127.0.0.1:9"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    line = f"{sys.executable} -m forge mcp --backend http://127.0.0.1:9 {' '.join(words)}"
+    ended = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr

@@ -22,6 +22,7 @@ from forge.tools import Tool
 from stages.effect import Failed, InDoubt, Succeeded
 from stages.events import ToolProgressed, ToolsReturned
 from stages.message import Tool as ToolMessage
+from tests.scripted_server import scripted_server
 
 HERE = Path(__file__).parent
 GOOD = [sys.executable, str(HERE / "good_server.py")]
@@ -102,7 +103,7 @@ def test_progress_is_heard_and_not_shown_to_the_model(good: Tools) -> None:
     flow = Workflow("test", tools=good, on_text="accept")
     script = Scripted([call("good_steps", count=3), "done"])
     ended = run_sync(flow, "Go.", backend=script, observer=watch).unwrap()
-    assert heard[:3] == ["1 of 3: step 1", "2 of 3: step 2", "3 of 3: step 3"]
+    assert heard == ["1 of 3: step 1", "2 of 3: step 2", "3 of 3: step 3"]
     assert [one.text for one in ended.state.history if isinstance(one, ToolMessage)] == ["worked"]
 
 
@@ -247,6 +248,44 @@ def test_a_tool_that_has_changed_on_a_server_of_the_newest_protocol_is_refused()
     with McpTools({"good": Stdio(GOOD)}) as tools:
         came = results(tools, call("good_forget", tool="note"), call("good_note", text="a"), call("good_add", a=1, b=1))
     assert [type(one) for one in came] == [Succeeded, Failed, Succeeded]
+
+
+def test_a_server_that_does_not_say_what_it_has_changed_is_a_fault_of_the_call() -> None:
+    with McpTools({"odd": odd("secretive", timeout=1.0)}) as tools:
+        first, second = results(tools, call("odd_go", n=1), call("odd_go", n=2))
+    assert isinstance(first, Succeeded)
+    assert isinstance(second, Failed)
+    assert "cannot be asked which tools it has now" in second.message
+    assert not second.counted
+
+
+def test_a_file_for_the_command_line_has_the_tools_until_the_program_ends(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(
+        f"from forge import Workflow\nfrom forge.mcp import McpTools, Stdio\n"
+        f"tools = McpTools({{'odd': Stdio({[*odd('plain').command]!r})}}).until_exit()\n"
+        f"workflow = Workflow('flow', tools=tools, terminal_tool='odd_go')\n"
+    )
+    function = {"name": "odd_go", "arguments": '{"n": 1}'}
+    message = {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    reply = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    with scripted_server(tmp_path, [reply]) as address:
+        words = [
+            "run",
+            "flow.py",
+            "Go.",
+            "--backend",
+            address,
+            "--no-probe",
+            "--mode",
+            "native",
+            "--journal",
+            "j.jsonl",
+        ]
+        command = [sys.executable, "-m", "forge", *words]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    assert 'odd_go returned "ok"' in ended.stdout
 
 
 def test_names_are_legal_and_unique() -> None:
