@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stages import rescue
 from stages.confidence.call_choices import MeasuredCall, measured_calls, measures_of
 from stages.confidence.offers import offer_of
+from stages.confidence.priors import rewritten, without_priors
 from stages.effect import Refused, Reply
 from stages.execution.approvals import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
@@ -67,6 +68,8 @@ def validate(
             return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
         ledger = sifted.state.ledger
         measured = _measured(state, phase.reply, reading.calls, rules)
+        if rules.unsure and rules.unsure.priors:
+            reading = replace(reading, calls=_as_measured(reading.calls, measured, compiled))
         calls = _numbered(reading.calls, ledger.ids, measured)
         ids = ledger.ids + len(calls)
         if [judged for judged in reading.calls if judged.wrong]:
@@ -156,11 +159,32 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
 
 
 def _measured(state: State, reply: Reply, calls: tuple[Judged, ...], rules: Rules) -> tuple[MeasuredCall | None, ...]:
-    """What the tokens of the reply say of each call's choices; nothing where nobody asked."""
+    """What the tokens of the reply say of each call's choices, without the priors; nothing where nobody asked."""
     if rules.unsure is None:
         return ()
     measured = measured_calls(reply.tokens, reply.text, offer_of(state.sent.request, rules.tools))
+    if (known := rules.unsure.priors) and not state.asks_larger:
+        measured = tuple(without_priors(call, known.priors) for call in measured)
     return measures_of(measured, [call.name for call in calls])
+
+
+def _as_measured(
+    calls: tuple[Judged, ...], measured: tuple[MeasuredCall | None, ...], tools: Toolset
+) -> tuple[Judged, ...]:
+    """The calls with the values that the priors leave as the most probable, as far as these still fit the tool."""
+    return tuple(_meant(call, known, tools) for call, known in zip_longest(calls, measured) if call)
+
+
+def _meant(call: Judged, known: MeasuredCall | None, tools: Toolset) -> Judged:
+    if known is None or call.wrong:
+        return call
+    match tools.checks[call.name](rewritten(call.arguments, known)):
+        case Fits(arguments=arguments):
+            return replace(call, arguments=arguments)
+        case Misfit():
+            return call
+        case other:
+            assert_never(other)
 
 
 def _numbered(calls: tuple[Judged, ...], used: int, measured: tuple[MeasuredCall | None, ...]) -> tuple[ToolCall, ...]:

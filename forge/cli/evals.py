@@ -134,7 +134,7 @@ def _compared(parser: Parser) -> None:
         "--unsure",
         type=_names,
         metavar="HOW,…",
-        help="measure, or stop, think, vote, larger[:BELOW]: by log-probabilities",
+        help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
     )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
 

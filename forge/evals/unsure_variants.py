@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from forge.errors import ForgeError
+from forge.journal.priors import read_priors
 from forge.workflow.suggestions import did_you_mean
+from stages.confidence.priors import MeasuredPriors
 from stages.confidence.unsure import AskLarger, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 
 _STEPS: Mapping[str, UnsureStep | None] = MappingProxyType(
-    {"measure": None, "stop": StopRun(), "think": ThinkFirst(), "vote": Vote(), "larger": AskLarger()}
+    {"measure": None, "priors": None, "stop": StopRun(), "think": ThinkFirst(), "vote": Vote(), "larger": AskLarger()}
 )
 _BELOW = 0.6
 
@@ -16,11 +18,13 @@ _BELOW = 0.6
 def unsure_variant(text: str) -> WhenUnsure:
     """What `HOW` or `HOW:BELOW` stands for, such as `stop:0.8`; below 0.6 if it does not say. ForgeError for others.
 
-    With `measure` nothing follows: confidence is only noted.
+    With `measure` nothing follows: confidence is only noted. `priors:FILE` divides out what `forge priors` measured.
     """
     how, colon, below = text.partition(":")
     if how not in _STEPS:
         raise ForgeError(f"there is no unsure {how!r}; there are: {', '.join(_STEPS)}.{did_you_mean(how, _STEPS)}")
+    if how == "priors":
+        return WhenUnsure(below=0.0, then=(), priors=_priors(text, below))
     step = _STEPS[how]
     if step is None:
         if colon:
@@ -32,6 +36,14 @@ def unsure_variant(text: str) -> WhenUnsure:
 def asks_larger(text: str) -> bool:
     """Whether a larger model is asked in that variant."""
     return text.partition(":")[0] == "larger"
+
+
+def _priors(text: str, file: str) -> MeasuredPriors:
+    if not file:
+        raise ForgeError(
+            f"unsure {text!r}: say where the priors are, as in priors:priors.json; forge priors measures them"
+        )
+    return read_priors(file)
 
 
 def _threshold(text: str, below: str) -> float:

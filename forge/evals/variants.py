@@ -5,11 +5,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from forge.evals.ablations import ABLATIONS, REFORGED
 from forge.evals.row import Configuration
 from forge.evals.unsure_variants import unsure_variant
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.confidence.unsure import WhenUnsure
 from stages.wire.sampling import Sampling
 
 COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
@@ -30,8 +33,17 @@ def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -
     """The workflow as the configuration has it."""
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
     if configuration.unsure:
-        changed = replace(changed, unsure=unsure_variant(configuration.unsure))
+        changed = replace(changed, unsure=_for_workflow(unsure_variant(configuration.unsure), changed))
     return replace(changed, compactor=COMPACTORS[configuration.compact]) if configuration.compact else changed
+
+
+def _for_workflow(unsure: WhenUnsure, workflow: Workflow[Any]) -> WhenUnsure:
+    """With the priors of this workflow's tools alone: one file may have those of many scenarios."""
+    if unsure.priors is None:
+        return unsure
+    names = {tool.name for tool in workflow.rules.tools}
+    own = tuple(prior for prior in unsure.priors.priors if prior.tool in names)
+    return structs.replace(unsure, priors=structs.replace(unsure.priors, priors=own))
 
 
 def configured_sampling(configuration: Configuration) -> Sampling | None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from forge.journal.decisions import Decision
     from forge.journal.difference import Difference
     from forge.journal.parts import journal_parts
+    from forge.journal.priors import measured_priors, read_priors
     from forge.journal.records import Header, Journal, read_journal
     from forge.journal.redaction import Field, Redact
     from forge.journal.replaying import DivergenceError, Step, replay, states
@@ -33,7 +34,9 @@ __all__ = [
     "bisect",
     "glance",
     "journal_parts",
+    "measured_priors",
     "read_journal",
+    "read_priors",
     "replay",
     "resume_journal",
     "states",
@@ -48,6 +51,7 @@ if not TYPE_CHECKING:
             "forge.journal.decisions": ("Decision",),
             "forge.journal.difference": ("Difference",),
             "forge.journal.parts": ("journal_parts",),
+            "forge.journal.priors": ("measured_priors", "read_priors"),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
             "forge.journal.redaction": ("Field", "Redact"),
             "forge.journal.replaying": ("DivergenceError", "Step", "replay", "states"),

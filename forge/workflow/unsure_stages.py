@@ -30,11 +30,19 @@ _Made = Mapping[StageName, Mapping[str, Stage]]
 
 
 def refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
-    """ForgeError for a backend without the probabilities, or without the larger model, that the workflow asks for."""
+    """ForgeError for a backend without the probabilities or the larger model that the workflow asks for.
+
+    Also for another model than the one whose priors it has.
+    """
     if when is not None and not setup.logprobs:
         raise ForgeError(_NO_LOGPROBS)
     if when is not None and setup.larger is None and AskLarger() in when.steps:
         raise ForgeError(_NO_LARGER)
+    if when is not None and when.priors and when.priors.model != setup.model:
+        raise ForgeError(
+            f"the priors of the workflow are those of the model {when.priors.model!r}, and this is {setup.model!r}; "
+            "measure them with this one (forge priors), or leave priors out"
+        )
 
 
 def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:

@@ -20,6 +20,7 @@ from forge.workflow.compiled import CompiledWorkflow, GuardList
 from forge.workflow.guard_checks import check_mistakes, grounded_specs, guard_mistakes
 from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
 from forge.workflow.own_functions import own_compactor, own_families, own_guards, own_warning
+from forge.workflow.prior_checks import prior_mistakes
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
 from forge.workflow.withheld_tools import tell_withheld
@@ -188,6 +189,7 @@ class Workflow(Generic[R_co]):
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
+            *prior_mistakes(self.rules),
         )
 
     @cached_property

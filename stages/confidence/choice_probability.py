@@ -12,7 +12,7 @@ _ENDS = str.maketrans(dict.fromkeys(",]} \t\r\n", _END))
 
 
 class Choice(Struct, frozen=True, kw_only=True, gc=False):
-    """One of several texts that were offered, and its probability among them, from 0 to 1.
+    """One of several texts that were offered, and their probabilities, which add up to 1.
 
     `argument` is the one that it is the value of; empty: the tool was chosen. The texts are JSON.
     """
@@ -20,7 +20,12 @@ class Choice(Struct, frozen=True, kw_only=True, gc=False):
     argument: str = ""
     chosen: str
     offered: tuple[str, ...]
-    probability: float
+    shares: tuple[float, ...]
+
+    @property
+    def probability(self) -> float:
+        """How probable the chosen text was among those offered, from 0 to 1."""
+        return self.shares[self.offered.index(self.chosen)]
 
 
 def choice_at(
@@ -31,20 +36,22 @@ def choice_at(
     Where its first tokens are those of several, the next one decides between them: the probability is the product of
     those decisions. Tokens that begin nothing that was offered do not count, however probable, nor do those that may
     still become either. What is not listed among the alternatives of a token is taken for as probable as it can be:
-    the result is never too high.
+    the probability of what was chosen is never too high. Texts that begin with the same token share what that has.
     """
     text, ended = written(tokens), {_whole(one): one for one in offered}
     rest = _begun(text[start:])
     chosen = next((one for one in ended if rest.startswith(one)), None)
     if chosen is None:
         return None
-    left, probability = frozenset(ended), 1.0
+    left, probability, shares = frozenset(ended), 1.0, dict.fromkeys(ended, 0.0)
     for said, lead, token in _covering(tokens, text, start):
         if len(left) == 1:
             break
-        left, share = _decision(token, said, lead, left)
-        probability *= share
-    return Choice(argument=argument, chosen=ended[chosen], offered=tuple(ended.values()), probability=probability)
+        decided = _decision(token, said, lead, left)
+        shares |= {other: probability * share for other, share in decided.others.items()}
+        left, probability = decided.left, probability * decided.share
+    shares[chosen] = probability
+    return Choice(argument=argument, chosen=ended[chosen], offered=tuple(ended.values()), shares=tuple(shares.values()))
 
 
 def _covering(
@@ -58,21 +65,31 @@ def _covering(
             yield text[start:begin], text[begin:start] if begin <= start else None, token
 
 
-def _decision(
-    token: TokenProbability, said: str, lead: str | None, left: frozenset[str]
-) -> tuple[frozenset[str], float]:
-    """Which of the texts that were left are left after the token, and how probable that was, of those that were."""
+class _Decision(Struct, frozen=True, gc=False):
+    """The texts that are left after a token, what they have together of those that were, and what each other has."""
+
+    left: frozenset[str]
+    share: float
+    others: dict[str, float]
+
+
+def _decision(token: TokenProbability, said: str, lead: str | None, left: frozenset[str]) -> _Decision:
     inside = _fitting(said, lead, token.text, left)
-    meant, apart, known = token.probability, 0.0, set(inside)
+    meant, others = token.probability, dict.fromkeys(sorted(left - inside), 0.0)
+    known = set(inside)
     for text, probability in token.alternatives:
         fits = _fitting(said, lead, text, left)
         if fits and fits <= inside:
             meant += probability
         elif fits and fits.isdisjoint(inside):
-            apart += probability
             known |= fits
-    apart += token.most_unlisted(len(left) - len(known))
-    return inside, meant / (meant + apart) if meant else 0.0
+            others |= {other: others[other] + probability / len(fits) for other in fits}
+    unlisted = left - known
+    others |= dict.fromkeys(unlisted, token.most_unlisted(len(unlisted)) / max(1, len(unlisted)))
+    whole = meant + sum(others.values())
+    if not whole:
+        return _Decision(inside, 0.0, dict.fromkeys(others, 1 / len(others)) if others else {})
+    return _Decision(inside, meant / whole, {other: share / whole for other, share in others.items()})
 
 
 def _fitting(said: str, lead: str | None, token: str, texts: Collection[str]) -> frozenset[str]:

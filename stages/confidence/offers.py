@@ -31,7 +31,12 @@ def offer_of(request: Request, tools: tuple[ToolSpec, ...]) -> Offer:
     fields = decode(_fields, bytes(request.tail))
     if "tools" in fields:
         return dict(_declared(decode(_json, bytes(fields["tools"]))))
-    return {tool.name: _arguments(decode(_json, bytes(tool.parameters)), {}) for tool in tools}
+    return {tool.name: closed_arguments(tool) for tool in tools}
+
+
+def closed_arguments(tool: ToolSpec) -> Mapping[str, tuple[str, ...]]:
+    """The tool's arguments that are one of several values, with those as JSON."""
+    return _arguments(decode(_json, bytes(tool.parameters)), {})
 
 
 def argument_schemas(request: Request) -> Mapping[tuple[str, str], Json]:

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
 
+from stages.confidence.priors import MeasuredPriors
 from stages.options.option_checks import Options
 from stages.options.types import Count, Fraction, Tokens
 
@@ -55,12 +56,15 @@ class WhenUnsure(Options, frozen=True, kw_only=True):
 
     The next step is taken where the one before left the decision unsure; after the last, or with none, it stands.
     `max_calls` bounds the model calls that a run may take for all of them; a step that there is no room for is skipped.
-    With `below` 0 confidence is measured and nothing follows.
+    With `below` 0 confidence is measured and nothing follows. `priors` are what the model prefers whatever it is asked:
+    they are divided out of its probabilities first, and the value that is then the most probable is the one called
+    with (`stages.confidence.priors`).
     """
 
     below: Fraction
     then: UnsureStep | tuple[UnsureStep, ...] = StopRun()
     max_calls: Count = 12
+    priors: MeasuredPriors | None = None
 
     @property
     def steps(self) -> tuple[UnsureStep, ...]:

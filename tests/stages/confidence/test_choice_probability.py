@@ -48,6 +48,18 @@ def test_probabilities_of_what_was_offered_are_the_models_own_and_add_up_to_one(
         assert choice is not None
         assert choice.chosen == text
         assert choice.probability == pytest.approx(weight / total)
+        assert sum(choice.shares) == pytest.approx(1.0)
+
+
+@given(OFFERED, WEIGHTS, st.sampled_from([0.0, 0.3, 0.9]))
+def test_where_the_first_token_decides_each_text_has_its_own_share(
+    offered: list[str], weights: list[int], foreign: float
+) -> None:
+    width = max(map(len, offered)) + 1
+    choice = choice_at(tokens_of(offered[0], offered, weights, width, foreign), 0, offered)
+    assert choice is not None
+    total = sum(weights[: len(offered)])
+    assert choice.shares == pytest.approx([weight / total for weight in weights[: len(offered)]])
 
 
 @given(OFFERED, WEIGHTS, st.integers(1, 4), st.integers(0, 3))

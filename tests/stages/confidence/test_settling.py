@@ -141,8 +141,8 @@ def test_each_step_changes_of_the_request_what_it_needs() -> None:
 
 
 def test_the_question_is_about_the_least_sure_choice() -> None:
-    tool = Choice(chosen='"pay"', offered=('"look"', '"pay"'), probability=0.9)
-    value = Choice(argument="sum", chosen="2", offered=("1", "2"), probability=0.4)
+    tool = Choice(chosen='"pay"', offered=('"look"', '"pay"'), shares=(0.1, 0.9))
+    value = Choice(argument="sum", chosen="2", offered=("1", "2"), shares=(0.6, 0.4))
     phase = Vetted(said=Assistant(), choices=(MeasuredCall(tool="pay", choices=(tool, value)),))
     assert question_about(phase) == NeedsInput(question="Which sum is meant for pay: 2 or 1?", suggestions=("2", "1"))
     phase = Vetted(said=Assistant(), choices=(MeasuredCall(tool="pay", choices=(tool,)), None))
