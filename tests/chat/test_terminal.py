@@ -1,6 +1,7 @@
 """`forge chat` in a terminal, as a person meets it: a real process in a pseudo-terminal, a scripted model."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Callable, Coroutine
@@ -20,6 +21,11 @@ def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
 
+@tool(approval=True)
+def note(lines: list[str], account: str) -> str:
+    """Note lines for an account."""
+    return f"{len(lines)} for {account}"
+
 @tool(effect="read")
 def wait(what: str):
     """Wait for what is written into the pipe."""
@@ -27,7 +33,7 @@ def wait(what: str):
     with open("pipe") as pipe:
         yield pipe.read()
 
-agent = Agent("till", backend=os.environ["MODEL"], tools=[pay, wait], instructions="You pay.")
+agent = Agent("till", backend=os.environ["MODEL"], tools=[pay, note, wait], instructions="You pay.")
 '''
 
 
@@ -120,6 +126,32 @@ def test_a_person_approves_refuses_edits_and_allows_for_good(tmp_path: Path) -> 
             await person.sees("Done.")
             await ends(person)
         assert b"Not today." in model.asked[1]
+
+    run(go)
+
+
+def test_a_long_call_is_read_to_its_end_before_it_can_be_allowed(tmp_path: Path) -> None:
+    async def go() -> None:
+        (tmp_path / "till.py").write_text(AGENT)
+        call = calling("note", json.dumps({"lines": [f"line {n}" for n in range(80)], "account": "DE02 1203"}))
+        async with (
+            ScriptedModel(call, words("No, then."), call, words("Done.")) as model,
+            chatting(tmp_path, "till.py:agent", MODEL=model.url) as person,
+        ):
+            await say(person, "Note it.")
+            await person.sees("more lines: [Enter] to continue")
+            person.types("y", ENTER)
+            await person.sees("the user said no")
+            await say(person, "Again.")
+            for line in ("line 30", "line 60"):
+                await person.sees(line)
+                await person.sees("to continue")
+                person.types(ENTER)
+            await person.sees("DE02 1203")
+            await person.sees("[a] always")
+            person.types("y", ENTER)
+            await person.sees("80 for DE02 1203")
+            await ends(person)
 
     run(go)
 

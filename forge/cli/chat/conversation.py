@@ -1,21 +1,18 @@
 """A chat: lines that a person enters become messages to the agent, or commands; the same in every terminal."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from msgspec import Struct
 from returns.result import Failure
 
 from forge.agent import Agent
 from forge.agent.events import AgentEvent
 from forge.agent.memory import Session, SQLiteStore
-from forge.backends.servers import Progress
-from forge.cli.approval import question_lines
-from forge.cli.chat.allowing import EditWanted, choices, decided, edited
+from forge.cli.chat.approving import Approver
 from forge.cli.chat.face import Face
+from forge.cli.chat.opening import OpenAgent, Watch
 from forge.cli.chat.reports import (
     context_rows,
     help_rows,
@@ -32,22 +29,6 @@ from forge.cli.chat.undo import taken_back
 from forge.cli.layout import LabelledText
 from forge.cli.plain import printable, readable
 from forge.errors import ForgeError
-from forge.interpreters import Answer
-from stages.effect import Approved, Ask
-
-
-class Opened(Struct, frozen=True):
-    """An agent whose backend is connected; `told` are sentences about what it was given to read."""
-
-    agent: Agent
-    told: tuple[str, ...] = ()
-
-
-Watch = Callable[[Progress], None]
-"""Watches a download."""
-
-OpenAgent = Callable[[str, Watch], AbstractAsyncContextManager[Opened]]
-"""Connects an agent to the model of that name; empty: the one of the command line."""
 
 
 class Chat:
@@ -63,7 +44,6 @@ class Chat:
         self._opening = opening
         self._connection = AsyncExitStack()
         self._screen = Screen()
-        self._always = set[str]()
         self._over = False
 
     async def __aenter__(self) -> Self:
@@ -86,7 +66,8 @@ class Chat:
 
     async def run(self, face: Face, *, asks: bool) -> int:
         """Hold the conversation until there are no more lines; the exit code. `asks`: a person can approve calls."""
-        self._face, self._asks = face, asks
+        self._face, self._approver = face, Approver(face)
+        self._ask = self._approver if asks else None
         self._face.show(*opened_rows(self._agent, self._opened.told))
         if self._resumed:
             await self._tell_resumed()
@@ -133,7 +114,7 @@ class Chat:
         self._screen, self.said = Screen(thought=self._screen.thought), self.said + 1
         steering = asyncio.ensure_future(self._steer()) if self._face.steers else None
         try:
-            ended = await self._agent.process(message, on_event=self._see, ask=self._ask if self._asks else None)
+            ended = await self._agent.process(message, on_event=self._see, ask=self._ask)
             self.code |= isinstance(ended, Failure)
         except ForgeError as error:
             self.code = 1
@@ -162,38 +143,12 @@ class Chat:
         self._over = True
         self._agent.cancel()
 
-    async def _ask(self, question: Ask) -> Answer:
-        """The person's decision about a call."""
-        tool = question.call.name
-        if tool in self._always and question.in_doubt is None:
-            self._tell("allowed", "always in this session", "green")
-            return Approved(digest=question.digest)
-        width, height = self._face.size()
-        lines = tuple(question_lines(question, width))
-        found = decided(question, await self._answer(lines, height, choices(question)))
-        if isinstance(found, EditWanted):
-            prompt = "change the arguments; an empty line is a no"
-            found = edited(question, await self._face.answer((), prompt, found.text))
-        if found.always:
-            self._always.add(tool)
-        return found.answer
-
-    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
-        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
-        while len(lines) > height:
-            left = len(lines) - height
-            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
-            if typed is None or typed.strip():
-                return typed and "n"
-            lines = lines[height:]
-        return await self._face.answer(lines, prompt)
-
     async def _do(self, command: SlashCommand) -> None:
         match command:
             case SlashCommand(name="help"):
                 self._face.show(*help_rows(keys=self._face.steers))
             case SlashCommand(name="tools"):
-                self._face.show(*tool_rows(self._agent.workflow.rules.tools, self._always))
+                self._face.show(*tool_rows(self._agent.workflow.rules.tools, self._approver.always))
             case SlashCommand(name="context"):
                 self._face.show(*context_rows(self._agent))
             case SlashCommand(name="model", argument=name):

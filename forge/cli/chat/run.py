@@ -5,30 +5,21 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
 
-from forge.agent import Agent, file_tools
 from forge.agent.memory import SQLiteStore
-from forge.cli.chat.agents_md import project_notes, room
-from forge.cli.chat.conversation import Chat, OpenAgent, Opened, Watch
+from forge.cli.chat.conversation import Chat
+from forge.cli.chat.opening import default_agent, own_agent
 from forge.cli.chat.plain_face import PlainFace
 from forge.cli.chat.sessions import chat_store, chats_folder, known_session, new_session, session_rows
 from forge.cli.layout import show
-from forge.cli.load import load_agent
-from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.signals import Interrupted, handling
 from forge.errors import ForgeError
-from forge.runtime.reaching import Held
-
-_INSTRUCTIONS = """\
-You are a helpful assistant in the terminal of a software developer. Answer briefly, in Markdown."""
 
 
 def run_chat(options: argparse.Namespace) -> int:
@@ -39,7 +30,7 @@ def run_chat(options: argparse.Namespace) -> int:
     plain = options.plain or not _is_terminal()
     if not plain and find_spec("prompt_toolkit") is None:
         raise ForgeError("in a terminal, forge chat needs: pip install 'forge-toolcalls[chat]'; or take --plain")
-    opening = _own_agent(options) if options.agent else _default_agent(options)
+    opening = own_agent(options) if options.agent else default_agent(options)
     return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
 
 
@@ -107,45 +98,3 @@ class _Stop:
             self._loop.call_soon_threadsafe(self._chat.cancel)
             return
         raise Interrupted(number)
-
-
-def _own_agent(options: argparse.Namespace) -> OpenAgent:
-    """The agent of the user's file. ForgeError for options that are for the default agent."""
-    given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
-    if taken := [name for name, value in given.items() if value]:
-        raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} says itself what it runs on")
-    agent = load_agent(options.agent)
-
-    @asynccontextmanager
-    async def opening(model: str, _: Watch) -> AsyncIterator[Opened]:
-        if model:
-            raise ForgeError(f"the agent in {options.agent} says itself what it runs on")
-        async with agent:
-            yield Opened(agent)
-
-    return opening
-
-
-def _default_agent(options: argparse.Namespace) -> OpenAgent:
-    """An agent for the working folder, on the backend of the command line."""
-
-    @asynccontextmanager
-    async def opening(model: str, watch: Watch) -> AsyncIterator[Opened]:
-        asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
-        asked.model = model or options.model
-        async with backend_of(asked, watch).connect() as connection:
-            folder, size = Path.cwd(), room(connection.setup.context_tokens)
-            notes = project_notes(folder, size) if options.agents_md else None
-            agent = Agent(
-                "chat",
-                backend=Held(connection),
-                tools=file_tools(folder, shown_chars=size) if options.tools else (),
-                instructions=_INSTRUCTIONS,
-                # A small model chooses well between tools, and badly between a tool and words (docs/agent.md).
-                on_text="respond" if options.tools and connection.setup.mode == "constrained" else "accept",
-                background=notes.text if notes else "",
-            )
-            async with agent:
-                yield Opened(agent, (notes.told,) if notes else ())
-
-    return opening

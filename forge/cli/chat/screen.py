@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from forge.agent import events
 from forge.agent.built_in import NAMES
 from forge.agent.events import AgentEvent
+from forge.cli.chat.excerpts import excerpt, unmarked
 from forge.cli.chat.wording import ComingReply, coming_call, coming_words, grown
 from forge.cli.layout import LabelledText
 from forge.cli.plain import printable, readable
@@ -146,7 +147,7 @@ def _of_tool(
             of = f"{printable(name)}: " if len(screen.running) > 1 else ""
             good = status == "succeeded"
             yield LabelledText(
-                "result", of + excerpt(text if good else _unmarked(text)), "dim", "green" if good else "yellow"
+                "result", of + excerpt(text if good else unmarked(text)), "dim", "green" if good else "yellow"
             )
         case events.ApprovalEndEvent(call_id=call_id, approved=True, arguments=arguments):
             asked = next((one.arguments for one in screen.running if one.call_id == call_id), arguments)
@@ -177,27 +178,6 @@ _FOLDED = 60
 """Characters shown of a folded thought."""
 _WHOLE = 4_000
 """Maximum characters of a line that says why there is no answer."""
-_LINES, _LINE = 4, 160
-"""Lines shown of a result, and characters of each."""
-
-
-def excerpt(text: str) -> str:
-    """The first lines of a tool's result, cut to size, and how many follow."""
-    lines = text.strip().splitlines() or ["(nothing)"]
-    shown = [_expanded(line) for line in lines[:_LINES]]
-    more = len(lines) - _LINES
-    return "\n".join((*shown, f"… {quantity(more, 'more line')}") if more > 0 else shown)
-
-
-def _unmarked(text: str) -> str:
-    """What went wrong, without the word in brackets that tells a model of which kind it is."""
-    marked = text.startswith("[") and text.partition("] ")[0][1:].isalpha()
-    return text.partition("] ")[2] if marked else text
-
-
-def _expanded(line: str) -> str:
-    safe = readable(line[:_LINE].expandtabs(4))
-    return safe if len(line) <= _LINE else f"{safe}… ({len(line) - _LINE} more)"
 
 
 def _row(label: str, text: str, colour: str, style: str = "") -> LabelledText:

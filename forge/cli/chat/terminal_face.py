@@ -60,7 +60,8 @@ class TerminalFace:
     async def __aenter__(self) -> Self:
         """Begin to read keys; what others print appears above the line, without its control characters."""
         self._running.enter_context(patch_stdout())
-        self._reading = asyncio.ensure_future(self._session.prompt_async())
+        self._reading = asyncio.ensure_future(self._session.prompt_async(set_exception_handler=False))
+        self._reading.add_done_callback(lambda _: self._lines.put_nowait(None))  # the terminal may go away
         return self
 
     async def __aexit__(
@@ -69,7 +70,7 @@ class TerminalFace:
         """Give the terminal back as it was."""
         self.working(None)
         self._reading.cancel()
-        with suppress(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError, EOFError):
             await self._reading
         self._running.close()
 
