@@ -69,7 +69,7 @@ def test_an_answer_is_seen_while_it_comes_and_stands_in_the_end_and_the_next_ses
         gate = asyncio.Event()
         (tmp_path / "AGENTS.md").write_text("Answer in French.")
         async with ScriptedModel(words("My name", " is **Ada**.", gate1=gate), words("You asked for it.")) as model:
-            async with chatting(tmp_path, "--backend", model.url) as person:
+            async with chatting(tmp_path, "--no-tools", "--backend", model.url) as person:
                 await person.sees("tiny")
                 await person.sees("AGENTS.md, 17 characters")
                 await say(person, "Who are you?")
@@ -78,7 +78,7 @@ def test_an_answer_is_seen_while_it_comes_and_stands_in_the_end_and_the_next_ses
                 gate.set()
                 await person.sees("My name is Ada.")
                 await ends(person)
-            async with chatting(tmp_path, "--backend", model.url, "--resume") as person:
+            async with chatting(tmp_path, "--no-tools", "--backend", model.url, "--resume") as person:
                 await person.sees("after 1 message of yours")
                 await person.sees("> Who are you?")
                 await person.sees("My name is Ada.")
@@ -160,7 +160,7 @@ def test_ctrl_c_cancels_the_turn_keeps_the_session_and_ends_it_when_it_comes_twi
     async def go() -> None:
         async with (
             ScriptedModel(hanging(sse(chunk({"content": "Once upon"}))), words("Of course.")) as model,
-            chatting(tmp_path, "--backend", model.url) as person,
+            chatting(tmp_path, "--no-tools", "--backend", model.url) as person,
         ):
             await say(person, "A long story!")
             await person.sees("Once upon")
@@ -206,7 +206,7 @@ def test_what_is_typed_while_the_agent_works_is_read_with_the_next_results(tmp_p
 def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
     async def go() -> None:
         script = (words("Hello Bob."), words("Hello Eve."), words("You are Bob."))
-        async with ScriptedModel(*script) as model, chatting(tmp_path, "--backend", model.url) as person:
+        async with ScriptedModel(*script) as model, chatting(tmp_path, "--no-tools", "--backend", model.url) as person:
             await say(person, "I am Bob.")
             await person.sees("Hello Bob.")
             await say(person, "/save bob")
@@ -244,7 +244,10 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
 def test_what_a_model_writes_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
     async def go() -> None:
         evil = "\x1b]0;owned\x07 \x9b2J &#x202e; \r fine"
-        async with ScriptedModel(words(evil)) as model, chatting(tmp_path, "--backend", model.url) as person:
+        async with (
+            ScriptedModel(words(evil)) as model,
+            chatting(tmp_path, "--no-tools", "--backend", model.url) as person,
+        ):
             await say(person, "Hi.")
             await person.sees("fine")
             await ends(person)
@@ -259,7 +262,7 @@ def test_sigterm_ends_it_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
     async def go() -> None:
         async with (
             ScriptedModel(hanging(sse(chunk({"content": "Once upon"})))) as model,
-            chatting(tmp_path, "--backend", model.url) as person,
+            chatting(tmp_path, "--no-tools", "--backend", model.url) as person,
         ):
             await say(person, "A long story!")
             await person.sees("Once upon")

@@ -102,7 +102,7 @@ def _printed(screen: Screen, event: AgentEvent) -> Iterator[Printed]:
         case events.ToolCallEvent() | events.ToolResultEvent() | events.ApprovalEndEvent():
             yield from _of_tool(screen, event)
         case events.CorrectionEvent(text=text):
-            yield _row("corrected", text, "yellow", "dim")
+            yield _row("corrected", printable(text, _SHORT), "yellow", "dim")
         case events.WarningEvent(kind=kind, text=text) if kind is not Kind.PROGRESS_NOTE:
             yield _row("warned", text, "yellow", "dim")
         case events.SteeredEvent(text=text):
@@ -174,8 +174,8 @@ def _end(screen: Screen, event: events.TurnCompleteEvent) -> Iterator[LabelledTe
             pass
 
 
-_FOLDED = 60
-"""Characters shown of a folded thought."""
+_FOLDED, _SHORT = 60, 120
+"""Characters shown of a folded thought, and of what the model was corrected with."""
 _WHOLE = 4_000
 """Maximum characters of a line that says why there is no answer."""
 
