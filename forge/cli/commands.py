@@ -111,7 +111,7 @@ COMMANDS = (
     ),
     Command(
         name="mcp",
-        summary="serve your own workflow as a tool to any MCP client",
+        summary="serve your own workflow or agent as a tool to any MCP client",
         about="Speaks the Model Context Protocol on standard input and output. A client starts it, and its model\n"
         "calls the workflow as one tool, with the request as its message. The client is told of progress and can\n"
         "cancel; its user is asked what the workflow asks. What your file prints goes to standard error\n"

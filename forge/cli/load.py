@@ -22,25 +22,35 @@ def load_workflow(reference: str) -> Workflow:
     """
     if reference == "demo":
         return demo.workflow
-    return _named(reference, Workflow, "workflow", "workflow = Workflow(…)")
+    return _named(reference, (Workflow,), "workflow", "workflow = Workflow(…)")
 
 
 def load_agent(reference: str) -> Agent:
     """The Agent of that name in that file; without a name, the only one there. ForgeError says what is wrong."""
-    return _named(reference, Agent, "agent", "agent = Agent(…)")
+    return _named(reference, (Agent,), "agent", "agent = Agent(…)")
 
 
-def _named(reference: str, kind: type[_T], what: str, line: str) -> _T:
+def load_served(reference: str) -> Workflow:
+    """The Workflow, or the workflow of the Agent, of that name in that file, as `load_workflow` finds it."""
+    if reference == "demo":
+        return demo.workflow
+    line = "workflow = Workflow(…) or agent = Agent(…)"
+    kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
+    found = _named(reference, kinds, "workflow or agent", line)
+    return found.workflow if isinstance(found, Agent) else found
+
+
+def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) -> _T:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     module = imported(file, f"the {what} as FILE.py:NAME")
-    found = {key: value for key, value in vars(module).items() if isinstance(value, kind)}
+    found = {key: value for key, value in vars(module).items() if isinstance(value, kinds)}
     if not found:
         raise ForgeError(f"{file} has no {what}; it needs a line like: {line}")
     there = ", ".join(found)
     if name and name not in found:
         raise ForgeError(f"{file} has no {what} named {name!r}; it has: {there}.{did_you_mean(name, found)}")
     if not name and len(found) > 1:
-        raise ForgeError(f"{file} has several {what}s: {there}; write {file}:NAME")
+        raise ForgeError(f"{file} has more than one {what}: {there}; write {file}:NAME")
     return found[name] if name else next(iter(found.values()))
 
 

@@ -1,4 +1,4 @@
-"""`forge mcp`: serve a workflow as an MCP tool on standard input and output."""
+"""`forge mcp`: serve a workflow or an agent as an MCP tool on standard input and output."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ import sys
 from rich.console import Console
 
 from forge.cli.execute import prompt_values
-from forge.cli.load import load_workflow
+from forge.cli.load import load_served
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.signals import until_signal
@@ -22,7 +22,7 @@ def run_mcp(options: argparse.Namespace) -> int:
         from forge.mcp.serving import serve  # noqa: PLC0415 - it imports the SDK, which is an extra
     except ImportError as error:
         raise ForgeError(str(error)) from None
-    workflow = load_workflow(options.workflow)
+    workflow = load_served(options.workflow)
     values = prompt_values(options.var)
     workflow.start("a request", values)  # a wrong definition is reported now, not to a client
 

@@ -74,7 +74,7 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["nothing.py:agent"], "there is no file nothing.py; write the agent as FILE.py:NAME"),
-        (["till.py"], "till.py has several agents: paying, failing; write till.py:NAME"),
+        (["till.py"], "till.py has more than one agent: paying, failing; write till.py:NAME"),
         (["till.py:payin"], "till.py has no agent named 'payin'; it has: paying, failing. Did you mean paying?"),
         (["till.py:paying", "--model", "x"], "--model is for the default agent"),
         (["till.py:paying", "--resume"], "no conversation was held in this folder yet"),

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 from pathlib import Path
 
-from forge import Workflow, tool
+from forge import Agent, Workflow, tool
 from stages.effect import NeedsInput
 
 print("this file prints while it is imported")
@@ -39,4 +39,5 @@ def report(text: str) -> dict[str, str]:
     return {"reported": text}
 
 
+agent = Agent("helper", backend="http://127.0.0.1:9")
 workflow = Workflow("the desk!", tools=[look, wait, ask, report], terminal_tool=["ask", "report"])

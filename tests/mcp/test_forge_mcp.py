@@ -16,7 +16,7 @@ from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 from tests.scripted_server import requests_of, scripted_server
 
 FLOW = Path(__file__).with_name("flow_served.py")
-WORDS = ["-m", "forge", "mcp", str(FLOW), "--no-probe", "--mode", "native", "--description", "Answers."]
+WORDS = ["-m", "forge", "mcp", f"{FLOW}:workflow", "--no-probe", "--mode", "native", "--description", "Answers."]
 
 
 def calls(name: str, **arguments: object) -> object:
@@ -126,6 +126,18 @@ def test_a_halt_and_a_model_that_is_not_there_are_errors_of_the_call(tmp_path: P
         assert "no usable tool call in 4 attempts" in asyncio.run(use(address))
 
 
+def test_an_agent_is_served_on_the_backend_of_the_command_line(tmp_path: Path) -> None:
+    async def use(address: str) -> str:
+        words = ["-m", "forge", "mcp", f"{FLOW}:agent", "--no-probe", "--backend", address]
+        own = StdioServerParameters(command=sys.executable, args=words, env={**os.environ})
+        async with Client(own) as client:
+            return text_of(await client.call_tool("helper", {"message": "Hello."}))
+
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]}
+    with scripted_server(tmp_path, [reply]) as address:
+        assert asyncio.run(use(address)) == "Hi."
+
+
 def test_standard_output_is_the_protocol_alone_and_its_end_is_the_programs(tmp_path: Path) -> None:
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     sent = [
@@ -197,8 +209,9 @@ def test_a_signal_ends_it_at_once(number: signal.Signals, code: int) -> None:
     ("words", "said"),
     [
         (["no_such.py"], "there is no file no_such.py"),
-        ([str(FLOW), "--var", "tone"], "write it as NAME=VALUE"),
-        ([str(FLOW), "<&-"], "one of them is closed"),
+        ([str(FLOW)], "has more than one workflow or agent: agent, workflow"),
+        ([f"{FLOW}:agent", "--var", "tone"], "write it as NAME=VALUE"),
+        ([f"{FLOW}:agent", "<&-"], "one of them is closed"),
     ],
 )
 def test_wrong_usage_is_told_on_standard_error_only(words: list[str], said: str) -> None:
