@@ -16,7 +16,7 @@ from forge.agent.events import AgentEvent
 from forge.agent.keeping import Keeper, refuse_store
 from forge.agent.memory.facts import Facts
 from forge.agent.options import AgentOptions
-from forge.agent.telling import OnEvent, followed, same_progress
+from forge.agent.telling import OnEvent, followed, reader, same_progress
 from forge.agent.work import Job, Work
 from forge.connection import AnyBackend, Setup
 from forge.errors import ForgeError, as_error
@@ -213,6 +213,7 @@ class Agent(Generic[R_co]):
 
         async def start(line: Line[AgentEvent], stop: asyncio.Event) -> None:
             told: Watching = {**watching, "on_chunk": followed(line, watching), "cancel": stop}
+            reader.set(line.room)  # in this task alone
             await self.process(message, on_event=line.put, **told)
 
         async with aclosing(streamed(start, same_progress, watching.get("cancel"))) as events:

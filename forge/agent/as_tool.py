@@ -8,13 +8,14 @@ from returns.result import Failure
 
 from forge.agent.agent import Agent
 from forge.agent.events import AgentEvent
-from forge.agent.telling import OnEvent, to_parent
+from forge.agent.telling import OnEvent, reader, to_parent
 from forge.errors import ForgeError, ToolFailed
 from forge.interpreters import Asker
 from forge.journal.parts import nested_journal
 from forge.outcome import Finished
 from forge.runtime.observers import notify
 from forge.runtime.options import checked_options
+from forge.runtime.watcher import OnChunk
 from forge.runtime.watching import Watching
 from forge.tools.caller import Caller
 from forge.tools.decorator import Tool, tool
@@ -58,7 +59,7 @@ def agent_tool(
             raise ToolFailed(f"there are {MAX_DEPTH} agents within agents already; do this yourself.")
         again = caller.continued
         kept, heard = _Kept(again.saved if again else ""), _both(on_event, agent.workflow.name, caller.call_id)
-        watching: Watching = {"ask": ask or caller.ask, "journal": _journal(caller)}
+        watching: Watching = {"ask": ask or caller.ask, "journal": _journal(caller), "on_chunk": _paced()}
         said = again.answer if again else task
         token = _depth.set(_depth.get() + 1)
         try:
@@ -83,6 +84,12 @@ _TASK = "What is to be done, in full: it has not read this conversation."
 
 def _journal(caller: Caller) -> Path | None:
     return None if caller.journal is None else nested_journal(caller.journal, caller.call_id)
+
+
+def _paced() -> OnChunk | None:
+    """What waits, with each delta, for a slow reader of the stream of the agent that made the call."""
+    wait = reader.get()
+    return None if wait is None else lambda _: wait()
 
 
 def _both(own: OnEvent | None, agent: str, call_id: str) -> OnEvent | None:

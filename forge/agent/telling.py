@@ -2,7 +2,7 @@
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
 
 from msgspec.structs import replace
@@ -28,6 +28,10 @@ ToParent = Callable[[str, str, AgentEvent], None]
 """Tells the agent that is at work of an event of another: the other's name, the id of the call that asked it."""
 
 to_parent: ContextVar[ToParent | None] = ContextVar("forge_agent_to_parent", default=None)
+
+
+reader: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("forge_agent_reader", default=None)
+"""Waits for the reader of the stream that the events go to, if there is one, and agents within the agent wait too."""
 
 
 class Teller:

@@ -1,6 +1,7 @@
 """An agent as a tool: its budget, its questions, its journal and its events are those of the agent that calls it."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ WHICH = call("ask_question", question="Which order?", suggestions=["A-17", "B-2"
 
 
 @tool
-def add() -> str:
+async def add() -> str:
     """Add."""
     return "added"
 
@@ -391,6 +392,21 @@ def test_cancelling_its_caller_ends_it_and_its_events() -> None:
     assert isinstance(inner[-1], TurnCompleteEvent)
     assert [type(event) for event in inner].count(ToolCallEvent) == [type(e) for e in inner].count(ToolResultEvent) == 1
     assert isinstance(heard[-1], TurnCompleteEvent)
+
+
+def test_it_waits_for_a_slow_reader_too() -> None:
+    model = Scripted([call("add")] * 1000)
+    expert = Agent("expert", backend=model, tools=[add], max_iterations=1000, max_repeats=None)
+    boss = Agent("boss", backend=Scripted([TASK]), tools=[agent_tool(expert, description="Sums.")], max_iterations=1000)
+
+    async def slow() -> int:
+        async with aclosing(boss.stream("Add.")) as events:
+            await anext(events)
+            for _ in range(10_000):
+                await asyncio.sleep(0)
+            return len(model.requests)
+
+    assert 0 < asyncio.run(slow()) < 100
 
 
 @pytest.mark.parametrize("text", ["", "  "])
