@@ -5,7 +5,7 @@ from stages.message import ToolCall
 from stages.objection import Objection, Repeated
 from stages.policy.escalation import offered_tools
 from stages.policy.progress import answered_differently, times_answered
-from stages.policy.rules import Rules
+from stages.policy.rules import Rules, repeating_tools
 from stages.policy.untried_values import values_to_try
 from stages.state import State
 from stages.tool import ToolSpec
@@ -23,6 +23,7 @@ def repetition(rules: Rules) -> Guard:
     """
     most = rules.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
+    once = repeating_tools(rules).once
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
@@ -41,7 +42,7 @@ def repetition(rules: Rules) -> Guard:
                     times=count,
                     others=others,
                     values=_values(bound[call.name], state),
-                    written=answered_differently(ledger, call.name, call.arguments),
+                    written=call.name in once and answered_differently(ledger, call.name, call.arguments),
                 ),
             )
             for call, count in again

@@ -57,12 +57,8 @@ def _made_up(tool: ToolSpec, arguments: str, state: State) -> bool:
 
 def _texts(tool: ToolSpec, arguments: str) -> Iterator[Json]:
     """The texts in the arguments, but for those that the schema lists."""
-    kinds = msgspec.json.decode(tool.parameters, type=_Schema).properties
+    kinds = msgspec.json.decode(tool.parameters, type=dict[str, object]).get("properties")
     for name, value in msgspec.json.decode(arguments, type=dict[str, Raw]).items():
-        kind = kinds.get(name)
+        kind = kinds.get(name) if isinstance(kinds, dict) else None
         if not (isinstance(kind, dict) and kind.keys() & {"enum", "const"}):
             yield from (leaf for leaf in leaves(bytes(value).decode()) if isinstance(leaf, str))
-
-
-class _Schema(msgspec.Struct):
-    properties: dict[str, object] = {}

@@ -111,7 +111,8 @@ def _single_text(tool: ToolSpec, *, needed: bool) -> str | None:
     properties = schema.get("properties")
     if tool.calculated or not isinstance(properties, dict):
         return None
-    required = [name for name in properties if name not in optional_members(schema)]
+    optional = optional_members(schema)
+    required = [name for name in properties if name not in optional]
     match (required if needed else []) or [*properties]:
         case [name] if isinstance(kind := properties[name], dict) and kind.get("type") == "string":
             return None if "enum" in kind else name

@@ -410,3 +410,16 @@ def test_a_wrong_escalation_is_refused() -> None:
         Desk(escalation=Escalation(levels=("up",)))  # type: ignore[arg-type]  # on purpose
     with pytest.raises(DefinitionError, match="max_repeats is 0"):
         Desk(max_repeats=0)
+
+
+def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_same() -> None:
+    answers = iter(["7", "8", "8", "8"])
+
+    @tool(effect="read")
+    def ask() -> str:
+        """Ask."""
+        return next(answers)
+
+    model = Scripted([call("ask")] * 4 + ["Done."])
+    run_sync(Workflow("asking", tools=[ask], on_text="accept"), "Ask.", backend=model).unwrap()
+    assert b"and its answer stays the same" in model.requests[4]
