@@ -16,7 +16,6 @@ from forge.cli.chat.conversation import Chat
 from forge.cli.chat.opening import default_agent, own_agent
 from forge.cli.chat.plain_face import PlainFace
 from forge.cli.chat.sessions import chat_store, chats_folder, known_session, new_session, session_rows
-from forge.cli.layout import show
 from forge.cli.progress import downloading
 from forge.cli.signals import Interrupted, handling
 from forge.errors import ForgeError
@@ -36,16 +35,11 @@ def run_chat(options: argparse.Namespace) -> int:
 
 def _list(store: SQLiteStore) -> int:
     found = asyncio.run(store.sessions())
-    console = Console(highlight=False)
     for row in session_rows(found):
-        show(console, row, _TIME)
+        print(row.text)
     if not found:
-        console.print("no conversation was held in this folder yet")
+        print("no conversation was held in this folder yet")
     return 0
-
-
-_TIME = 12
-"""Width of a date and a time."""
 
 
 def _is_terminal() -> bool:

@@ -49,7 +49,7 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
 
 def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
     """The conversations, the last one first: name, time, size, how it begins."""
-    rows = [LabelledText(_when(one.saved), f"{printable(one.name)}  {_facts(one)}") for one in found[:_LISTED]]
+    rows = [LabelledText("", f"{_when(one.saved)}  {printable(one.name)}  {_facts(one)}") for one in found[:_LISTED]]
     if len(found) > _LISTED:
         rows.append(LabelledText("", f"and {len(found) - _LISTED} older"))
     return tuple(rows)
