@@ -86,6 +86,8 @@ def _use(use: Use, names: list[str]) -> list[str]:
         found.append(f"{where}: at_step is {use.at_step}; the first step is 1")
     if use.at_most is not None and use.at_most < max(1, use.at_least):
         found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
+    if use.distinct and use.at_least < 2:
+        found.append(f"{where}: distinct is about several calls; say with at_least how many, 2 or more")
     if use.at_least < 0:
         found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
     return found

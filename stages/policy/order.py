@@ -29,6 +29,7 @@ class Use(Struct, frozen=True, kw_only=True):
     - `again_after`: tools that change what this one has found. After one of them has succeeded, earlier successes of
       this tool count no more, neither as steps nor as prerequisites: it has to be called again.
     - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
+    - `distinct`: for `at_least` the same call counts once: "each of the three" is not two of them and one again.
     - `consecutive` False: not twice in a row.
     """
 
@@ -39,6 +40,7 @@ class Use(Struct, frozen=True, kw_only=True):
     again_after: tuple[str | Change, ...] = ()
     at_least: int = 0
     at_most: int | None = None
+    distinct: bool = False
     consecutive: bool = True
 
     @property
@@ -121,9 +123,15 @@ def obstacle(
     return next((reason for reason in reasons if reason), None)
 
 
-def underused_tools(order: tuple[Use, ...], done: tuple[str, ...]) -> tuple[str, ...]:
+def underused_tools(order: tuple[Use, ...], done: tuple[Success, ...]) -> tuple[str, ...]:
     """The tools that still have to be used more often before the run may end. `done` are the uses that count."""
-    return tuple(use.tool for use in order if use.at_least and done.count(use.tool) < use.at_least)
+    return tuple(use.tool for use in order if use.at_least and times_used(use, done) < use.at_least)
+
+
+def times_used(use: Use, done: tuple[Success, ...]) -> int:
+    """How many of the successes count for `at_least`."""
+    made = [canonical(success.arguments) for success in done if success.name == use.tool]
+    return len(set(made) if use.distinct else made)
 
 
 def _place(use: Use, done: tuple[str, ...], ahead: tuple[str, ...], fresh: Collection[str]) -> str | None:

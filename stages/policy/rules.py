@@ -126,7 +126,7 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     steps = tuple(step for step in rules.required if all(success.name != step for success in done))
     if not rules.order:
         return steps
-    return tuple(dict.fromkeys(steps + underused_tools(rules.order, tuple(success.name for success in done))))
+    return tuple(dict.fromkeys(steps + underused_tools(rules.order, done)))
 
 
 def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
@@ -158,7 +158,7 @@ def repeating_tools(rules: Rules) -> Repeating:
     Those are the ones that write, unless a rule of order wants them more than once.
     """
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
-    several = {use.tool for use in rules.order if use.at_least and use.at_least > 1}
+    several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
     writes = frozenset(tool.name for tool in rules.tools if tool.effect == "write")
     return Repeating(free=free, once=writes - free - several)
 

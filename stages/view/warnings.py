@@ -14,7 +14,8 @@ from stages.halt import Halt
 from stages.message import Kind, Tool, User
 from stages.nudges import context
 from stages.pipeline import Stage, on
-from stages.policy.rules import Rules, outdated, pending, required_tools, succeeded_names
+from stages.policy.order import times_used
+from stages.policy.rules import Rules, outdated, pending, required_tools
 from stages.state import Folded, State
 
 
@@ -92,10 +93,11 @@ def _counted(step: str, rules: Rules, state: State) -> str:
     """The step, with its count if it has to be done several times, or that it has to be done again."""
     if outdated(rules, state.ledger, [step]):
         return f"{step} (again)"
-    times = max((use.at_least for use in rules.order if use.tool == step), default=1)
-    if times <= 1:
+    use = max((use for use in rules.order if use.tool == step), key=lambda use: use.at_least, default=None)
+    if use is None or use.at_least <= 1:
         return step
-    return f"{step} ({succeeded_names(state.ledger).count(step)} of {times} times)"
+    done = times_used(use, state.ledger.successes)
+    return f"{step} ({done} of {use.at_least} times{', each time with other arguments' if use.distinct else ''})"
 
 
 def _ends(rules: Rules) -> tuple[str, ...]:

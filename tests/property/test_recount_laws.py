@@ -91,6 +91,7 @@ ORDERS = st.sampled_from(
         (),
         (Use(tool="look", at_most=2),),
         (Use(tool="order", at_least=2),),
+        (Use(tool="look", at_least=2, distinct=True),),
         (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1)),
         (Use(tool="look", again_after=("note", Change(tool="send", match_arg="text"))),),
     ]

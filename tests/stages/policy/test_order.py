@@ -109,9 +109,18 @@ def test_a_reply_of_several_calls_runs_as_the_rules_of_order_say(
     assert log == ran
 
 
-def test_what_must_be_used_more_often() -> None:
-    assert underused_tools((Use(tool="look", at_least=2),), ("look",)) == ("look",)
-    assert underused_tools((Use(tool="look", at_least=2),), ("look", "look")) == ()
+@pytest.mark.parametrize(
+    ("distinct", "made", "left"),
+    [
+        (False, ['{"at":1}'], ("look",)),
+        (False, ['{"at":1}', '{"at":1}'], ()),
+        (True, ['{"at":1}', '{"at": 1.0}'], ("look",)),
+        (True, ['{"at":1}', '{"at":2}'], ()),
+    ],
+)
+def test_what_must_be_used_more_often(distinct: bool, made: list[str], left: tuple[str, ...]) -> None:
+    done = tuple(Success(name="look", arguments=arguments) for arguments in made)
+    assert underused_tools((Use(tool="look", at_least=2, distinct=distinct),), done) == left
 
 
 def test_a_call_out_of_order_is_corrected_and_not_run() -> None:
@@ -133,6 +142,17 @@ def test_at_least_is_a_step_like_others() -> None:
     state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
     assert desk.log == ["look a", "look b", "finish"]
     assert "First complete: look" in "".join(m.text for m in state.history)
+
+
+def test_each_of_two_is_not_one_of_them_twice() -> None:
+    desk = Desk(order=[Use(tool="look", at_least=2, distinct=True)])
+    again, other = call("look", what="a"), call("look", what="b")
+    run = run_sync(
+        desk.workflow, "Go.", backend=Scripted([again, again, call("finish"), other, call("finish", result="ok")])
+    )
+    assert desk.log == ["look a", "look a", "look b", "finish"]
+    said = "".join(m.text for m in run.unwrap().state.history)
+    assert "First complete: look" in said
 
 
 def test_in_the_mode_constrained_only_what_is_in_order_is_offered() -> None:
@@ -170,6 +190,7 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         Use(tool="look", after=("look",), at_most=0),
         Use(tool="write", at_step=2, after=("look",), before=("look",)),
         Use(tool="fail", at_step=2, at_least=-1),
+        Use(tool="write", at_least=1, distinct=True),
     ]
     with pytest.raises(DefinitionError) as caught:
         Desk(order=uses, completion_checks={"gone": lambda _: None})
@@ -181,6 +202,7 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         "order of look: at_most is 0; it must be 1 or more, and no less than at_least",
         "order of write: it cannot come both before and after look",
         "order of fail: at_least is -1; it cannot be negative",
+        "order of write: distinct is about several calls; say with at_least how many, 2 or more",
         "order: two tools are forced at step 2",
     }
 

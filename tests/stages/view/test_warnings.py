@@ -102,6 +102,15 @@ def test_the_model_is_told_how_many_calls_are_left(left: int, rules: Rules, says
     assert texts(warn_of_calls(rules, 3)(folded).unwrap()) == expected
 
 
+def test_each_of_several_says_that_the_same_again_does_not_count() -> None:
+    rules = Rules(tools=RULES.tools, order=(Use(tool="note", at_least=2, distinct=True),))
+    ledger = Ledger(successes=(NOTED, NOTED))
+    answered = Tool(call_id="call_000000001", name="note", text="ok")
+    folded = State(history=(answered,), ledger=ledger, phase=Folded(view=(answered,)))
+    (said,) = texts(note_progress(rules)(folded).unwrap())
+    assert "note (1 of 2 times, each time with other arguments)" in said
+
+
 STEPS = Rules(tools=RULES.tools, required=("look", "write"), order=(Use(tool="note", at_least=2),))
 CALLED = ToolCall(id="call_000000001", name="look", arguments="{}")
 NOTED = Success(name="note", arguments="{}")
