@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.grounding.sources import texts_given, values_given_by
+from stages.grounding.sources import Given, texts_given, values_given_by
 from stages.message import History, Kind, Tool, User
 from stages.nudges.outcomes import status_of
 from stages.tool import ToolSpec
@@ -46,10 +46,15 @@ def related_tools(tools: Iterable[ToolSpec], history: History) -> frozenset[str]
     Of an answer the values count that its call did not have, and no names of members, which are often arguments'.
     """
     known = tuple(tools)
-    given = (values_given_by(one) for one in texts_given(history, recalled=True))
-    said = [value for values in given for _, value in values if isinstance(value, str)]
-    related = {tool.name for tool in known if any(map(_words_of(tool).search, said))}
+    given = tuple(texts_given(history, recalled=True))
+    related = {tool.name for tool in known if any(_speaks(one, _words_of(tool)) for one in given)}
     return named_tools((tool.name for tool in known), history) | related
+
+
+def _speaks(given: Given, words: re.Pattern[str]) -> bool:
+    # Most texts have none of the words, and that is found out many times faster.
+    values = values_given_by(given) if words.search(given.text) else ()
+    return any(isinstance(value, str) and words.search(value) is not None for _, value in values)
 
 
 def _words_of(tool: ToolSpec) -> re.Pattern[str]:

@@ -288,6 +288,23 @@ def test_it_is_offered_once_somebody_speaks_of_it_or_the_model_gets_nowhere(
     assert ran[-1] == "drop", "it is an offer: a call that is made all the same runs"
 
 
+said = st.lists(st.sampled_from(("Write it.", "drop", "Hm.", "no n")), max_size=2).map(" ".join)
+ledgers = st.builds(Ledger, turn=st.integers(0, 6), progress=st.integers(0, 6), retries=st.integers(0, 3))
+
+
+@given(held=st.sets(st.sampled_from(("write", "drop"))), asked=said, found=said, ledger=ledgers)
+def test_only_what_is_held_back_is_missing_and_only_while_nobody_speaks_of_it(
+    held: set[str], asked: str, found: str, ledger: Ledger
+) -> None:
+    held_back = replace(RULES, required=(), held_back=tuple(held))
+    history: History = (User(text=asked), Tool(call_id="call_1", name="look", text=found))
+    state = State(history=history, ledger=ledger)
+    free = {tool.name for tool in offered_tools(replace(held_back, held_back=()), state)}
+    offered = {tool.name for tool in offered_tools(held_back, state)}
+    assert free - held <= offered <= free
+    assert {name for name in held if name in f"{asked} {found}".lower()} & free <= offered
+
+
 def test_a_user_who_says_more_may_mean_any_tool() -> None:
     talk: History = (User(text=ASKED), Assistant(text="Lisbon."), User(text="Now do it!"))
     rules = chat(*SEVERAL).rules
