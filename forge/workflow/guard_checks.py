@@ -40,6 +40,9 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
         for level in rules.escalation.levels
         if level not in levels
     ]
+    found += [
+        f"escalation: writes has {name!r}, which is no tool" for name in rules.escalation.writes if name not in names
+    ]
     if rules.max_repeats is not None and rules.max_repeats < 1:
         found.append(
             f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"

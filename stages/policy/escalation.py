@@ -139,14 +139,15 @@ def _needs_arguments(tool: ToolSpec) -> bool:
 
 
 def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Pending steps that the model is not stuck on; with none, other tools, without writes that nobody required.
+    """Pending steps that the model is not stuck on; with none, other tools, without writes that nobody named.
 
     A tool that takes one text and has succeeded is then offered with untried values only, like one it is stuck on.
     """
     left, stuck = pending(rules, state.ledger), stuck_tools(rules, state)
     if steps := tuple(tool for tool in allowed if tool.name in left and tool.name not in stuck):
         return steps
-    safe = (tool for tool in allowed if tool.effect != "write" or tool.name in rules.required)
+    named = (*rules.required, *rules.escalation.writes)
+    safe = (tool for tool in allowed if tool.effect != "write" or tool.name in named)
     known = set(succeeded_names(state.ledger)) if not left else set()
     single = (tool.name for tool in allowed if tool.name in known and only_text_argument(tool))
     return _renewed(tuple(safe) or allowed, state, stuck.union(single)) or allowed

@@ -31,10 +31,13 @@ class Escalation(Struct, frozen=True, kw_only=True):
     `look_first`: while the run makes progress, no tool that writes is offered before the required steps that only
     read, unless something required needs it; without required steps, none that nobody has spoken of. So a model that a
     constraint forces to call a tool is not tempted.
+    `writes`: tools that write and that a model without progress is offered on the level `narrow`, too, although no step
+    needs them: where the work is to change something, and to look once more is no help.
     """
 
     levels: tuple[EscalationLevel, ...] = ("narrow", "pin", "open")
     look_first: bool = True
+    writes: tuple[str, ...] = ()
 
     @property
     def modes(self) -> tuple[TextMode, ...]:

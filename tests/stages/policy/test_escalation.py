@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Conversation, Workflow, run_sync, tool
@@ -30,6 +31,7 @@ from stages.policy.progress import (
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
 from stages.state import Attempt, Ledger, State, Success
+from stages.tool import ToolEffect, ToolSpec
 from stages.verdict import Stop
 from tests.flows import Desk
 
@@ -423,3 +425,15 @@ def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_s
     model = Scripted([call("ask")] * 4 + ["Done."])
     run_sync(Workflow("asking", tools=[ask], on_text="accept"), "Ask.", backend=model).unwrap()
     assert b"and its answer stays the same" in model.requests[4]
+
+
+def test_a_stuck_model_is_offered_the_writes_that_the_escalation_names_and_no_others() -> None:
+    """The same look-up again, and nothing is pending: what is left is to change something."""
+    kinds: dict[str, ToolEffect] = {"look": "read", "write": "write", "wipe": "write", "finish": "terminal"}
+    tools = tuple(
+        ToolSpec(name=n, description=n, parameters=Raw(b'{"type":"object"}'), effect=e) for n, e in kinds.items()
+    )
+    stuck = Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN)
+    for writes, offered in (((), {"finish"}), (("write",), {"write", "finish"})):
+        rules = Rules(tools=tools, escalation=Escalation(writes=writes))
+        assert {one.name for one in offered_tools(rules, State(history=(), ledger=stuck))} == offered
