@@ -1,19 +1,15 @@
 """A policy read from a TOML file: every fault in it in one message, each with its table and key."""
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import get_args
 
 import msgspec
-from msgspec import Struct
 
 from forge.errors import ForgeError
 from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.policy_rules import contradictions
-from forge.workflow.suggestions import did_you_mean
-from stages.options.types import wrong_options
+from forge.workflow.toml_tables import joined, table_faults
 
 SIZE_LIMIT = 1 << 20
 """Bytes of a policy file."""
@@ -50,7 +46,7 @@ def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ForgeError(f"{origin} is not valid TOML: {error}") from None
-    faults = [*_faults(tables, _File, "")]
+    faults = [*table_faults(tables, _File)]
     if not faults:
         policy = _converted(tables)
         faults = [*_contradictions(policy)]
@@ -64,8 +60,8 @@ def _contradictions(policy: Policy) -> Iterator[str]:
     general = contradictions(policy.general)
     yield from general
     for pattern, own in policy.models:
-        header = _joined("", "model", pattern)
-        yield from (f"{_at(header)}{said}" for said in contradictions(own) if said not in general)
+        header = joined("model", pattern)
+        yield from (f"[{header}] {said}" for said in contradictions(own) if said not in general)
 
 
 def _converted(tables: Mapping[str, object]) -> Policy:
@@ -83,65 +79,3 @@ def _over(table: Mapping[str, object], general: Mapping[str, object]) -> dict[st
 
 def _table(tables: Mapping[str, object], name: str) -> dict[str, object]:
     return msgspec.convert(tables.get(name, {}), dict[str, object])
-
-
-def _faults(table: Mapping[str, object], kind: type[Struct], header: str) -> Iterator[str]:
-    """A sentence for each value of a table that is wrong, for each key that there is not, and for those that lack."""
-    known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    for key, value in table.items():
-        if (field := known.get(key)) is not None:
-            yield from _wrong(value, field.type, header, key)
-        else:
-            meant = did_you_mean(key, known)
-            yield f"{_at(header)}{key}: there is no such key; there are: {', '.join(known)}.{meant}"
-    yield from (
-        f"{_at(header)}{name}: it is missing" for name, field in known.items() if field.required and name not in table
-    )
-
-
-def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
-    """What is wrong with one value, looked for in the tables within it."""
-    inner = _struct_in(hint)
-    if inner is not None and isinstance(value, dict):
-        for name, table in value.items():
-            yield from _wrong_table(table, inner, _joined(header, key, name))
-    elif inner is not None and isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        for number, table in enumerate(value, start=1):
-            if isinstance(table, dict):
-                yield from _faults(table, inner, f"{_joined(header, key)} number {number}")
-        yield from _misfit([one for one in value if not isinstance(one, dict)], hint, header, key)
-    else:
-        yield from _misfit(value, hint, header, key)
-
-
-def _misfit(value: object, hint: object, header: str, key: str) -> Iterator[str]:
-    try:
-        msgspec.convert(value, hint)
-    except msgspec.ValidationError as error:
-        said = wrong_options({key: value}, {key: hint}).get(key) or (f"{key}: {error}",)
-        # TOML has no None: what may be None may be left out.
-        yield from (f"{_at(header)}{sentence.removesuffix(' or None')}" for sentence in said)
-
-
-def _wrong_table(table: object, kind: type[Struct], header: str) -> Iterator[str]:
-    if isinstance(table, dict):
-        yield from _faults(table, kind, header)
-    else:
-        yield f"[{header}]: it must be a table"
-
-
-def _struct_in(hint: object) -> type[Struct] | None:
-    """The kind of table that a value holds, if it holds some."""
-    if isinstance(hint, type) and issubclass(hint, Struct):
-        return hint
-    return next(filter(None, map(_struct_in, get_args(hint))), None)
-
-
-def _at(header: str) -> str:
-    return f"[{header}] " if header else ""
-
-
-def _joined(*parts: str) -> str:
-    header, *names = parts
-    quoted = (name if re.fullmatch(r"[\w-]+", name) else f'"{name}"' for name in names)
-    return ".".join(filter(None, (header, *quoted)))
