@@ -41,7 +41,7 @@ def command_tools(
         ran = await run_process(command, folder, timeout, environment)
         return _told(ran, timeout, keep(ran), shown_chars)
 
-    @tool(effect="read")
+    @tool(effect="read", prerequisites="run_command")
     def read_output(number: _From1, first_line: _From1 = 1) -> str:
         """Read on in the output of an earlier command that was too long to be shown whole.
 

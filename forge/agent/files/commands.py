@@ -30,7 +30,14 @@ _PASSED_ON = (
 )
 """Environment variables that a command is given: no others, for those may hold secrets."""
 
-_PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+_PLAIN = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
 _GRACE = 2.0
 """Seconds from being asked to end to being killed, and for the rest of the output to arrive."""
 

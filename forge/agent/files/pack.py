@@ -17,6 +17,7 @@ def file_tools(
     commands: bool = True,
     approval: bool = True,
     follow_links: bool = True,
+    overwrite: bool = True,
     timeout: float = 120.0,
     shown_chars: int = 8_000,
     environment: Mapping[str, str] | None = None,
@@ -25,9 +26,10 @@ def file_tools(
 
     `read_file`, `list_files` and `search_files`; with `write` also `write_file` and `edit_file`; with `commands` also
     `run_command` and `read_output`. Each write and each command asks a person first, unless `approval` is False.
-    `follow_links`: symbolic links whose target is in the folder are followed; False: none is. A command is ended after
-    `timeout` seconds; it is given the environment variables that programs need, none that may hold secrets, and
-    `environment` besides. `shown_chars`: maximum characters of a file or an output that the model is shown at once.
+    `follow_links`: symbolic links whose target is in the folder are followed; False: none is. `overwrite`: `write_file`
+    may replace files; False: it only makes new ones. A command is ended after `timeout` seconds; it is given the
+    environment variables that programs need, none that may hold secrets, and `environment` besides. `shown_chars`:
+    maximum characters of a file or an output that the model is shown at once.
     DefinitionError for what is no folder, and where the system cannot open files relative to a folder (Windows).
     """
     if timeout <= 0 or shown_chars < 1:
@@ -35,6 +37,6 @@ def file_tools(
     root = Root(folder, follow_links=follow_links)
     return (
         *read_tools(root, shown_chars),
-        *(write_tools(root, shown_chars, approval=approval) if write else ()),
+        *(write_tools(root, shown_chars, approval=approval, overwrite=overwrite) if write else ()),
         *(command_tools(root.path, shown_chars, timeout, environment or {}, approval=approval) if commands else ()),
     )

@@ -112,15 +112,24 @@ def _nearest(text: str, old: str) -> str:
     if same is not None:
         first, last = same
         told, _ = numbered(lines, first, last, 2_000)
-        return (
-            f"that text is there with other spaces or line numbers. Nothing was changed. It is exactly:\n{told}{_COPY}"
-        )
+        return f"that text is there but for spaces or line numbers. Nothing was changed. It is:\n{told}\n{_COPY}"
     at = _most_alike(lines, wanted)
     told, _ = numbered(lines, max(1, at + 1 - _AROUND), at + len(wanted) + _AROUND, 2_000)
-    return f"that text is not in the file. Nothing was changed. The nearest lines are:\n{told}{_COPY}"
+    return (
+        f"that text is not in the file. Nothing was changed. The nearest lines are:\n{told}\n"
+        f"{_first_difference(lines[at:], lines_of(old))}{_COPY}"
+    )
 
 
-_COPY = "\nCopy the old text exactly from there, without the line numbers and the bars"
+_COPY = "Copy the old text exactly from there, without the line numbers and the bars; one line may be enough"
+
+
+def _first_difference(lines: list[str], wanted: list[str]) -> str:
+    """Which of the wanted lines is the first that is not as in the file."""
+    for there, line in zip(lines, wanted, strict=False):
+        if there != line:
+            return f"Your text has {one_line(line)!r} where the file has {one_line(there)!r}. "
+    return ""
 
 
 def _whitespace_apart(lines: list[str], wanted: list[str]) -> tuple[int, int] | None:

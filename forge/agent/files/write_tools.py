@@ -6,10 +6,13 @@ from forge.agent.files.root import Root, shown
 from forge.agent.files.texts import Unfound, edit, lines_of, numbered
 from forge.errors import ToolResolutionError, quantity
 from forge.tools.decorator import tool
+from stages.tool import Prerequisite
+
+_READ = Prerequisite(tool="read_file", match_arg="path")
 
 
-def write_tools(root: Root, shown_chars: int, *, approval: bool) -> tuple[Callable[..., object], ...]:
-    """The tools that write; `approval`: a person is asked first."""
+def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool) -> tuple[Callable[..., object], ...]:
+    """The tools that write; `approval`: a person is asked first; `overwrite`: whole files may be replaced."""
 
     @tool(effect="write", approval=approval, idempotent=True)
     def write_file(path: str, content: str) -> str:
@@ -20,18 +23,21 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool) -> tuple[Callab
             content: All of the text that the file is to have.
         """
         parts = root.resolved(path)
+        if not overwrite and root.exists(parts):
+            raise ToolResolutionError(f"there is {shown(*parts)} already; change it with edit_file")
         before = quantity(len(lines_of(root.read(parts))), "line") if root.exists(parts) else ""
         root.write(parts, content)
         now = quantity(len(lines_of(content)), "line")
         return f"{shown(*parts)} has {now} now; before it had {before}" if before else f"{shown(*parts)} is new: {now}"
 
-    @tool(effect="write", approval=approval)
+    # Nobody copies exactly what they have not read.
+    @tool(effect="write", approval=approval, prerequisites=[_READ])
     def edit_file(path: str, old_snippet: str, new_snippet: str) -> str:
-        """Replace a part of a file. Read the file first, and copy the old lines exactly as they are.
+        """Replace a few lines of a file. Read the file first, and copy the old lines exactly as they are.
 
         Args:
             path: The file, such as src/main.py.
-            old_snippet: The lines to replace, with their indentation, without line numbers; they must be there once.
+            old_snippet: The lines to replace, only those that change, with their indentation, without line numbers.
             new_snippet: The lines to put in their place, with their indentation.
         """
         parts = root.resolved(path)

@@ -72,6 +72,7 @@ def test_what_changes_something_asks_first(folder: Path) -> None:
     assert {effect for effect, _ in specs(folder).values()} <= {*get_args(ToolEffect)}
 
 
+READ = call("read_file", path="src/calc.py")
 WRITES = [
     call("write_file", path="src/calc.py", content="x"),
     call("edit_file", path="src/calc.py", old_snippet="a - b", new_snippet="a + b"),
@@ -82,7 +83,7 @@ WRITES = [
 @pytest.mark.parametrize("line", WRITES, ids=["write", "edit", "run"])
 def test_with_nobody_to_ask_nothing_is_changed(folder: Path, line: Line) -> None:
     before = sorted(folder.rglob("*"))
-    ended = run_sync(workflow(folder), "Work.", backend=Scripted([line]))
+    ended = run_sync(workflow(folder), "Work.", backend=Scripted([READ, line]))
     assert isinstance(ended, Failure)
     assert isinstance(ended.failure().halt, ApprovalNeeded)
     assert (folder / "src" / "calc.py").read_text() == CALC
@@ -97,8 +98,8 @@ def test_what_a_person_refuses_is_not_done(folder: Path, line: Line) -> None:
         asked.append(question)
         return Rejected(digest=question.digest, reason="not today")
 
-    ended = run_sync(workflow(folder), "Work.", backend=Scripted([line, call("finish")]), ask=refuse).unwrap()
-    assert "not today" in answers(ended)[0]
+    ended = run_sync(workflow(folder), "Work.", backend=Scripted([READ, line, call("finish")]), ask=refuse).unwrap()
+    assert "not today" in answers(ended)[1]
     assert len(asked) == 1
     assert (folder / "src" / "calc.py").read_text() == CALC
     assert not (folder / "made").exists()
@@ -139,22 +140,30 @@ def test_a_bug_is_found_and_mended(folder: Path) -> None:
     [
         (call("read_file", path="calc.py"), "there is no file calc.py. Did you mean src/calc.py?"),
         (call("read_file", path="src/calk.py"), "there is no file src/calk.py. Did you mean src/calc.py?"),
-        (call("read_file", path="src/calc.py", first_line=3), "has 2 lines; there is no line 3"),
         (call("read_file", path="/etc/passwd"), "/etc/passwd is outside the folder that you may work in"),
         (call("edit_file", path="src/calc.py", old_snippet="a * b", new_snippet="x"), "The nearest lines are:"),
-        (call("edit_file", path="../out", old_snippet="a", new_snippet="x"), "../out is outside the folder"),
         (call("write_file", path="../out", content="x"), "../out is outside the folder"),
         (call("list_files", folder="../"), "../ is outside the folder"),
         (call("search_files", text="root", folder="/etc"), "/etc is outside the folder"),
         (call("search_files", text="a\nb"), "give a text within one line"),
         (call("run_command", command=["nothing-of-that-name"]), "there is no program"),
-        (call("read_output", number=7), "there is no output 7 any more; there are: none"),
     ],
 )
 def test_a_refusal_says_how_to_go_on_and_is_no_counted_error(folder: Path, line: Line, said: str) -> None:
-    (found, *_) = told(folder, line)
+    found = told(folder, READ, line)[1]
     assert found.startswith("[ToolResolutionError]")
     assert said in found
+
+
+def test_nothing_is_edited_that_was_not_read_and_no_output_read_before_a_command_ran(folder: Path) -> None:
+    found = told(folder, WRITES[1], call("read_output", number=1), READ, WRITES[1])
+    assert [text.partition("]")[0] for text in found[:2]] == ["[PrereqError", "[PrereqError"], found
+    assert found[3].startswith("Done.")
+
+
+def test_an_output_that_is_not_there_is_said(folder: Path) -> None:
+    found = told(folder, call("run_command", command=[sys.executable, "-V"]), call("read_output", number=7))
+    assert "there is no output 7 any more; there are: 1" in found[1]
 
 
 def test_a_long_file_is_read_in_pieces(folder: Path) -> None:
@@ -162,12 +171,14 @@ def test_a_long_file_is_read_in_pieces(folder: Path) -> None:
     found = told(
         folder,
         call("read_file", path="long"),
-        call("read_file", path="long", first_line=11, last_line=12),
+        call("read_file", path="long", first_line=92),
+        call("read_file", path="long", first_line=101),
         shown_chars=120,
     )
     assert found[0].startswith("long, lines 1 to 10 of 100:\n1 | line 1\n")
     assert found[0].endswith("\n10 | line 10\n[more: read_file with first_line=11]")
-    assert found[1] == "long, lines 11 to 12 of 100:\n11 | line 11\n12 | line 12\n[more: read_file with first_line=13]"
+    assert found[1].endswith("99 | line 99\n100 | line 100")
+    assert found[2] == found[0], "there is no line 101: it begins anew"
 
 
 def test_the_end_of_a_long_output_is_shown_and_the_rest_can_be_read(folder: Path) -> None:
@@ -212,7 +223,7 @@ def test_reads_of_one_reply_run_together_and_writes_one_by_one(folder: Path) -> 
         ("edit_file", {"path": "README.md", "old_snippet": "Adds", "new_snippet": "Sums"}),
         ("edit_file", {"path": "README.md", "old_snippet": "Sums", "new_snippet": "Totals"}),
     )
-    told(folder, both)
+    told(folder, call("read_file", path="README.md"), both)
     assert (folder / "README.md").read_text() == "Totals numbers.\n"
 
 

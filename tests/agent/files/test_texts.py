@@ -36,10 +36,13 @@ def test_every_edit_has_an_answer(text: str, old: str, new: str) -> None:
         ("return  a - b\n\n\ndef sub", "The nearest lines are:"),
         (
             "def add(a, b):\nreturn a - b",
-            "other spaces or line numbers. Nothing was changed. It is exactly:\n1 | def add",
+            "but for spaces or line numbers. Nothing was changed. It is:\n1 | def add",
         ),
-        ("1 | def add(a, b):\n2 |     return a - b", "It is exactly:\n1 | def add(a, b):\n2 |     return a - b\nCopy"),
-        ("def sub(x, y):", "The nearest lines are:\n3 | \n4 | \n5 | def sub(a, b):\n6 |     return a - b\nCopy"),
+        ("1 | def add(a, b):\n2 |     return a - b", "It is:\n1 | def add(a, b):\n2 |     return a - b\nCopy"),
+        (
+            "def sub(x, y):",
+            "6 |     return a - b\nYour text has 'def sub(x, y):' where the file has 'def sub(a, b):'. Copy",
+        ),
         ("", "the text to replace is empty"),
         ("  \n", "the text to replace is empty"),
         ("def add(a, b):", "the old and the new text are the same"),
