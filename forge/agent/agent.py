@@ -101,6 +101,11 @@ class Agent(Generic[R_co]):
         return self._definition.workflow
 
     @property
+    def backend(self) -> AnyBackend:
+        """Where its model is, as it was given."""
+        return self._backend
+
+    @property
     def sections(self) -> tuple[Section, ...]:
         """The sections of its system prompt, in their order, each with its tokens."""
         return self._definition.sections

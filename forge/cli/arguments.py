@@ -62,6 +62,26 @@ def fill_chat(parser: Parser) -> None:
     add_backend(parser, required=False)
 
 
+def fill_agent(parser: Parser) -> None:
+    """Arguments of `forge agent`."""
+    actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=Parser)
+    action = actions.add_parser("run", help="work on a task file with nobody there")
+    fill_agent_run(action)
+
+
+def fill_agent_run(parser: Parser) -> None:
+    """Arguments of `forge agent run`."""
+    add = parser.add_argument
+    add("task", type=Path, metavar="TASK.toml", help="the task file (docs/headless.md)")
+    add("--record", type=Path, metavar="FILE", help="write the record there (default: standard output)")
+    add("--journal", type=Path, help="file to record the run in (default: a new file in the state folder)")
+    add("--resume", type=Path, metavar="JOURNAL", help="go on with the interrupted run in that journal")
+    add("--backend", help="where the model is, as in forge run (default: as the task file, or its agent, says)")
+    add("--profile", help="profile of the server at the address: a name or a TOML file")
+    parser.set_defaults(command=command_of("forge.cli.headless", "run_headless"))
+    add_model(parser)
+
+
 def fill_doctor(parser: Parser) -> None:
     """Arguments of `forge doctor`."""
     add = parser.add_argument

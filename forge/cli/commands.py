@@ -79,6 +79,30 @@ COMMANDS = (
         codes=_EXIT_CODES,
     ),
     Command(
+        name="agent",
+        summary="work on a task file with nobody there, within limits",
+        about="forge agent run TASK.toml has an agent work on a task without a person. What it may write and run\n"
+        "stands in the task file and is checked before each call; gates, such as tests, have to pass at the end.\n"
+        "Progress goes to standard error, a JSON record to standard output (docs/headless.md). A task file:\n\n"
+        '  task = "Make the failing test pass."\n'
+        '  backend = "http://127.0.0.1:8080"\n'
+        "  [limits]\n"
+        '  write = ["src/**"]                      # nothing else may be changed\n'
+        '  commands = [["python", "-m", "pytest", "*"]]\n'
+        "  max_lines = 40\n"
+        "  [[gates]]\n"
+        '  command = ["python", "-m", "pytest", "-q"]',
+        examples=(
+            "forge agent run task.toml",
+            "forge agent run task.toml --backend local --model qwen2.5-coder-1.5b --record record.json",
+            "forge agent run task.toml --resume run.jsonl",
+        ),
+        fill=takes.fill_agent,
+        codes="exit codes: 0 done, and all gates passed; 1 the run halted; 2 wrong usage or a wrong task file;\n"
+        "            3 the gates did not pass; 4 a limit was reached (calls, tokens, seconds, cost);\n"
+        "            5 a person is needed; 130 Ctrl-C, 143 SIGTERM",
+    ),
+    Command(
         name="doctor",
         summary="find out what a server really supports",
         about="Asks a running server about twenty short questions, explains each answer, and prints a profile for\n"

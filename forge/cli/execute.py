@@ -4,7 +4,6 @@ import argparse
 import random
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.text import Text
@@ -16,7 +15,7 @@ from forge.cli.load import load_workflow
 from forge.cli.options import redact_of
 from forge.cli.plain import printable
 from forge.cli.running import Shown
-from forge.cli.runs import runs_folder
+from forge.cli.runs import new_journal
 from forge.cli.signals import RunInProgress
 from forge.errors import ForgeError, quantity
 from forge.interpreters import Asker, nobody
@@ -67,7 +66,7 @@ def resume_workflow(options: argparse.Namespace) -> int:
 
 def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
     workflow.start(message, values)  # report wrong definitions before loading a model
-    journal = options.journal or _journal()
+    journal = options.journal or new_journal()
     refuse_taken(journal)  # before loading a model, which may take minutes
     hidden = redact_of(options)
 
@@ -83,7 +82,3 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
 
 def _asker() -> Asker:
     return ask_person if sys.stdin.isatty() else nobody
-
-
-def _journal() -> Path:
-    return runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"

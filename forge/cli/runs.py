@@ -23,6 +23,11 @@ def runs_folder() -> Path:
     return state_folder() / "runs"
 
 
+def new_journal() -> Path:
+    """The file for a new run's journal there."""
+    return runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
+
+
 def run_runs(options: argparse.Namespace) -> int:
     """Show the most recent runs."""
     folder: Path = options.folder or runs_folder()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 from returns.result import Result
 
@@ -14,7 +15,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.watching import Watching
 
 RunInProgress = Coroutine[None, None, Result[Finished, Halted]]
-_Begin = Callable[[Watching], RunInProgress]
+_T = TypeVar("_T")
 _Handler = Callable[[int, FrameType | None], None]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -94,7 +95,7 @@ class StopSignals:
         if self._cancel is not None:
             self._cancel()
 
-    async def run(self, begin: _Begin, watching: Watching) -> Result[Finished, Halted]:
+    async def run(self, begin: Callable[[Watching], Coroutine[None, None, _T]], watching: Watching) -> _T:
         """The run; the first signal ends it as `Cancelled`, with every call answered and a complete journal."""
         cancel, loop = asyncio.Event(), asyncio.get_running_loop()
 

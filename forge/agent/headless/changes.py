@@ -1,0 +1,85 @@
+"""Changes: which file a call of the file tools changes, and how many lines of it, told from its arguments alone."""
+
+import posixpath
+from collections.abc import Iterable
+from itertools import takewhile
+
+import msgspec
+from msgspec import Struct
+
+from forge.agent.files.texts import lines_of
+
+Path = tuple[str, ...]
+"""The names of a path below the root."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What a call changes. `path` is None outside the root; `lines` are those added and those taken away."""
+
+    written: str
+    path: Path | None
+    lines: int
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What was changed so far."""
+
+    files: frozenset[Path] = frozenset()
+    lines: int = 0
+
+    def with_more(self, change: Change) -> "Changes":
+        """These and one more."""
+        more = frozenset() if change.path is None else frozenset({change.path})
+        return Changes(files=self.files | more, lines=self.lines + change.lines)
+
+
+class _Write(Struct):
+    path: str
+    content: str
+
+
+class _Edit(Struct):
+    path: str
+    old_snippet: str
+    new_snippet: str
+
+
+def change_of(tool: str, arguments: str, root: str) -> Change | None:
+    """The change that a call makes; None for a tool that changes no file.
+
+    It counts a file that is written as new: where lines are counted, `write_file` replaces none (`overwrite=False`).
+    """
+    match tool:
+        case "write_file":
+            write = msgspec.json.decode(arguments, type=_Write)
+            return Change(written=write.path, path=below(root, write.path), lines=len(lines_of(write.content)))
+        case "edit_file":
+            edit = msgspec.json.decode(arguments, type=_Edit)
+            lines = _changed(lines_of(edit.old_snippet), lines_of(edit.new_snippet))
+            return Change(written=edit.path, path=below(root, edit.path), lines=lines)
+        case _:
+            return None
+
+
+def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
+    """What these calls, name and arguments, have changed."""
+    total = Changes()
+    for name, arguments in calls:
+        if change := change_of(name, arguments, root):
+            total = total.with_more(change)
+    return total
+
+
+def below(root: str, path: str) -> Path | None:
+    """The names of the path below the root; None if it leads out of it. No link is followed."""
+    whole = posixpath.normpath(posixpath.join(root, path))
+    rest = posixpath.relpath(whole, root).split("/")
+    return None if rest[0] == ".." else tuple(name for name in rest if name != ".")
+
+
+def _changed(old: list[str], new: list[str]) -> int:
+    """Lines taken away and lines added, without those at the beginning and at the end that stay."""
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))))
+    old, new = old[same:], new[same:]
+    kept = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old[::-1], new[::-1], strict=False))))
+    return len(old) + len(new) - 2 * kept

@@ -1,0 +1,207 @@
+"""Limits: what a task allows, and the guard that refuses anything else before it runs. Pure functions.
+
+What a task does not name is not done: no file is written that `write` does not cover, no command run that `commands`
+does not have, no other tool that changes something used unless `tools` names it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from forge.agent.headless.changes import Changes, change_of, changes_of
+from forge.agent.headless.globs import covers
+from stages.message import Kind, Tool, ToolCall
+from stages.objection import Custom, Objection
+from stages.state import Price, State
+from stages.tool import ToolEffect
+from stages.verdict import Guard, Verdict
+
+WRITES = ("write_file", "edit_file")
+"""The tools whose paths are held to `write` and `never_write`."""
+
+
+class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[limits]` of a task file; docs/headless.md says what each key means."""
+
+    read_only: bool = False
+    tools: tuple[str, ...] | None = None
+    write: tuple[str, ...] = ()
+    never_write: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
+    max_files: int | None = None
+    max_lines: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    max_cost: float | None = None
+    price: Price = Price()
+
+
+class ToolForbidden(Struct, frozen=True, kw_only=True, tag="tool_forbidden"):
+    """A call of a tool that the task does not allow."""
+
+    tool: str
+
+
+class FileForbidden(Struct, frozen=True, kw_only=True, tag="file_forbidden"):
+    """A file that must not be written: outside the folder, covered by no pattern of `write`, or by `never_write`."""
+
+    tool: str
+    path: str
+    why: Literal["outside", "not_named", "never"]
+
+
+class TooManyFiles(Struct, frozen=True, kw_only=True, tag="too_many_files"):
+    """One more file than may be changed."""
+
+    path: str
+    max_files: int
+
+
+class TooManyLines(Struct, frozen=True, kw_only=True, tag="too_many_lines"):
+    """More lines than may be changed: `lines` by this call, after those `before`."""
+
+    path: str
+    lines: int
+    before: int
+    max_lines: int
+
+
+class CommandForbidden(Struct, frozen=True, kw_only=True, tag="command_forbidden"):
+    """A command that the task does not have."""
+
+    command: tuple[str, ...]
+
+
+Violation = ToolForbidden | FileForbidden | TooManyFiles | TooManyLines | CommandForbidden
+"""What a call would have done against the limits."""
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """Limits of a folder and of an agent: the real path of the one, the effects of the tools of the other."""
+
+    limits: Limits
+    root: str
+    effects: Mapping[str, ToolEffect]
+
+
+def limits_guard(bounds: Bounds) -> Guard:
+    """Object to each call that the limits forbid, given what has been changed before it."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        found = violations(bounds, [(done.name, done.arguments) for done in state.ledger.successes], calls)
+        return [Objection(call=call, wrong=Custom(text=_refusal(one, bounds.limits))) for call, one in found]
+
+    return guard
+
+
+def change_after_failure(effects: Mapping[str, ToolEffect]) -> Guard:
+    """Object to a second attempt to complete the task, where the gates failed and nothing was changed since."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        answers = (one for one in reversed(state.history) if isinstance(one, Tool))
+        last = next((one for one in answers if _failed_to_end(one, effects) or _has_changed(one, effects)), None)
+        if last is None or not _failed_to_end(last, effects):
+            return []
+        return [
+            Objection(call=c, wrong=Custom(text=_UNCHANGED)) for c in calls if c.name == last.name and len(calls) == 1
+        ]
+
+    return guard
+
+
+def _failed_to_end(answer: Tool, effects: Mapping[str, ToolEffect]) -> bool:
+    return answer.kind is Kind.TOOL_RESULT and answer.status != "succeeded" and effects.get(answer.name) == "terminal"
+
+
+def _has_changed(answer: Tool, effects: Mapping[str, ToolEffect]) -> bool:
+    return answer.status == "succeeded" and effects.get(answer.name) == "write"
+
+
+_UNCHANGED = "The task is not done: nothing was changed since the check failed. Change the files first, then try again."
+
+
+def violations(
+    bounds: Bounds, before: Sequence[tuple[str, str]], calls: Sequence[ToolCall]
+) -> list[tuple[ToolCall, Violation]]:
+    """The calls that the limits forbid; `before` are those that have succeeded, name and arguments."""
+    total = changes_of(before, bounds.root)
+    found: list[tuple[ToolCall, Violation]] = []
+    for call in calls:
+        if wrong := _violation(bounds, total, call):
+            found.append((call, wrong))
+        elif change := change_of(call.name, call.arguments, bounds.root):
+            total = total.with_more(change)
+    return found
+
+
+class _Run(Struct):
+    command: tuple[str, ...]
+
+
+def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | None:
+    limits, effect = bounds.limits, bounds.effects.get(call.name, "write")
+    if effect == "terminal":
+        return None
+    if limits.tools is not None and call.name not in limits.tools:
+        return ToolForbidden(tool=call.name)
+    if effect == "read":
+        return None
+    if call.name == "run_command":
+        command = msgspec.json.decode(call.arguments, type=_Run).command
+        return None if any(_is(command, allowed) for allowed in limits.commands) else CommandForbidden(command=command)
+    if call.name in WRITES:
+        return _change_violation(bounds, total, call)
+    named = limits.tools is not None and not limits.read_only
+    return None if named else ToolForbidden(tool=call.name)
+
+
+def _is(command: tuple[str, ...], allowed: tuple[str, ...]) -> bool:
+    """Whether it is the command that is allowed; a last word `*` stands for any words, none too."""
+    if allowed[-1] == "*":
+        return command[: len(allowed) - 1] == allowed[:-1]
+    return command == allowed
+
+
+def _change_violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | None:
+    change, limits = change_of(call.name, call.arguments, bounds.root), bounds.limits
+    if change is None:
+        return None
+    path, written = change.path, change.written
+    if path is None:
+        return FileForbidden(tool=call.name, path=written, why="outside")
+    # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
+    if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):
+        return FileForbidden(tool=call.name, path=written, why="never")
+    if not any(covers(pattern, path) for pattern in limits.write):
+        return FileForbidden(tool=call.name, path=written, why="not_named")
+    if limits.max_files is not None and len(total.files | {path}) > limits.max_files:
+        return TooManyFiles(path=written, max_files=limits.max_files)
+    if limits.max_lines is not None and total.lines + change.lines > limits.max_lines:
+        return TooManyLines(path=written, lines=change.lines, before=total.lines, max_lines=limits.max_lines)
+    return None
+
+
+def _refusal(violation: Violation, limits: Limits) -> str:
+    """What the model is told, and what it may do instead."""
+    match violation:
+        case ToolForbidden(tool=tool):
+            return f"This task does not allow {tool}. Use another tool."
+        case FileForbidden(path=path, why="outside"):
+            return f"{path} is outside the folder. Use a path below it."
+        case FileForbidden(path=path, why=why):
+            may = ", ".join(limits.write) or "none"
+            but = f", but never {', '.join(limits.never_write)}" if why == "never" else ""
+            return f"This task does not allow changing {path}. Files that may be changed: {may}{but}."
+        case TooManyFiles(path=path, max_files=most):
+            return f"{path} was not changed: this task may change {most} files, and others were changed already."
+        case TooManyLines(path=path, lines=lines, before=before, max_lines=most):
+            return (
+                f"{path} was not changed: the call changes {lines} lines, {before} were changed before, and this task "
+                f"may change {most}. Make a smaller change."
+            )
+        case CommandForbidden():
+            may = "; ".join(msgspec.json.encode(command).decode() for command in limits.commands) or "none"
+            return f"This task does not allow that command. Commands that may be run: {may}."

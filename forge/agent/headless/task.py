@@ -1,0 +1,112 @@
+"""A task file: what is to be done, in which folder, by whom, within which limits; every fault in it is told at once."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from forge.agent.headless.limits import WRITES, Limits
+from forge.errors import DefinitionError
+from forge.workflow.toml_tables import table_faults
+
+_LARGEST = 1 << 20
+"""Maximum bytes of a task file."""
+
+
+class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command that has to succeed before the task is done, within so many seconds."""
+
+    command: tuple[str, ...]
+    seconds: float = 120.0
+
+
+class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task file; docs/headless.md says what each key means."""
+
+    task: str
+    folder: str = "."
+    agent: str | None = None
+    instructions: str = ""
+    backend: str | None = None
+    model: str | None = None
+    gate_attempts: int = 3
+    limits: Limits = Limits()
+    gates: tuple[Gate, ...] = ()
+
+
+def read_task(path: str | Path) -> Task:
+    """The task in a TOML file, to which folder and agent are relative. DefinitionError with all faults."""
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise DefinitionError((f"the task file {file} has more than {_LARGEST} bytes",))
+        tables = tomllib.loads(content.decode())
+    except OSError as error:
+        raise DefinitionError((f"the task file {file} cannot be read: {error.strerror or error}",)) from None
+    except (ValueError, RecursionError) as error:  # not TOML, or not UTF-8
+        raise DefinitionError((f"the task file {file} is not valid TOML: {error}",)) from None
+    if faults := tuple(table_faults(tables, Task)):
+        raise DefinitionError(tuple(f"{file}: {fault}" for fault in faults))
+    task = msgspec.convert(tables, Task)
+    if faults := tuple(contradictions(task)):
+        raise DefinitionError(tuple(f"{file}: {fault}" for fault in faults))
+    where = file.resolve().parent
+    agent = None if task.agent is None else str(where / task.agent)
+    return msgspec.structs.replace(task, folder=str(where / task.folder), agent=agent)
+
+
+def contradictions(task: Task) -> Iterator[str]:
+    """What contradicts itself in a task, a sentence each."""
+    limits = task.limits
+    if not task.task.strip():
+        yield "task: it is empty; say what is to be done"
+    if task.gate_attempts < 1:
+        yield f"gate_attempts: it is {task.gate_attempts}; it must be at least 1"
+    given = {"write": limits.write, "commands": limits.commands}
+    for name in (name for name, value in given.items() if value and limits.read_only):
+        yield f"[limits] read_only and {name}: nothing may be changed, and yet something may; leave one of them out"
+    for name in ("max_files", "max_lines"):
+        if getattr(limits, name) is not None and not limits.write:
+            yield f"[limits] {name}: no file may be changed, for write is missing; name the files that may be"
+    if limits.tools is not None:
+        yield from _unusable(limits, frozenset(limits.tools))
+    yield from (f"[limits] {one} is in write and in never_write" for one in limits.write if one in limits.never_write)
+    yield from _wrong_numbers(limits)
+    for name, patterns in (("write", limits.write), ("never_write", limits.never_write)):
+        for one in patterns:
+            if not one.strip("/ ") or one.startswith("/") or ".." in one.split("/"):
+                yield f"[limits] {name}: {one!r} is no pattern of paths below the folder, such as src/** or *.py"
+    yield from (f"[limits] commands: {why}" for command in limits.commands if (why := _wrong_command(command)))
+    for number, gate in enumerate(task.gates, start=1):
+        if not gate.command or not gate.command[0]:
+            yield f"[gates number {number}] command: it is empty; give the program and its arguments, each by itself"
+        if gate.seconds <= 0:
+            yield f"[gates number {number}] seconds: it is {gate.seconds:g}; it must be more than 0"
+
+
+def _unusable(limits: Limits, tools: frozenset[str]) -> Iterator[str]:
+    if limits.write and tools.isdisjoint(WRITES):
+        yield f"[limits] write and tools: files may be changed, but tools has neither {' nor '.join(WRITES)}"
+    if limits.commands and "run_command" not in tools:
+        yield "[limits] commands and tools: commands may be run, but tools has no run_command"
+    if not limits.write and not tools.isdisjoint(WRITES):
+        yield "[limits] tools: it has a tool that changes files, but no file may be changed: write is missing"
+    if not limits.commands and "run_command" in tools:
+        yield "[limits] tools: it has run_command, but no command may be run: commands is missing"
+
+
+def _wrong_numbers(limits: Limits) -> Iterator[str]:
+    for name in ("max_files", "max_lines", "max_calls", "max_tokens", "max_seconds", "max_cost"):
+        value = getattr(limits, name)
+        if value is not None and value <= 0:
+            yield f"[limits] {name}: it is {value}; it must be more than 0"
+
+
+def _wrong_command(command: tuple[str, ...]) -> str:
+    if not command or command[0] in {"", "*"}:
+        return f"{list(command)} names no program"
+    return f"{list(command)} has * before its end, where it is an ordinary word" if "*" in command[:-1] else ""

@@ -1,0 +1,170 @@
+"""`forge agent run` as a process, against a real server: codes, the record, plain lines, kill -9 and going on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forge.cli.commands import parse
+from forge.cli.completion import script
+from tests.scripted_server import scripted_server
+
+CHECK = "import sys; sys.path.insert(0, 'src'); import calc; assert calc.add(1, 2) == 3"
+
+
+def reply(name: str, **arguments: object) -> dict[str, object]:
+    made = {"id": "x", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    said = {"role": "assistant", "content": None, "tool_calls": [made]}
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    return {"choices": [{"message": said, "finish_reason": "tool_calls"}], "usage": usage}
+
+
+READ = reply("read_file", path="src/calc.py")
+MEND = reply("edit_file", path="src/calc.py", old_snippet="a - b", new_snippet="a + b")
+DONE = reply("task_completion", result="Mended.")
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (tmp_path / "check.py").write_text(CHECK)
+    gate = json.dumps([sys.executable, "check.py"])
+    file = tmp_path / "task.toml"
+    file.write_text(f'task = "Mend add."\n[limits]\nwrite = ["src"]\n[[gates]]\ncommand = {gate}\n')
+    return file
+
+
+def forge(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "forge", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environment(cwd))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "FORGE_STATE": str(folder / "state")}
+
+
+def options(address: str) -> list[str]:
+    return ["--backend", address, "--mode", "native"]
+
+
+def test_a_task_done_prints_a_record_and_plain_lines_beside_it(task: Path) -> None:
+    with scripted_server(task.parent, [READ, reply("run_command", command=["ls"]), MEND, DONE]) as address:
+        done = forge("agent", "run", "task.toml", *options(address), cwd=task.parent)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["outcome"], record["result"], record["files_changed"]) == ("done", "Mended.", ["src/calc.py"])
+    assert (record["model_calls"], record["prompt_tokens"]) == (4, 44)
+    assert done.stdout.count("\n") == 1
+    assert "\x1b" not in done.stderr
+    assert "turn 1 " in done.stderr
+    assert done.stderr.splitlines()[-1] == "done: Mended."
+
+
+def test_the_record_goes_to_a_file_and_gates_that_fail_have_their_code(task: Path) -> None:
+    task.write_text(task.read_text().replace("[limits]", "gate_attempts = 1\n[limits]"))
+    with scripted_server(task.parent, [READ, DONE]) as address:
+        done = forge("agent", "run", "task.toml", "--record", "record.json", *options(address), cwd=task.parent)
+    assert (done.returncode, done.stdout) == (3, "")
+    record = json.loads((task.parent / "record.json").read_text())
+    assert (record["outcome"], record["exit_code"], record["result"]) == ("gates_failed", 3, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gone.toml"], "the task file gone.toml cannot be read: No such file or directory"),
+        (["task.toml"], "task.toml names no backend; add one to it, or give --backend"),
+        (["task.toml", "--record", "no/where.json"], "--record: there is no folder no"),
+        (
+            ["task.toml", "--resume", "a", "--journal", "b"],
+            "--resume goes on in the journal that it names: leave one out",
+        ),
+        (
+            ["task.toml", "--resume", "none.jsonl", "--backend", "http://127.0.0.1:9"],
+            "cannot read the journal none.jsonl",
+        ),
+        (["task.toml", "--journal", "task.toml"], "the file task.toml already exists"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_happens(task: Path, words: list[str], said: str) -> None:
+    done = forge("agent", "run", *words, cwd=task.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_is_not_there_is_said_with_the_way_on(task: Path) -> None:
+    words = ["agent", "run", "task.toml", "--journal", "run.jsonl", "--no-probe", *options("http://127.0.0.1:9")]
+    done = forge(*words, cwd=task.parent)
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (1, "halted")
+    assert "the model's server cannot be reached" in done.stderr
+
+
+def test_killed_in_the_middle_of_a_gate_it_goes_on_where_it_was(task: Path) -> None:
+    os.mkfifo(task.parent / "pipe")
+    (task.parent / "check.py").write_text(
+        f"{CHECK}\nfrom pathlib import Path\nif not Path('once').exists():\n    Path('once').touch()\n"
+        "    Path('pipe').write_text('here')\n    import time; time.sleep(600)\n"
+    )
+    words = ["agent", "run", "task.toml", "--journal", "run.jsonl"]
+    with scripted_server(task.parent, [READ, MEND, DONE]) as address:
+        command = [sys.executable, "-m", "forge", *words, *options(address)]
+        with subprocess.Popen(
+            command, cwd=task.parent, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment(task.parent)
+        ) as running:
+            assert (task.parent / "pipe").read_text() == "here", "the gate after the change is under way"
+            running.send_signal(signal.SIGKILL)
+        assert running.returncode == -signal.SIGKILL
+        done = forge("agent", "run", "task.toml", "--resume", "run.jsonl", *options(address), cwd=task.parent)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["outcome"], record["model_calls"], record["lines_changed"]) == ("done", 3, 2)
+    assert [gate["passed"] for gate in record["gates"]] == [True]
+
+
+def test_sigterm_ends_it_with_a_record_and_the_command_that_goes_on(task: Path) -> None:
+    os.mkfifo(task.parent / "pipe")
+    task.write_text(
+        task.read_text().replace("[limits]", '[limits]\ncommands = [["sh", "-c", "echo here > pipe; sleep 600"]]')
+    )
+    wait = reply("run_command", command=["sh", "-c", "echo here > pipe; sleep 600"])
+    with scripted_server(task.parent, [wait]) as address:
+        command = [
+            sys.executable,
+            "-m",
+            "forge",
+            "agent",
+            "run",
+            "task.toml",
+            "--journal",
+            "run.jsonl",
+            *options(address),
+        ]
+        with subprocess.Popen(
+            command,
+            cwd=task.parent,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(task.parent),
+        ) as running:
+            assert (task.parent / "pipe").read_text() == "here\n"
+            running.send_signal(signal.SIGTERM)
+            out, err = running.communicate()
+    assert running.returncode == 143
+    assert (json.loads(out)["outcome"], json.loads(out)["exit_code"]) == ("cancelled", 143)
+    assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
+
+
+def test_completion_and_help_know_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--record" in script("bash")
+    with pytest.raises(SystemExit):
+        parse(["agent", "--help"])
+    said = capsys.readouterr().out
+    assert "[[gates]]" in said
+    assert "3 the gates did not pass" in said
