@@ -14,7 +14,7 @@ def beside_a_skipped_step(name: str, tool: str) -> str:
     """For a call in a batch that was refused because its terminal call came too early."""
     return (
         f"[StepEnforcementError] {name} was not run, because {tool} in the same reply came too early. "
-        f"Call {name} by itself, and {tool} only after you have seen the results that it needs."
+        f"Repeat it without {tool} if it is still needed; {tool} comes after you have seen the results that it needs."
     )
 
 

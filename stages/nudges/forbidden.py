@@ -95,7 +95,7 @@ def _placeholder(tool: str, found: Sequence[tuple[str, str]], *, again: bool) ->
 def _description(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
     names = listed([argument for argument, _ in found])
     then = f" Write the value itself, then call {tool} again." if again else ""
-    return f"{tool} was not run: the value of {names} is only its description.{then}"
+    return f"{tool} was not run: the value of {names} is only a description.{then}"
 
 
 def _repeated(tool: str, wrong: Repeated) -> str:

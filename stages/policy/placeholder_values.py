@@ -25,6 +25,9 @@ _DOCUMENTS = frozenset(
 )
 """Last words of the names of arguments that are documents, of which `{{name}}`, `<div>` or `f()` may be all."""
 
+_COPIED = 20
+"""Minimum of characters of a text that was copied from a tool's description: shorter ones may be there by chance."""
+
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
@@ -51,18 +54,22 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
 
 
 def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments whose text is their own description, of three words at least: models copy it from the schema.
+    """The arguments whose text is their own description, or stands in the tool's: models copy what they are shown.
 
-    What the user said is a value here too, and so is what the schema lists.
+    Only texts of three words count, of the tool's description of twenty characters too. What the user said is a value
+    here too, and so is what the schema lists.
     """
     schema = bytes(tool.parameters)
     texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and v.count(" ") >= 2]
+    of_tool = [(n, v) for n, v in texts if len(v.strip()) >= _COPIED and v.strip().rstrip(".") in tool.description]
     # Most texts stand nowhere in the schema, and then it need not be decoded.
     copied = [(name, text) for name, text in texts if msgspec.json.encode(text.strip().rstrip("."))[1:-1] in schema]
-    if not copied:
+    if not copied and not of_tool:
         return ()
     schemas = _properties(tool)
-    return tuple((n, text) for n, text in copied if _describes(text, schemas.get(n)) and not _said(text, state))
+    own = [(n, text) for n, text in copied if _describes(text, schemas.get(n))]
+    own += [(n, text) for n, text in of_tool if not _listed(text, schemas.get(n))]
+    return tuple((n, text) for n, text in dict.fromkeys(own) if not _said(text, state))
 
 
 def _describes(text: str, schema: Raw | None) -> bool:

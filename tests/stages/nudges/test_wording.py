@@ -93,7 +93,7 @@ def test_it_is_told_so_at_the_moment_of_the_mistake_whatever_else_of_the_reply_r
 def test_a_good_call_beside_a_refused_one_is_still_told_to_come_again() -> None:
     told = nudged([calls(("finish", {}), ("look", {"what": "a"}))], step="Not yet.")
     assert told[0] == "[StepEnforcementError] Not yet."
-    assert "Call look by itself" in told[1]
+    assert "Repeat it without finish" in told[1]
 
 
 def test_a_function_that_gives_no_text_is_a_mistake_of_its_author() -> None:

@@ -95,6 +95,23 @@ SUMMARY = {
 
 
 @pytest.mark.parametrize(
+    ("text", "copied"),
+    [
+        ("To say what you have found.", True),
+        ("Answer the user", False),
+        ("To say what you have found out: the lamp is 40 euros.", False),
+        ("as it is said", False),
+    ],
+)
+def test_a_text_that_stands_in_the_description_of_its_tool(text: str, copied: bool) -> None:
+    about = "Answer the user. To say what you have found. It ends the task."
+    tool = ToolSpec(name="submit", description=about, parameters=Raw(msgspec.json.encode(SUMMARY)))
+    call = ToolCall(id="call_1", name="submit", arguments=json.dumps({"tone": text}))
+    assert described_arguments(call, tool, State(history=(User(text="Go."),))) == ((("tone", text),) if copied else ())
+    assert described_arguments(call, tool, State(history=(User(text=f"Write: {text}"),))) == ()
+
+
+@pytest.mark.parametrize(
     ("argument", "text", "copied"),
     [
         ("summary", "The patient's \u00e9tat, and the medicine.", True),
