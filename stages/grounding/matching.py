@@ -9,7 +9,7 @@ Linear in the length of the text.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 
 import msgspec
@@ -71,6 +71,18 @@ def evidence(texts: Iterable[str]) -> Evidence:
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
                 numbers.add(decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
+
+
+def quick_look(values: Iterable[Json]) -> Callable[[str], bool]:
+    """Whether a text may show one of the values, found out many times faster than by reading it; if unsure, it may."""
+    wanted = [normalized(value) if isinstance(value, str) else None for value in values]
+    parts = [said.strip(_JOINING) if said and not _readings(said) else "" for said in wanted]  # "": any text may
+
+    def may_show(text: str) -> bool:
+        said = normalized(text) if parts and "" not in parts else ""
+        return "\\" in text or any(part in said for part in parts)
+
+    return may_show
 
 
 def number_counts(texts: Iterable[str]) -> Counter[Decimal]:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.grounding.identifiers import is_id, is_own, like_an_id, shown_ids
-from stages.grounding.matching import Evidence, evidence, leaves, named_values, normalized
+from stages.grounding.matching import Evidence, evidence, leaves, named_values, normalized, quick_look
 from stages.message import Assistant, History, Kind, Status, Tool, User
 from stages.schema.value import Json
 from stages.state import State
@@ -83,6 +83,8 @@ def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, 
 
 
 def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
+    may_show = quick_look(values)
+    given = tuple(one for one in given if may_show(one.text))
     free = evidence(one.text for one in given if not one.echo)
     left = [leaf for leaf in values if not free.shows(leaf)]
     # Read once, not once per value: both may be of any length.

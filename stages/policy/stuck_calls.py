@@ -4,6 +4,7 @@ A value that nobody gave may still be right once. Tried again, each time with an
 with the budget, and no call of it is like another.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -38,21 +39,22 @@ def guessing_tools(rules: Rules, state: State) -> frozenset[str]:
 def _guesses(rules: Rules, state: State) -> list[Attempt]:
     """The different calls with such a text, but for the first of each tool."""
     reads = {tool.name: tool for tool in rules.tools if tool.effect == "read"}
-    made: dict[str, set[str]] = {}
-    found = []
+    made: dict[tuple[str, str], Attempt] = {}
     for attempt in attempts_since_progress(state.ledger):
-        before, arguments = made.setdefault(attempt.name, set()), canonical(attempt.arguments)
-        tool = reads.get(attempt.name)
-        if tool is None or arguments in before or not _made_up(tool, arguments, state):
+        if attempt.name in reads:
+            made.setdefault((attempt.name, canonical(attempt.arguments)), attempt)
+    several = {name for name, count in Counter(name for name, _ in made).items() if count > 1}
+    written = {call: [*_texts(reads[call[0]], call[1])] for call in made if call[0] in several}
+    # The history is read once for all of them.
+    made_up = unseen_values([text for said in written.values() for text in said], Grounded(argument=""), state)
+    found, begun = list[Attempt](), set[str]()
+    for call, said in written.items():
+        if not any(text in made_up for text in said):
             continue
-        if before:
-            found.append(attempt)
-        before.add(arguments)
+        if call[0] in begun:
+            found.append(made[call])
+        begun.add(call[0])
     return found
-
-
-def _made_up(tool: ToolSpec, arguments: str, state: State) -> bool:
-    return bool(unseen_values([*_texts(tool, arguments)], Grounded(argument=""), state))
 
 
 def _texts(tool: ToolSpec, arguments: str) -> Iterator[Json]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.grounding.matching import evidence
+from stages.grounding.matching import evidence, quick_look
 from stages.schema.value import Json
 
 SHOWN: list[tuple[Json, str]] = [
@@ -141,3 +141,18 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
     for text in ("9" * 10**6, "1," * 500_000, "a" * 10**6, "1.1" * 300_000, "-1" * 300_000, "[" * 10**5):
         assert not evidence((text,)).shows("b" * 1000)
         assert not evidence((text,)).shows("a" * 1000 + "b")
+
+
+_LETTERS = st.text(alphabet="aAß1.,-' \u0301\u2019\u201c\"\\\n", max_size=8)
+
+
+@given(leaf=_LETTERS, value=_LETTERS | st.integers(0, 20), as_json=st.booleans())
+def test_a_quick_look_passes_over_no_text_that_shows_the_value(leaf: str, value: Json, *, as_json: bool) -> None:
+    text = msgspec.json.encode({"a": [leaf]}).decode() if as_json else leaf
+    assert quick_look([value])(text) or not evidence((text,)).shows(value)
+
+
+@pytest.mark.parametrize(("value", "text"), SHOWN)
+def test_a_quick_look_finds_what_a_text_shows_and_passes_over_other_texts(value: Json, text: str) -> None:
+    assert quick_look([value])(text)
+    assert not quick_look(["Lisbon", "A-17"])("Nothing of the kind.")
