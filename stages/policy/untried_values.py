@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
+from toolz import unique
 
 from stages.grounding.identifiers import look
-from stages.grounding.matching import leaves, normalized
+from stages.grounding.matching import leaves, named_values, normalized
 from stages.grounding.sources import everything_given, ungrounded_values
 from stages.policy.rules import Rules
 from stages.schema.nullable_members import optional_members
@@ -33,7 +34,8 @@ _VALUE = re.compile(
 def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
-    No call of any tool has used them, and they look like those that this tool has succeeded with: `C-311` like `A-17`.
+    No call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
+    (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
     Empty for a terminal tool: its value is not to be guessed.
     """
     argument = _needed_text(tool)
@@ -43,9 +45,16 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     made = [*(success.arguments for success in ledger.successes), *(attempt.arguments for attempt in ledger.attempts)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
     good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
-    looks = {look(value) for value in good if isinstance(value, str)}
-    seen = (value for given in reversed(everything_given(state)) for value in _values(given.text))
-    return tuple(dict.fromkeys(v for v in seen if v not in used and (not looks or look(v) in looks)))[:_MOST]
+    known = frozenset(value for value in good if isinstance(value, str))
+    looks = frozenset(map(look, known))
+    seen = (value for given in reversed(everything_given(state)) for value in _alike(given.text, known, looks))
+    return tuple(islice(unique(value for value in seen if value not in used), _MOST))
+
+
+def _alike(text: str, known: frozenset[str], looks: frozenset[str]) -> Iterator[str]:
+    """The values of a text that look like known ones or stand beside one; without any, all."""
+    beside = {name for name, value in named_values(text) if isinstance(value, str) and value in known}
+    return (value for name, value in _values(text) if not known or look(value) in looks or name in beside)
 
 
 _RECENT = 256
@@ -124,11 +133,12 @@ def _value(arguments: str, name: str) -> object:
     return msgspec.json.decode(msgspec.json.decode(arguments, type=dict[str, Raw]).get(name, Raw(b"null")))
 
 
-def _values(text: str) -> Iterator[str]:
-    for leaf in leaves(text):
+def _values(text: str) -> Iterator[tuple[str, str]]:
+    """The values of a text that may be tried, each with the name of its member; empty for none."""
+    for name, leaf in named_values(text):
         if not isinstance(leaf, str):
             continue
         if leaf is text:  # no JSON, but words
-            yield from (next(group for group in found.groups() if group) for found in _VALUE.finditer(leaf))
+            yield from (("", next(group for group in found.groups() if group)) for found in _VALUE.finditer(leaf))
         elif leaf.strip() and len(leaf) <= _LONGEST:
-            yield leaf
+            yield name, leaf

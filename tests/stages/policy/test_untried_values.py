@@ -45,8 +45,28 @@ def test_what_was_seen_last_comes_first_and_what_was_tried_does_not_come() -> No
 
 
 def test_once_something_worked_the_others_look_like_it() -> None:
-    state = seen('["A-17","C-311","Ada Lovelace","x"]', done=("A-17",))
+    state = seen('{"ids":["A-17","C-311"],"by":"Ada Lovelace","code":"x"}', done=("A-17",))
     assert values_to_try(tool(WHAT), state) == ("C-311",)
+
+
+@pytest.mark.parametrize(
+    ("result", "left"),
+    [
+        ('{"names":["Fig","Fig Jam","Fig & Oats"],"shelf":"Top shelf"}', {"Fig Jam", "Fig & Oats"}),
+        ('["Fig","Fig Jam","Fig & Oats"]', {"Fig Jam", "Fig & Oats"}),
+        ('[{"name":"Fig","shelf":"Top shelf"},{"name":"Fig Jam","shelf":"Low shelf"}]', {"Fig Jam"}),
+        ('{"names":["Oats","Fig Jam"]}', {"Oats"}),
+        ('{"names":["Fig"],"shelf":"Top shelf"}', set()),
+    ],
+    ids=["one list", "a bare list", "a list of records", "another result", "nothing beside it"],
+)
+def test_names_in_a_list_with_one_that_worked_are_left_whatever_they_look_like(result: str, left: set[str]) -> None:
+    assert {*values_to_try(tool(WHAT), seen(result, done=("Fig",), vain=("Plum",)))} == left
+
+
+def test_no_more_values_are_proposed_than_a_model_can_choose_from() -> None:
+    found = values_to_try(tool(WHAT), seen(json.dumps([f"A-{n}" for n in range(99)])))
+    assert len(found) == len({*found}) == 32
 
 
 @pytest.mark.parametrize(
