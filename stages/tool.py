@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 ToolEffect = Literal["read", "write", "terminal"]
 """What a call does to the world: reads run concurrently, each write alone, a terminal call ends the run."""
@@ -62,8 +62,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     """Safe to retry: a call whose outcome is unknown after a crash is simply made again."""
     delegates: bool = False
     """It spends of the run's own budget, as an agent does that is a tool."""
-    checked: Raw = Raw(b"")
-    """The schema that arguments are checked against where `parameters` cannot be; empty: `parameters`."""
+    checked: Raw | UnsetType = UNSET
+    """The schema that arguments are checked against where `parameters` cannot be; left out: `parameters`."""
     grounded: tuple[Grounded, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forge.agent import Agent
-from forge.agent.headless import Record, Task, read_task, run_task
+from forge.agent.headless import AgentTask, Record, read_task, run_task
 from forge.backends.servers import Progress
 from forge.cli.arguments import fill_agent_run
 from forge.cli.load import load_agent
@@ -72,7 +72,7 @@ def _journal(options: argparse.Namespace) -> Path:
 
 
 def _backend(
-    task: Task, agent: Agent | None, options: argparse.Namespace, progress: Callable[[Progress], None]
+    task: AgentTask, agent: Agent | None, options: argparse.Namespace, progress: Callable[[Progress], None]
 ) -> AnyBackend:
     """The command line's backend, else the task file's, else the agent's."""
     named = options.backend or task.backend

@@ -48,7 +48,7 @@ def choice_at(
         if len(left) == 1:
             break
         decided = _decision(token, said, lead, left)
-        shares |= {other: probability * share for other, share in decided.others.items()}
+        shares |= {other: probability * share for other, share in decided.others}
         left, probability = decided.left, probability * decided.share
     shares[chosen] = probability
     return Choice(argument=argument, chosen=ended[chosen], offered=tuple(ended.values()), shares=tuple(shares.values()))
@@ -70,7 +70,7 @@ class _Decision(Struct, frozen=True, gc=False):
 
     left: frozenset[str]
     share: float
-    others: dict[str, float]
+    others: tuple[tuple[str, float], ...]
 
 
 def _decision(token: TokenProbability, said: str, lead: str | None, left: frozenset[str]) -> _Decision:
@@ -88,8 +88,8 @@ def _decision(token: TokenProbability, said: str, lead: str | None, left: frozen
     others |= dict.fromkeys(unlisted, token.most_unlisted(len(unlisted)) / max(1, len(unlisted)))
     whole = meant + sum(others.values())
     if not whole:
-        return _Decision(inside, 0.0, dict.fromkeys(others, 1 / len(others)) if others else {})
-    return _Decision(inside, meant / whole, {other: share / whole for other, share in others.items()})
+        return _Decision(inside, 0.0, tuple((other, 1 / len(others)) for other in others))
+    return _Decision(inside, meant / whole, tuple((other, share / whole) for other, share in others.items()))
 
 
 def _fitting(said: str, lead: str | None, token: str, texts: Collection[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from decimal import Decimal
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from stages.grounding.calculation import Calculation, Incalculable, as_json_number, calculate
 from stages.grounding.matching import Evidence, evidence
@@ -98,7 +98,7 @@ class _Described(msgspec.Struct):
 
 def argument_check(tool: ToolSpec) -> Check:
     """The check of the tool's arguments; a number in place of a calculation is taken as its text."""
-    check = checker(bytes(tool.checked) or tool.parameters)
+    check = checker(tool.parameters if tool.checked is UNSET else tool.checked)
     if not tool.calculated:
         return check
     names = {bound.argument for bound in tool.calculated}

@@ -78,7 +78,7 @@ def suite(seeds: int = 5, skills: Mapping[Configuration, float] | None = None, s
 
 def _drawn_by(of: Configuration) -> str:
     """What the data are drawn by: a field that is added to configurations leaves them what they were."""
-    return str(of).replace(", unsure=''", "")
+    return str(of).replace(", unsure='', larger=''", "")
 
 
 def two_models() -> dict[Configuration, float]:

@@ -3,6 +3,6 @@
 from forge.agent.headless.limits import Limits, Violation
 from forge.agent.headless.record import Record
 from forge.agent.headless.running import run_task
-from forge.agent.headless.task import Gate, Task, read_task
+from forge.agent.headless.task import AgentTask, Gate, read_task
 
-__all__ = ["Gate", "Limits", "Record", "Task", "Violation", "read_task", "run_task"]
+__all__ = ["AgentTask", "Gate", "Limits", "Record", "Violation", "read_task", "run_task"]

@@ -12,7 +12,7 @@ from forge.agent.agent import Agent
 from forge.agent.files import file_tools
 from forge.agent.headless.gates import Gates
 from forge.agent.headless.limits import Bounds, Limits, change_after_failure, limits_guard
-from forge.agent.headless.task import Task
+from forge.agent.headless.task import AgentTask
 from forge.connection import AnyBackend
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.interpreters.threads import in_thread, unheard
@@ -59,7 +59,7 @@ def default_agent(backend: AnyBackend) -> Agent:
     )
 
 
-def workflow_of(task: Task, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
+def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
     """The workflow, and the limits that its guard holds. DefinitionError for what does not fit together."""
     own, limits = agent.workflow, task.limits
     if gates and own.result is not None:
@@ -145,7 +145,7 @@ def _limited(workflow: Workflow, limits: Limits) -> Workflow:
     )
 
 
-def _told(task: Task) -> str:
+def _told(task: AgentTask) -> str:
     """What the model should know of the limits and the gates before it meets them."""
     limits, lines = task.limits, []
     if limits.write:

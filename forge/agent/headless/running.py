@@ -9,7 +9,7 @@ from forge.agent.agent import Agent
 from forge.agent.headless.build import default_agent, workflow_of
 from forge.agent.headless.gates import Gates
 from forge.agent.headless.record import Record, record_of, told
-from forge.agent.headless.task import Task
+from forge.agent.headless.task import AgentTask
 from forge.connection import AnyBackend
 from forge.errors import DefinitionError, ForgeError
 from forge.journal.records import read_journal
@@ -23,7 +23,7 @@ from stages.state import Awaiting, Done
 
 
 async def run_task(
-    task: Task,
+    task: AgentTask,
     *,
     journal_file: Path,
     agent: Agent | None = None,
@@ -61,7 +61,7 @@ async def run_task(
     )
 
 
-def _message(task: Task, failure: str) -> str:
+def _message(task: AgentTask, failure: str) -> str:
     """The task, with what is wrong now: a model should know it before it begins."""
     return f"{task.task}\n\nNow {failure}" if failure else task.task
 

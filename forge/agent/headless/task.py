@@ -22,7 +22,7 @@ class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seconds: float = 120.0
 
 
-class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgentTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A task file; docs/headless.md says what each key means."""
 
     task: str
@@ -36,7 +36,7 @@ class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gates: tuple[Gate, ...] = ()
 
 
-def read_task(path: str | Path) -> Task:
+def read_task(path: str | Path) -> AgentTask:
     """The task in a TOML file, to which folder and agent are relative. DefinitionError with all faults."""
     file = Path(path)
     try:
@@ -49,9 +49,9 @@ def read_task(path: str | Path) -> Task:
         raise DefinitionError((f"the task file {file} cannot be read: {error.strerror or error}",)) from None
     except (ValueError, RecursionError) as error:  # not TOML, or not UTF-8
         raise DefinitionError((f"the task file {file} is not valid TOML: {error}",)) from None
-    if faults := tuple(table_faults(tables, Task)):
+    if faults := tuple(table_faults(tables, AgentTask)):
         raise DefinitionError(tuple(f"{file}: {fault}" for fault in faults))
-    task = msgspec.convert(tables, Task)
+    task = msgspec.convert(tables, AgentTask)
     if faults := tuple(contradictions(task)):
         raise DefinitionError(tuple(f"{file}: {fault}" for fault in faults))
     where = file.resolve().parent
@@ -59,7 +59,7 @@ def read_task(path: str | Path) -> Task:
     return msgspec.structs.replace(task, folder=str(where / task.folder), agent=agent)
 
 
-def contradictions(task: Task) -> Iterator[str]:
+def contradictions(task: AgentTask) -> Iterator[str]:
     """What contradicts itself in a task, a sentence each."""
     limits = task.limits
     if not task.task.strip():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forge.agent import Agent
-from forge.agent.headless import Task, read_task
+from forge.agent.headless import AgentTask, read_task
 from forge.agent.headless.build import workflow_of
 from forge.agent.headless.gates import Gates
 from forge.errors import DefinitionError
@@ -161,4 +161,4 @@ def test_gates_need_an_end_in_words(tmp_path: Path) -> None:
     gated = "[[gates]]\ncommand = ['true']"
     built(tmp_path, gated)
     with pytest.raises(DefinitionError, match="an agent with result=… cannot have any"):
-        built(tmp_path, gated, result=Task)
+        built(tmp_path, gated, result=AgentTask)
