@@ -68,7 +68,8 @@ class Teller:
     def fail(self, error: BaseException) -> None:
         """The run ended with an exception."""
         state = error.state if isinstance(error, ForgeError) else None
-        said = str(error) or type(error).__name__
+        # What is no Exception is a cancellation or a signal, depending on where it arrives: nobody's error.
+        said = str(error) or type(error).__name__ if isinstance(error, Exception) else "the work was cancelled"
         self._tell(concluded(self._now, state.history if state else (), said))
 
     def beside(self, watching: Watching) -> Watching:

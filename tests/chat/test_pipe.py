@@ -12,6 +12,7 @@ from tests.scripted_model import completion
 from tests.scripted_server import requests_of, scripted_server
 
 AGENT = '''
+import asyncio
 from forge import Agent, tool
 from forge.interpreters.scripted import Scripted, call
 from stages.effect import Fault
@@ -21,10 +22,17 @@ def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
 
+@tool(effect="read")
+async def wait() -> str:
+    """Wait."""
+    await asyncio.Event().wait()
+    return "never"
+
 def made(*script):
-    return Agent("till", backend=Scripted(script), tools=[pay])
+    return Agent("till", backend=Scripted(script), tools=[pay, wait])
 
 paying = made(call("pay", amount=5))
+waiting = made(call("wait"))
 failing = made(Fault(kind="unreachable", detail="nobody"), "Here again.")
 '''
 
@@ -74,8 +82,11 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["nothing.py:agent"], "there is no file nothing.py; write the agent as FILE.py:NAME"),
-        (["till.py"], "till.py has more than one agent: paying, failing; write till.py:NAME"),
-        (["till.py:payin"], "till.py has no agent named 'payin'; it has: paying, failing. Did you mean paying?"),
+        (["till.py"], "till.py has more than one agent: paying, waiting, failing; write till.py:NAME"),
+        (
+            ["till.py:payin"],
+            "till.py has no agent named 'payin'; it has: paying, waiting, failing. Did you mean paying?",
+        ),
         (["till.py:paying", "--model", "x"], "--model is for the default agent"),
         (["till.py:paying", "--resume"], "no conversation was held in this folder yet"),
         (["--backend", "http://127.0.0.1:1"], "cannot connect to http://127.0.0.1:1"),
@@ -102,3 +113,27 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
         assert running.wait() == 130
         assert running.stderr is not None
         assert "Traceback" not in running.stderr.read()
+
+
+def test_a_conversation_without_a_message_is_not_saved_under_a_name(tmp_path: Path) -> None:
+    (tmp_path / "till.py").write_text(AGENT)
+    done = chat(tmp_path, "/save early\n", "till.py:paying")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "  problem  you have said nothing yet that could be saved"
+
+
+def test_a_signal_while_it_works_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "till.py").write_text(AGENT)
+    env = {**os.environ, "FORGE_STATE": str(tmp_path / "state")}
+    command = [sys.executable, "-m", "forge", "chat", "till.py:waiting"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=env) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write("Wait.\n")
+        running.stdin.flush()
+        while not running.stdout.readline().startswith("    calls  wait"):
+            pass
+        running.send_signal(signal.SIGTERM)
+        assert running.wait() == 143
+        assert running.stdout.read().splitlines()[-1] == "  stopped  the work was cancelled"

@@ -57,3 +57,12 @@ def test_the_list_is_bounded_and_printable() -> None:
     assert len(rows) == 21
     assert rows[-1].text == "and 10 older"
     assert rows[0].text.endswith("n1  (1 message) a�b")
+
+
+def test_a_state_folder_that_cannot_be_made_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FORGE_STATE", str(tmp_path / "file" / "state"))
+    with pytest.raises(ForgeError, match=r"cannot be made: Not a directory; FORGE_STATE names another place"):
+        chat_store(tmp_path)

@@ -156,8 +156,7 @@ class Chat:
             case SlashCommand(name="thinking"):
                 self._tell("thought", self._screen.thought or "nothing so far")
             case SlashCommand(name="save", argument=name):
-                await self._kept().branch(name)
-                self._tell("saved", f"as {name}")
+                await self._save(name)
             case SlashCommand(name="load", argument=name):
                 await self._load(name)
             case SlashCommand(name="undo"):
@@ -181,6 +180,13 @@ class Chat:
             self._opened = opened
             await before.aclose()
         self._face.show(*model_rows(self._agent))
+
+    async def _save(self, name: str) -> None:
+        session = self._kept()
+        if session.name not in {one.name for one in await self.store.sessions()}:
+            raise ForgeError("you have said nothing yet that could be saved")
+        await session.branch(name)
+        self._tell("saved", f"as {name}")
 
     async def _load(self, name: str) -> None:
         self._kept()

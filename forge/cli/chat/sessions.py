@@ -20,12 +20,16 @@ def chats_folder() -> Path:
 
 
 def chat_store(folder: Path) -> SQLiteStore:
-    """The conversations that were begun in that folder."""
+    """The conversations that were begun in that folder. ForgeError if there is no place for them."""
     whole = str(folder.resolve())
     digest = hashlib.sha256(whole.encode(errors="surrogateescape")).hexdigest()[:12]
     readable_part = re.sub(r"[^A-Za-z0-9._-]", "-", folder.resolve().name)[:40]
     path = chats_folder() / f"{readable_part}-{digest}.db"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        why = f"the folder {path.parent} cannot be made: {error.strerror}"
+        raise ForgeError(f"conversations cannot be kept, as {why}; FORGE_STATE names another place") from None
     return SQLiteStore(path)
 
 
