@@ -62,7 +62,7 @@ class Workflow(Generic[R_co]):
 
     `optional_steps` are tools that write and may be used although no required step needs them. Where there are required
     steps, other such tools of which the workflow says nothing are withheld: neither offered nor run before the user or
-    an answer names them. Without required steps, a constraint only offers them once somebody has spoken of them.
+    an error names them. Without required steps, a constraint only offers them once somebody has spoken of them.
     `on_text` is what bare text means: `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
     model is given one more terminal tool, `respond`, to answer in words with.
     `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,

@@ -1,4 +1,4 @@
-"""Named tools: those that the user, a result or an error has spoken of in this run; and related ones."""
+"""Named tools: those that the user or an error has spoken of in this run; and related ones."""
 
 import re
 from collections.abc import Iterable
@@ -23,19 +23,18 @@ class _Parameters(Struct):
 
 
 def named_tools(names: Iterable[str], history: History) -> frozenset[str]:
-    """Which of these tools were spoken of: by name in an answer, or by every word of the name in the user's message.
+    """Which of these tools were spoken of: by name in a tool's error, or by every word of it in the user's message.
 
     "Cancel the order if it is late" speaks of `cancel_order`; "report on order 7" does not. An error that says "call
-    confirm_address first" speaks of `confirm_address`. Corrections of forge's own don't count: they list tools.
+    confirm_address first" speaks of `confirm_address`: whoever wrote the tool wrote it. A result does not: it may hold
+    a stranger's mail that says what to call. Corrections of forge's own don't count: they list tools.
     """
     wanted = tuple(names)
     if not wanted:
         return frozenset()
-    answers = [m.text for m in history if isinstance(m, Tool) and _ran(m)]
+    errors = [m.text for m in history if isinstance(m, Tool) and _failed(m)]
     asked = [_WORDS.findall(m.text.lower()) for m in history if isinstance(m, User) and m.kind is Kind.USER_INPUT]
-    return frozenset(
-        name for name in wanted if _in_answers(name, answers) or any(_all_in(name, said) for said in asked)
-    )
+    return frozenset(name for name in wanted if _in_errors(name, errors) or any(_all_in(name, said) for said in asked))
 
 
 def related_tools(tools: Iterable[ToolSpec], history: History) -> frozenset[str]:
@@ -65,15 +64,17 @@ def _words_of(tool: ToolSpec) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(telling) or '(?!)'})", re.IGNORECASE)
 
 
-def _ran(answer: Tool) -> bool:
-    """Whether it is the answer of a tool. A client sends a correction back as one, of which forge's mark is left."""
-    return answer.kind is Kind.TOOL_RESULT and status_of(answer.text) != "not_run"
+def _failed(answer: Tool) -> bool:
+    """Whether a tool has failed with it. In what a client sends back, forge's mark says more than the client."""
+    marked = status_of(answer.text)
+    status = answer.status if marked == "succeeded" else marked
+    return answer.kind is Kind.TOOL_RESULT and status in ("failed", "final", "unresolved")
 
 
-def _in_answers(name: str, answers: Iterable[str]) -> bool:
+def _in_errors(name: str, errors: Iterable[str]) -> bool:
     whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    # Most answers do not hold the name at all, and that is found out many times faster.
-    return any(name in answer and whole.search(answer) for answer in answers)
+    # Most errors do not hold the name at all, and that is found out many times faster.
+    return any(name in error and whole.search(error) for error in errors)
 
 
 def _all_in(name: str, said: list[str]) -> bool:

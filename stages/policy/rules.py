@@ -86,7 +86,7 @@ class Rules(Options, frozen=True, kw_only=True):
     escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
-    """Tools that may not be called before the user or an answer names them: writes that nothing needs."""
+    """Tools that may not be called before the user or an error names them: writes that nothing needs."""
     held_back: tuple[str, ...] = ()
     """Tools that no reply to the user's first message is offered while it goes well and nobody speaks of them."""
     batch: BatchPolicy = "auto"
@@ -203,7 +203,7 @@ def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
 
 def still_withheld(rules: Rules, history: History) -> frozenset[str]:
-    """The withheld tools that neither the user nor an answer has named in this run."""
+    """The withheld tools that neither the user nor an error has named in this run."""
     return frozenset(rules.withheld) - named_tools(rules.withheld, history)
 
 
