@@ -5,7 +5,8 @@ of the tool and the argument. `19%` may be written as 0.19 or as the factor 1.19
 of the constants of the world, or count numbers of the calculation: the 3 of an average of three.
 
 A sum may have a number as often as it was given, wherever that was: small models, held to a list of numbers, add the
-same one again and again, or subtract it from itself. What counts several times can be multiplied.
+same one again and again, or subtract it from itself. What counts several times can be multiplied. The same answer to
+the same call gives its numbers once.
 """
 
 from collections import Counter
@@ -13,12 +14,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
+import msgspec
 from msgspec import Struct
+from toolz import unique
 
 from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of, documents_of
 from stages.grounding.calculation import Calculation, Incalculable, Operand, as_json_number, calculate
 from stages.grounding.matching import decimal_of, number_counts
-from stages.grounding.sources import everything_given, unseen_values
+from stages.grounding.sources import Given, everything_given, unseen_values
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -101,13 +104,24 @@ def _overused(
     several = [(number, n) for added in sums for number, n in Counter(added).items() if n > 1]
     if not several:
         return None
-    counts = number_counts((*(one.text for one in everything_given(state)), *documents_of(tool, bound)))
+    counts = number_counts((*(one.text for one in _given_once(state)), *documents_of(tool, bound)))
     for number, used in several:
         given = sum(counts[one] for one in _readings(number))
         if 0 < given < used:
             shown = str(as_json_number(number))
             return NumberOverused(argument=bound.argument, text=text, number=shown, used=used, given=given)
     return None
+
+
+def _given_once(state: State) -> Iterator[Given]:
+    """All that was given; an answer that the same call got again gives no number once more."""
+    given = everything_given(state)
+    yield from (one for one in given if not one.tool)
+    yield from unique((one for one in given if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
+
+
+def _call_of(given: Given) -> tuple[str, ...]:
+    return tuple(msgspec.json.encode(value).decode() for value in given.echo)
 
 
 def _readings(number: Fraction) -> set[Decimal]:

@@ -88,7 +88,7 @@ def _values(given: Given) -> dict[bool, _Values]:
             found[echo.shows(leaf) and numbers <= echo.numbers].texts.append(leaf)
         if isinstance(leaf, str | int) and given.tool and is_id(name) and not echo.shows(leaf):
             found[False].ids.append((name, leaf))
-        elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+        if isinstance(leaf, int | float) and not isinstance(leaf, bool):
             numbers.add(decimal_of(leaf))
         for number in numbers:
             found[number in echo.numbers].numbers.append(number)

@@ -7,7 +7,6 @@ proposes. So a refused step is not asked for in the same way again, and a narrow
 from typing import assert_never
 
 import msgspec
-from msgspec.structs import replace
 
 from stages.message import Kind, User
 from stages.policy.levels import EscalationLevel, TextMode
@@ -16,7 +15,7 @@ from stages.policy.progress import replies_without_progress
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools
-from stages.policy.untried_values import limited_to, only_text_argument, values_to_try
+from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
 from stages.state import State
 from stages.tool import ToolSpec
 from stages.view.recall import RECALL
@@ -118,19 +117,24 @@ def changed_mode(rules: Rules, state: State) -> TextMode | None:
 def _finding_values(
     rules: Rules, state: State, allowed: tuple[ToolSpec, ...], guessing: frozenset[str]
 ) -> tuple[ToolSpec, ...]:
-    """What reads and may find the values that were made up: pending steps, and what needs no argument.
+    """What reads and may find the values that were made up: what needs no argument, and pending steps with a value.
 
-    The tools that were called with made-up values are offered with those that results gave; once nothing else is left
-    to look at, with those that the user gave too. Writes are offered only where nothing else can be called.
+    The tools that were called with made-up values are offered with those that results gave, and with the user's ids;
+    once nothing else is left to look at, with the user's words too. Writes are offered only where nothing else can be
+    called.
     """
     ledger = state.ledger
     stuck, left, known = stuck_tools(rules, state), pending(rules, ledger), succeeded_names(ledger)
-    reads = [tool for tool in allowed if tool.effect == "read" and tool.name not in stuck]
-    ways = [t.name for t in reads if t.name in left or (t.name not in known and not _needs_arguments(t))]
-    if ways:
-        results = tuple(message for message in state.history if not isinstance(message, User))
+
+    def finds(tool: ToolSpec) -> bool:
+        if _needs_arguments(tool):
+            return tool.name in left and bool(values_to_try(tool, state, "nothing"))
+        return tool.name in left or tool.name not in known
+
+    reads = (tool for tool in allowed if tool.effect == "read" and tool.name not in stuck)
+    if ways := [tool.name for tool in reads if finds(tool)]:
         reading = tuple(tool for tool in allowed if tool.name in guessing.union(ways))
-        return _renewed(reading, replace(state, history=results), stuck)
+        return _renewed(reading, state, stuck, "ids")
     return _renewed(tuple(tool for tool in allowed if tool.effect != "write"), state, stuck) or allowed
 
 
@@ -161,8 +165,10 @@ def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tup
     return _renewed(steps, state, stuck) or steps
 
 
-def _renewed(tools: tuple[ToolSpec, ...], state: State, stuck: frozenset[str]) -> tuple[ToolSpec, ...]:
+def _renewed(
+    tools: tuple[ToolSpec, ...], state: State, stuck: frozenset[str], said: Said = "words"
+) -> tuple[ToolSpec, ...]:
     """The tools; those that the model is stuck on only where there are untried values for them."""
-    values = {tool.name: values_to_try(tool, state) for tool in tools if tool.name in stuck}
+    values = {tool.name: values_to_try(tool, state, said) for tool in tools if tool.name in stuck}
     useful = (tool for tool in tools if values.get(tool.name, True))
     return tuple(limited_to(tool, values[tool.name]) if tool.name in values else tool for tool in useful)

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
+from typing import Literal
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 from toolz import unique
 
-from stages.grounding.identifiers import look
+from stages.grounding.identifiers import like_an_id, look
 from stages.grounding.matching import leaves, named_values, normalized
 from stages.grounding.sources import everything_given, ungrounded_values
 from stages.policy.rules import Rules
@@ -31,7 +32,11 @@ _VALUE = re.compile(
 """Quoted texts, and words with a digit or a point in them, as ids and file names have."""
 
 
-def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
+Said = Literal["words", "ids", "nothing"]
+"""What of the user's is among the values to try: also words of theirs, only what looks like an id, or nothing."""
+
+
+def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
     No call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
@@ -47,8 +52,10 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
-    seen = (value for given in reversed(everything_given(state)) for value in _alike(given.text, known, looks))
-    return tuple(islice(unique(value for value in seen if value not in used), _MOST))
+    given = (one for one in reversed(everything_given(state)) if one.tool or said != "nothing")
+    seen = ((one, value) for one in given for value in _alike(one.text, known, looks))
+    wanted = (value for one, value in seen if one.tool or said == "words" or like_an_id(value))
+    return tuple(islice(unique(value for value in wanted if value not in used), _MOST))
 
 
 def _alike(text: str, known: frozenset[str], looks: frozenset[str]) -> Iterator[str]:

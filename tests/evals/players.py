@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 from msgspec import Struct
 
@@ -93,6 +94,9 @@ class Table:
         if self._mode != "native":
             made, self._queue = made[:1], made[1:]
         reply = Reply(text=move) if isinstance(move, str) else self._written(made)
+        if self._mode == "constrained":
+            made_so = [call(one.tool, **self._arguments(one)) for one in made]
+            assert all(has_place_for(effect, one) for one in made_so), f"the request has no place for {made_so}"
         return self._counted(reply, effect)
 
     def _heard(self, message: str) -> Move:
@@ -126,6 +130,18 @@ class Table:
             name: (value.calculation if name in calculated else value.number) if isinstance(value, Worked) else value
             for name, value in made.arguments.items()
         }
+
+
+def has_place_for(effect: Send, made: Call) -> bool:
+    """Whether the schema of the request takes the call, with null for the arguments that it leaves out."""
+    schema = msgspec.json.decode(effect.request.tail)["response_format"]["json_schema"]["schema"]
+    inner = [part.get("items", part) for part in schema["anyOf"]]
+    for one in (call for part in inner for call in part.get("anyOf", [part])):
+        kinds = one["properties"].get("args")
+        if kinds and one["properties"]["tool"]["const"] == made.tool:
+            args = {**dict.fromkeys(kinds.get("required", ())), **made.arguments}
+            return jsonschema_rs.validator_for(kinds | {"$defs": schema.get("$defs", {})}).is_valid(args)
+    return False
 
 
 def _shown(effect: Send) -> list[Mapping[str, Any]]:

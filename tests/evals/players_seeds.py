@@ -71,7 +71,7 @@ def argument_transformation(message: str) -> Moves:
     yield call(
         "submit_audit_report",
         transaction_ids=list(amounts),
-        total_flagged_usd=Worked(" + ".join(map(str, total)), sum(total)),
+        total_flagged_usd=Worked(" + ".join(f"{amount:.12g}" for amount in total), sum(total)),
         top_vendor=max(amounts.values())[1],
     )
 

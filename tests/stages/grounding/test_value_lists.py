@@ -66,6 +66,12 @@ def test_numbers_are_those_that_were_seen_and_fit() -> None:
     assert listed({"type": "integer"}, User(text="Go.")) == {"type": "integer"}, "nothing would be left"
 
 
+def test_ids_that_are_numbers_are_listed() -> None:
+    rooms = (LOOKED[0], Tool(call_id="1", name="list_rooms", text='[{"room_id":71},{"room_id":72}]'))
+    seen = values_for(Grounded(argument="room_id"), with_values((), (User(text="For 3."), *rooms), 0))
+    assert listed_values({"type": "integer"}, seen) == {"type": "integer", "enum": [3, 71, 72]}
+
+
 def test_values_within_lists_objects_and_alternatives_are_listed_too() -> None:
     inner = listed(TEXT, ASKED)
     assert listed({"type": "array", "items": TEXT}, ASKED) == {"type": "array", "items": inner}

@@ -22,7 +22,7 @@ from stages.grounding.calculated_arguments import argument_check, calculation_pa
 from stages.grounding.miscalculations import NumberOverused, NumbersUnseen, calculation_problems
 from stages.grounding.seen_values import all_numbers, with_values
 from stages.guards import calculated
-from stages.message import Kind, Tool, ToolCall, User
+from stages.message import Assistant, History, Kind, Tool, ToolCall, User
 from stages.policy.simpler_tools import simpler_tool
 from stages.schema import Fits
 from stages.schema.pattern import plain_pattern
@@ -205,6 +205,26 @@ def test_a_sum_may_have_a_number_as_often_as_it_was_given(text: str, over: tuple
     found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told, paid)))
     expected = over and NumberOverused(argument="amount", text=text, number=over[0], used=over[1], given=over[2])
     assert found == ((expected,) if expected else ())
+
+
+@pytest.mark.parametrize(
+    ("second", "given"),
+    [
+        (('{"a":1,"b":2}', '{"total": 45}'), 1),
+        (('{"a": 2, "b": 1}', '{"total": 45}'), 2),
+        (('{"a": 1, "b": 2}', '{"total": 45, "at": "noon"}'), 2),
+    ],
+    ids=["the same call and answer", "another call", "another answer"],
+)
+def test_a_number_is_not_given_twice_by_the_same_answer_to_the_same_call(second: tuple[str, str], given: int) -> None:
+    history: History = (User(text="Pay it."),)
+    for n, (arguments, text) in enumerate([('{"a": 1, "b": 2}', '{"total": 45}'), second]):
+        call_ = ToolCall(id=f"{n}", name="costs", arguments=arguments)
+        history += (Assistant(calls=(call_,)), Tool(call_id=call_.id, name="costs", text=text))
+    spec = ToolSpec(name="pay", description="", parameters=Raw(b"{}"), calculated=(Calculated(argument="amount"),))
+    found = calculation_problems(spec, '{"amount":"45 - 45"}', State(history=history))
+    over = NumberOverused(argument="amount", text="45 - 45", number="45", used=2, given=given)
+    assert found == ((over,) if given == 1 else ())
 
 
 amounts = st.decimals(2, 99_999, places=2).map(lambda n: f"{n.normalize():f}")

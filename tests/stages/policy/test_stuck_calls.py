@@ -112,7 +112,7 @@ LISTED = (
     ("state", "found"),
     [
         (at(*TWICE), {"list": None}),
-        (at(*TWICE, said="Room K-7 at 12."), {"list": None}),
+        (at(*TWICE, said="Room K-7 at 12 o'clock, 'please'."), {"list": None, "find": ["K-7"]}),
         (at(*TWICE, results=LISTED), {"list": None, "find": ["K-9", "K-7"]}),
         (at(*TWICE, results=LISTED, done=("list",)), {"rate": None, "list": None, "find": ["K-9", "K-7"]}),
         (at(*TWICE, said="Room 'K-7'.", done=("list",)), {"rate": None, "list": None, "find": ["K-7"]}),
@@ -120,7 +120,7 @@ LISTED = (
     ],
     ids=[
         "nothing was seen: what lists without arguments",
-        "only the user gave a value: what lists first",
+        "only the user gave an id: that and what lists, no words",
         "results gave values: those too",
         "what lists was called: the values seen",
         "what lists was called: what the user gave",
@@ -131,6 +131,17 @@ def test_a_stuck_look_up_is_offered_with_seen_values_or_not_at_all(state: State,
     assert offered(state) == found
     pinned = replace(RULES, escalation=Escalation(levels=("pin", "simple")))
     assert offered(state, pinned) == found
+
+
+def test_a_pending_look_up_whose_own_value_is_unknown_is_no_way_to_find_one() -> None:
+    """The user gave the id of the first one of a chain; only what it finds has that of the second."""
+    guest = spec("guest", "read", "room")
+    chain = replace(RULES, tools=(FIND, guest, END), required=("find", "guest"))
+    assert offered(at(*TWICE, said="Room 'the blue one'."), chain) == {"find": ["the blue one"], "guest": None}
+    assert offered(at(*TWICE, said="Room K-7, 'please'.", results=LISTED), chain) == {
+        "find": ["K-9", "K-7"],
+        "guest": None,
+    }
 
 
 def test_where_it_is_the_only_tool_that_does_not_write_it_stays() -> None:
