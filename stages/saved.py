@@ -5,9 +5,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.effect import Send
+from stages.gathered import Gathered
 from stages.message import History, size
 from stages.repair.decoding import decode
-from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, Naming, State, Vetted
+from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, State, Vetted
 
 
 def save(state: State) -> bytes:
@@ -56,7 +57,7 @@ _HISTORY = msgspec.json.Decoder(History)
 
 
 def without_memory(state: State) -> State:
-    """The state without the copies of what its history says: what was sent, and where tools are named.
+    """The state without the copies of what its history says: what was sent, and what was gathered.
 
     Of the last request there stays what the next one is compared with: its head, its first message, its tools. Its
     notes stay, since no answer may repeat them. The view stays where it is not the history as it was then.
@@ -65,7 +66,7 @@ def without_memory(state: State) -> State:
     view = () if sent.view == state.history[:known] else sent.view
     request = replace(sent.request, messages=sent.request.messages[:1])
     bare = replace(sent, view=view, sizes=(), size=0, request=request, values=(), length=known, last=None)
-    return replace(state, sent=replace(bare, whole=False), naming=Naming())
+    return replace(state, sent=replace(bare, whole=False), gathered=Gathered())
 
 
 def _measured(state: State) -> State:

@@ -8,12 +8,13 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Request
+from stages.gathered import Gathered
 from stages.grounding.seen_values import all_numbers, with_values
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
-from stages.policy.escalation import demanded_tools, escalation_level, offered_tools
+from stages.policy.escalation import demanded_tools, escalation_level, offered_tools, remember_spoken
 from stages.policy.rules import Rules, welcomes_words
 from stages.policy.untried_values import looked_up, needless_arguments
 from stages.schema import Target
@@ -64,6 +65,7 @@ def serialize(
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
+        state = remember_spoken(rules, state)
         view, history, before = phase.view, state.history, state.sent
         seen = _as_seen(state, view)
         extends = before.whole and before.mode == mode and before.wire == spoken and _extends(view, before.view)
@@ -101,7 +103,8 @@ def serialize(
 
 def _as_seen(state: State, view: History) -> State:
     """The state with nothing but what the model is shown: no value of a schema comes from anywhere else."""
-    return replace(state, history=view, cleared=())
+    gathered = state.gathered if view == state.history else Gathered()
+    return replace(state, history=view, cleared=(), gathered=gathered)
 
 
 def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from stages.confidence.decision import Decision
 from stages.effect import Request, Said
+from stages.gathered import Gathered, known_messages
 from stages.ledger import Attempt, Budget, Compaction, Ledger, Price, Success
 from stages.message import Assistant, History, Message, Status, size
 from stages.phase import (
@@ -62,7 +63,6 @@ __all__ = [
     "Executed",
     "Folded",
     "Ledger",
-    "Naming",
     "Phase",
     "Prepared",
     "Price",
@@ -130,21 +130,6 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
 
 
-class Naming(Struct, frozen=True, kw_only=True, gc=False):
-    """Which messages name a tool, so that a search for a call in them costs what came since the last one.
-
-    `length` and `last` are the length of the history that was looked through, and its last message, `places` where
-    it names a tool; `cut` and `cut_places` the same of what compaction cut. `names` is what was looked for.
-    """
-
-    names: str = ""
-    length: int = 0
-    last: Message | None = None
-    places: tuple[int, ...] = ()
-    cut: int = 0
-    cut_places: tuple[int, ...] = ()
-
-
 class State(Struct, frozen=True, kw_only=True, gc=False):
     """All of a run."""
 
@@ -152,7 +137,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     ledger: Ledger = Ledger()
     phase: Phase = Ready()
     sent: Sent = Sent()
-    naming: Naming = Naming()
+    gathered: Gathered = Gathered()
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.view.recall`)."""
     decision: Decision | None = None
@@ -199,8 +184,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
 
     def known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
-        known, history = self.sent.length, self.history
-        return known if 0 < known <= len(history) and history[known - 1] is self.sent.last else 0
+        return known_messages(self.history, self.sent.length, self.sent.last)
 
     def reshape(self, history: History) -> Self:
         """The same run with another history than the one that it had and messages after it: measured anew."""

@@ -22,9 +22,10 @@ from forge.runtime.watching import Watching, announce, interpreting, observing
 from forge.workflow.turn import reading, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
+from stages.gathered import Gathered
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.state import Budget, Naming, Ready, Sent, State
+from stages.state import Budget, Ready, Sent, State
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -92,7 +93,7 @@ async def resume(
         redact.refuse_wrong(workflow.compiled.tools.parameters)  # before loading a model, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own, and its
     # journal begins with what decides.
-    state = replace(state, sent=Sent(), naming=Naming())
+    state = replace(state, sent=Sent(), gathered=Gathered())
     try:
         async with connected(backend, watching) as connection:
             async with unless(watching.get("cancel")):

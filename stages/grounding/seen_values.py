@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from stages.grounding.identifiers import Ids, is_id, is_own, shown_ids
 from stages.grounding.matching import decimal_of, evidence, named_values, normalized, numbers_in, plainly_spelled
-from stages.grounding.sources import Given, echoed, texts_given
-from stages.message import History, Tool
+from stages.grounding.sources import Given, echoed, texts_given, with_their_calls
+from stages.message import History
 from stages.state import SourceValues
 from stages.tool import Grounded
 
@@ -31,10 +31,8 @@ _WORD = re.compile(
 
 def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> tuple[SourceValues, ...]:
     """What is known of the messages before `start`, and the values of those from there on."""
-    while 0 < start < len(view) and isinstance(view[start], Tool):
-        start -= 1  # an answer is read with its call
     found = {(one.source, one.repeated): one for one in known}
-    for given in texts_given(view[start:], recalled=True):
+    for given in texts_given(view[with_their_calls(view, start) :], recalled=True):
         for repeated, values in _values(given).items():
             before = found.get((given.tool, repeated), SourceValues(source=given.tool, repeated=repeated))
             found[given.tool, repeated] = _joined(before, values.texts, values.numbers, values.ids)

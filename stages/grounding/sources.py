@@ -136,11 +136,17 @@ def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
     end, most = len(history), _LATEST
     while end > opening:
         start = max(opening, end - most)
-        while start > opening and isinstance(history[start], Tool):
-            start -= 1  # answers stay with their calls
+        start = with_their_calls(history, start)
         yield tuple(texts_given(history[start:end], recalled=recalled))
         end, most = start, 4 * most
     yield _cleared(state)
+
+
+def with_their_calls(history: History, start: int) -> int:
+    """Where to begin, there or before it, so that each answer is read with its call."""
+    while 0 < start < len(history) and isinstance(history[start], Tool):
+        start -= 1
+    return start
 
 
 def _cleared(state: State) -> tuple[Given, ...]:

@@ -35,7 +35,7 @@ def _reasons(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> dict[st
 
     A call that is refused does not run, so none after it depends on it.
     """
-    withheld = still_withheld(rules, state.history)
+    withheld = still_withheld(rules, state)
     ahead: tuple[ToolCall, ...] = ()
     found: dict[str, str] = {}
     for call in sorted(calls, key=lambda call: call.name in rules.terminal):
@@ -47,6 +47,8 @@ def _reasons(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> dict[st
 
 
 def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall, ...]) -> str | None:
+    if not rules.order:
+        return None  # a long run is not read for nothing
     left = replace(ledger, successes=current_successes(rules.order, ledger.successes, ahead))
     names = tuple(one.name for one in ahead)
     reason = obstacle(rules.order, succeeded_names(ledger), call.name, names, succeeded_names(left))

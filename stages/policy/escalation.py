@@ -8,9 +8,9 @@ from typing import assert_never
 
 import msgspec
 
-from stages.message import Kind, User
+from stages.message import User
 from stages.policy.levels import EscalationLevel, TextMode
-from stages.policy.named_tools import related_tools
+from stages.policy.named_tools import related_tools, times_asked, with_spoken
 from stages.policy.progress import replies_without_progress
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
@@ -72,7 +72,7 @@ def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) ->
         return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
     if looks and rules.held_back and _holds_back(state):
         held = [tool for tool in allowed if tool.name in rules.held_back]
-        beside = {tool.name for tool in held} - related_tools(held, state.history)
+        beside = {tool.name for tool in held} - related_tools(held, state)
         return tuple(tool for tool in allowed if tool.name not in beside)
     return allowed
 
@@ -86,8 +86,13 @@ def _holds_back(state: State) -> bool:
 
     A user who says something again may mean any tool by it, and a model that gets nowhere may need any.
     """
-    asked = sum(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in state.history)
-    return asked <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= _PATIENCE
+    return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= _PATIENCE
+
+
+def remember_spoken(rules: Rules, state: State) -> State:
+    """The state that remembers whether anybody spoke of the tools for which it matters, up to its last message."""
+    depends = {*rules.withheld, *rules.held_back}
+    return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
 
 
 def _needed(rules: Rules) -> frozenset[str]:

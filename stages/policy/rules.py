@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from stages.confidence.unsure import WhenUnsure
 from stages.execution.unknown_outcomes import unknown_outcome
-from stages.message import History, ToolCall
+from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
@@ -123,7 +123,8 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     if not rules.required and not rules.order:
         return ()
     done = current_successes(rules.order, ledger.successes)
-    steps = tuple(step for step in rules.required if all(success.name != step for success in done))
+    names = {success.name for success in done}
+    steps = tuple(step for step in rules.required if step not in names)
     if not rules.order:
         return steps
     return tuple(dict.fromkeys(steps + underused_tools(rules.order, done)))
@@ -141,7 +142,7 @@ def required_tools(rules: Rules) -> tuple[str, ...]:
 
 def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
     """The names of the calls that succeeded, one by one."""
-    return tuple(success.name for success in ledger.successes)
+    return tuple([success.name for success in ledger.successes])
 
 
 def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
@@ -187,7 +188,7 @@ def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     Without those that are withheld, unless the history names them, and those with a call whose outcome is unknown: a
     person decides about it first.
     """
-    ledger, withheld = state.ledger, still_withheld(rules, state.history)
+    ledger, withheld = state.ledger, still_withheld(rules, state)
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
     fresh = {success.name for success in current_successes(rules.order, ledger.successes)} if rules.order else done
@@ -202,9 +203,9 @@ def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     )
 
 
-def still_withheld(rules: Rules, history: History) -> frozenset[str]:
+def still_withheld(rules: Rules, state: State) -> frozenset[str]:
     """The withheld tools that neither the user nor an error has named in this run."""
-    return frozenset(rules.withheld) - named_tools(rules.withheld, history)
+    return frozenset(rules.withheld) - named_tools(rules.withheld, state)
 
 
 def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:

@@ -62,7 +62,7 @@ def sieve(tools: Toolset, families: tuple[Family, ...]) -> _Sift:
     def sift(state: State, reading: Reading) -> Sifted:
         if all(_is_made(call, state) for call in reading.calls):
             return Sifted(state=state, reading=reading)
-        state = replace(state, naming=up_to_date(state, names))
+        state = replace(state, gathered=replace(state.gathered, naming=up_to_date(state, names)))
         own: list[Judged] = []
         repeated: list[Repeat] = []
         for judged in reading.calls:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from stages import rescue
+from stages.gathered import Naming, known_messages
 from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
 from stages.repair.decoding import decode
@@ -15,7 +16,7 @@ from stages.rescue.names import Names, NameSearch, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import Naming, State
+from stages.state import State
 
 PLACES_READ = 4_000
 """Places in the texts that are read for one call."""
@@ -79,7 +80,7 @@ def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
     """What tools answered and summaries say, as far as it names a tool; answers to this very call aside."""
     own: set[str] | None = None
     history = state.history
-    for place in state.naming.places:
+    for place in state.gathered.naming.places:
         match history[place]:
             case Tool(name=call.name, call_id=call_id) as answer:
                 own = _ids_of(call, history) if own is None else own
@@ -89,7 +90,7 @@ def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
                 yield text
             case _:
                 pass
-    for place in state.naming.cut_places:
+    for place in state.gathered.naming.cut_places:
         cut = state.cleared[place]
         if cut.name != call.name or not call.same(cut.arguments):
             yield cut.text
@@ -102,7 +103,7 @@ def _ids_of(call: ShownCall, history: tuple[Message, ...]) -> set[str]:
 
 def user_texts(state: State) -> Iterator[str]:
     """What the user wrote, as far as it names a tool."""
-    for place in state.naming.places:
+    for place in state.gathered.naming.places:
         if isinstance(message := state.history[place], User) and message.kind is Kind.USER_INPUT:
             yield message.text
 
@@ -111,9 +112,9 @@ def up_to_date(state: State, names: Names) -> Naming:
     """Which messages name a tool, the latest too."""
     search = name_search(names.known)
     said = "\n".join(search.letters + search.signs)
-    before = state.naming if state.naming.names == said else Naming()
+    before = state.gathered.naming if state.gathered.naming.names == said else Naming()
     history, cleared = state.history, state.cleared
-    known = before.length if 0 < before.length <= len(history) and history[before.length - 1] is before.last else 0
+    known = known_messages(history, before.length, before.last)
     return Naming(
         names=said,
         length=len(history),

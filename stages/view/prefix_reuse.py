@@ -135,16 +135,10 @@ def _cause(before: State, after: State, lost: Message) -> Cause:
     shortened: Cause = "compact" if done and done[-1].turn >= before.ledger.turn else "history"
     if isinstance(lost, User) and lost.kind is Kind.SUMMARY and lost not in before.history:
         return "fold"
-    if not _recorded(before):
+    if not before.known():
         return shortened
     origin = next((m for m in before.history if _same(m, lost)), None)
     return "fold" if origin is None or origin in after.history else shortened
-
-
-def _recorded(state: State) -> bool:
-    """Whether the history still begins with the one that the last request was made from."""
-    count = state.sent.length
-    return 0 < count <= len(state.history) and state.history[count - 1] is state.sent.last
 
 
 def _same(recorded: Message, shown: Message) -> bool:

@@ -3,15 +3,32 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
-from stages.message import History, Kind, Status, Tool, User
-from stages.policy.named_tools import named_tools
+from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
+from stages.policy.named_tools import named_tools, related_tools, times_asked, with_spoken
+from stages.state import State
+from stages.tool import ToolSpec
 
 
 def answer(text: str, kind: Kind = Kind.TOOL_RESULT, status: Status = "failed") -> Tool:
     return Tool(call_id="c", name="look", text=text, kind=kind, status=status)
+
+
+_TOOLS = tuple(
+    ToolSpec(name=name, description="", parameters=Raw(parameters), effect="write")
+    for name, parameters in (("void_invoice", b'{"properties": {"member_id": {}}}'), ("cancel", b"{}"))
+)
+
+_TEXTS = st.sampled_from(["Annul the invoice.", "[ToolError] void_invoice first", '{"member": 7}', "cancelled", "no"])
+_CALL = ToolCall(id="c", name="look", arguments='{"what": "invoice 7"}')
+_SAID: st.SearchStrategy[Message] = st.one_of(
+    st.builds(User, text=_TEXTS, kind=st.sampled_from([Kind.USER_INPUT, Kind.RETRY_NUDGE])),
+    st.builds(answer, _TEXTS, status=st.sampled_from(["succeeded", "failed", "not_run"])),
+    st.just(Assistant(calls=(_CALL,))),
+)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +51,34 @@ def answer(text: str, kind: Kind = Kind.TOOL_RESULT, status: Status = "failed") 
     ],
 )
 def test_who_names_a_tool(name: str, said: Tool | User, named: bool) -> None:
-    assert (name in named_tools([name], (said,))) is named
+    assert (name in named_tools([name], State(history=(said,)))) is named
 
 
 @given(st.lists(st.text(max_size=20).map(lambda text: User(text=text)), max_size=4), st.text(max_size=12))
 def test_what_was_named_stays_named_whatever_is_said_after_it(said: list[User], name: str) -> None:
     histories: list[History] = [tuple(said[:end]) for end in range(len(said) + 1)]
-    found = [named_tools([name], history) for history in histories]
+    found = [named_tools([name], State(history=history)) for history in histories]
     assert found == sorted(found, key=len)
+
+
+@given(st.data())
+def test_what_is_remembered_of_a_history_is_what_the_whole_history_says(data: st.DataObject) -> None:
+    """However often it was remembered on the way; a tool that was not asked about then is looked for in all of it."""
+    whole = data.draw(st.lists(_SAID, max_size=8).map(tuple))
+    state = State(history=())
+    for message in whole:
+        state = state.say(message)
+        if data.draw(st.booleans()):
+            state = with_spoken(data.draw(st.sampled_from([_TOOLS, _TOOLS[:1]])), state)
+    fresh = State(history=whole)
+    assert named_tools([one.name for one in _TOOLS], state) == named_tools([one.name for one in _TOOLS], fresh)
+    assert related_tools(_TOOLS, state) == related_tools(_TOOLS, fresh)
+    assert times_asked(state) == times_asked(fresh)
+
+
+def test_what_was_remembered_of_another_history_is_not_known_of_this_one() -> None:
+    named = with_spoken(_TOOLS, State(history=(User(text="Void the invoice."),)))
+    assert related_tools(_TOOLS, named.reshape((User(text="Report on it."),))) == frozenset()
 
 
 @tool(effect="read")
