@@ -8,7 +8,6 @@ from typing import assert_never
 
 import msgspec
 
-from stages.message import User
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.named_tools import related_tools, times_asked, with_spoken
 from stages.policy.progress import replies_without_progress
