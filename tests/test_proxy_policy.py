@@ -92,7 +92,7 @@ FAULTS = [
     "required_stps: there is no such key",
     "Did you mean required_steps?",
     "max_repeats is 0; it must be a whole number, at least 1",
-    "terminal_tool is 3; it must be a string or a list, each a string",
+    "terminal_tool is 3; it must be a string or a list of strings",
     "[order number 1] at_mst: there is no such key",
     "[order number 2] at_most is '3'",
     "[order number 2] tool: it is missing",

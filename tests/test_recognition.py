@@ -98,3 +98,22 @@ def test_the_context_and_which_field_says_so(about: About, model: str, found: Co
 )
 def test_whether_the_template_has_a_place_for_tools(about: About, has: bool | None) -> None:
     assert about.template_has_tools is has
+
+
+SERVED = Props(default_generation_settings=GenerationSettings(), model_path="/models/q.gguf", model_alias="q")
+
+
+@pytest.mark.parametrize(
+    ("about", "model", "only"),
+    [
+        (About(props=SERVED, models=listed(aliases=["small"]).models), "nope", "m"),
+        (About(props=SERVED, models=listed(aliases=["small"]).models), "small", ""),
+        (About(props=SERVED, models=listed().models), "", ""),
+        *((About(props=SERVED, models=listed().models), name, "") for name in ("m", "q", "q.gguf", "/models/q.gguf")),
+        (About(props=SERVED), "nope", ""),
+        (About(props=SERVED, models=ModelList(data=[ListedModel(id="m"), ListedModel(id="n")])), "nope", ""),
+        (listed(), "nope", ""),
+    ],
+)
+def test_a_llama_server_that_would_answer_with_another_model_is_known(about: About, model: str, only: str) -> None:
+    assert about.instead_of(model) == only

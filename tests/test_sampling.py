@@ -119,7 +119,7 @@ REFUSED = [
     ("seed", "x", "a whole number"),
     ("max_tokens", 0, "a whole number, at least 1"),
     ("max_tokens", 2.5, "a whole number, at least 1"),
-    ("stop", "END", "a list, each a string"),
+    ("stop", "END", "a list of strings"),
 ]
 
 

@@ -45,7 +45,7 @@ class Agent(Generic[R_co]):
     both are taken literally. `built_in_tools` names those to have, of task_completion, ask_question and converse;
     None: those that fit. `on_text` is what a reply without a call means: the answer (`accept`), a mistake after which
     it may talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation; of
-    `facts` the model is shown those that fit a message, as data. Where a model halts, the next of the `fallbacks`
+    `facts`, which may be replaced between messages, the model is shown those that fit a message, as data. Where a model halts, the next of the `fallbacks`
     continues, if `fall_back_on` says so of the halt. The other options are those of a Workflow, for each
     message; it makes at most 20 model calls, unless you say otherwise.
 
@@ -85,7 +85,7 @@ class Agent(Generic[R_co]):
         refuse_store(memory)
         self._backend: AnyBackend = backend
         self._work = Work(memory)
-        self._facts = facts
+        self.facts = facts
         self._fallbacks = tuple(fallbacks)
         self._fall_back_on: FallBackOn = placed(fall_back_on, "fall_back_on", bool)
         self._connection = AsyncExitStack()
@@ -263,7 +263,7 @@ class Agent(Generic[R_co]):
             watching=watching,
             on_event=on_event,
             budget=budget,
-            facts=self._facts,
+            facts=self.facts,
             fallbacks=self._fallbacks,
             fall_back_on=self._fall_back_on,
         )

@@ -178,7 +178,7 @@ async def _next(job: Job[R_co], before: State | None, said: str) -> State:
         state = state.note(budget=within(state.ledger.budget, job.share))
     if not isinstance(state.phase, Ready):
         return state
-    shown = with_facts(state, await job.facts.recall(said) if job.facts else ())
+    shown = with_facts(state, await job.facts.recall_for(said) if job.facts else ())
     announce(shown.history if before is None else shown.history[len(state.history) - 1 :], job.watching)
     return shown
 

@@ -28,13 +28,14 @@ class Meta(Struct):
 
 
 class ListedModel(Struct):
-    """A part of `ModelList`; `max_model_len` and `root` are vLLM's, `meta` is llama.cpp's."""
+    """A part of `ModelList`; `max_model_len` and `root` are vLLM's, `meta` and `aliases` are llama.cpp's."""
 
     id: str
     owned_by: str = ""
     max_model_len: int | None = None
     meta: Meta | None = None
     root: str | None = None
+    aliases: list[str] | None = None
 
 
 class ModelList(Struct):

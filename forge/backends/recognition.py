@@ -41,6 +41,16 @@ class About(Struct, frozen=True, kw_only=True):
         models = self.models.data if self.models else []
         return next((each for each in models if each.id == model), models[0] if models else None)
 
+    def instead_of(self, model: str) -> str:
+        """The only model of a llama-server, where that is not this one: it answers under any name. Else empty."""
+        match self.models.data if self.models else []:
+            case [only] if model and self.props is not None:
+                path = self.props.model_path
+                own = {only.id, *(only.aliases or ()), self.props.model_alias, path, path.rpartition("/")[2]}
+                return "" if model in own else only.id
+            case _:
+                return ""
+
     @property
     def build(self) -> str:
         """The server's version, empty where it says none."""

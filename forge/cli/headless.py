@@ -32,6 +32,9 @@ from forge.runtime.watching import Watching
 _NOT_OVER = frozenset({"halted", "needs_person", "cancelled"})
 """Outcomes of runs that may be gone on with."""
 
+_SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
+"""Outcomes whose reason is the last row of the run."""
+
 
 def run_headless(options: argparse.Namespace) -> int:
     """Work on the task; the exit code."""
@@ -99,8 +102,9 @@ def _close(console: Console, record: Record, options: argparse.Namespace, journa
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
         console.print(Text(f"refused: {refused.tool} {arguments}", style="yellow"), soft_wrap=True)
-    how, why = record.outcome.replace("_", " "), printable(record.reason or record.result)
-    console.print(Text.assemble((how, "bold"), f": {why}"), soft_wrap=True)
+    how = record.outcome.replace("_", " ")
+    why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
+    console.print(Text.assemble((how, "bold"), why), soft_wrap=True)
     if record.outcome in _NOT_OVER and journal.exists():
         console.print(Text(_going_on(options, journal)), soft_wrap=True)
 

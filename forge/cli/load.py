@@ -57,6 +57,8 @@ def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) ->
 def imported(file: str, written: str) -> ModuleType:
     """The module of that file, run. ForgeError says why it cannot be; `written` is how a user writes what it is for."""
     path = Path(file)
+    if path.is_dir():
+        raise ForgeError(f"{file} is a folder; write {written}")
     if not path.is_file():
         meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
         raise ForgeError(f"there is no file {file}; write {written}.{meant}")

@@ -26,6 +26,7 @@ _WORDS: Mapping[Hint, str] = {
     str: "a string",
     NoneType: "None",
 }
+_PLURALS: Mapping[Hint, str] = {int: "whole numbers", float: "numbers", str: "strings"}
 _BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
 _SHOWN = 200
 """Maximum characters of a wrong value that are shown."""
@@ -185,12 +186,25 @@ def _word(kind: Hint) -> str:
     if origin is tuple and inside[1:] != (...,):
         return f"a tuple of {len(inside)}, each {_words(Union[inside])}"  # noqa: UP007 - made at run time
     if origin in (Sequence, tuple):
-        return f"a list, each {_words(inside[0])}"
+        plural = _plural(inside[0])
+        return f"a list of {plural}" if plural else f"a list, each value {_words(inside[0])}"
     if origin is Mapping:
         return f"a dict, each value {_words(inside[1])}"
     if isinstance(kind, ForwardRef):
         return _one(kind.__forward_arg__)
     return _WORDS.get(kind) or _one(getattr(origin or kind, "__name__", str(kind)))
+
+
+def _plural(hint: Hint) -> str:
+    """The values of the annotation in the plural; empty where several kinds of them, or a class, have none."""
+    kinds = tuple(_kinds(hint))
+    origin, inside = _parts(kinds[0])
+    if len(kinds) > 1 or origin not in (None, Sequence, tuple):
+        return ""
+    if origin is None:
+        return _PLURALS.get(kinds[0], "")
+    inner = _plural(inside[0]) if origin is Sequence or inside[1:] == (...,) else ""
+    return f"lists of {inner}" if inner else ""
 
 
 def _one(name: str) -> str:

@@ -63,7 +63,7 @@ PRINTED: list[tuple[AgentEvent, list[tuple[str, str]]]] = [
     (events.MessageEvent(text="**7**"), [("answer", "**7**")]),
     (
         events.TurnCompleteEvent(halt=Cancelled(turns=1, completed=())),
-        [("cancelled", "the conversation goes on with your next message")],
+        [("cancelled", "say something else, or /continue")],
     ),
     (
         events.TurnCompleteEvent(halt=ApprovalNeeded(tool="pay", arguments="{}", reason="")),

@@ -18,6 +18,8 @@ LINES: list[tuple[str, TypedLine]] = [
     (" /help me", Spoken("/help me")),
     ("/", Spoken("/")),
     ("/save", Mistyped("write it as /save NAME")),
+    ("/remember I am Ada.", SlashCommand("remember", "I am Ada.")),
+    ("/forget", Mistyped("write it as /forget NUMBER")),
     ("/undo 3", Mistyped("/undo takes no argument")),
 ]
 

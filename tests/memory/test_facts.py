@@ -32,6 +32,15 @@ async def test_what_is_remembered_is_recalled_until_it_is_forgotten(store: FactS
     assert await ada.recall("coffee dog") == (dog,)
 
 
+@asynchronous
+async def test_an_agent_is_shown_what_fits_and_as_many_of_the_newest_as_the_space_says(store: FactStore) -> None:
+    facts = Facts(store, "ada", newest=2)
+    old, dog, name = [await facts.remember(text) for text in ("Tea is at four.", "Rex is a dog.", "I am Ada.")]
+    assert await facts.recall_for("Who?") == (name, dog)
+    assert await facts.recall_for("When is tea?") == (old, dog, name)
+    assert await Facts(store, "ada").recall_for("Who?") == ()
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -18,12 +18,14 @@ _LONGEST_QUERY = 10_000
 class Facts:
     """The facts of one space, such as a user's or a project's; those of other spaces are never seen.
 
-    `stages.memory.with_facts` puts them before a request, marked as data.
+    `stages.memory.with_facts` puts them before a request, marked as data. An agent is shown those that share words with
+    a message, and also the `newest` ones, whatever the message says.
     """
 
     @checked_options
-    def __init__(self, store: FactStore, space: str = "default") -> None:
+    def __init__(self, store: FactStore, space: str = "default", *, newest: Count = 0) -> None:
         self._store = store
+        self._newest = newest
         self.space = checked_name(space, "a space of facts")
 
     def __repr__(self) -> str:
@@ -44,6 +46,11 @@ class Facts:
     async def recall(self, query: str = "", limit: Count = 8) -> tuple[Fact, ...]:
         """The facts that share words with the query, the most relevant first; without a query, the newest."""
         return await self._store.recall(self.space, sound(query[:_LONGEST_QUERY]), limit=limit)
+
+    async def recall_for(self, message: str) -> tuple[Fact, ...]:
+        """What an agent is shown for the message: the facts that share words with it, then the newest."""
+        newest = await self.recall(limit=self._newest) if self._newest else ()
+        return tuple(dict.fromkeys((*await self.recall(message), *newest)))
 
     @checked_options
     async def forget(self, fact: Fact | int) -> bool:

@@ -1,11 +1,12 @@
 """A chat: lines that a person enters become messages to the agent, or commands; the same in every terminal."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from returns.result import Failure
+from returns.result import Failure, Result
 
 from forge.agent import Agent
 from forge.agent.events import AgentEvent
@@ -13,6 +14,7 @@ from forge.agent.memory import Session, SQLiteStore
 from forge.cli.chat.approving import Approver
 from forge.cli.chat.face import Face
 from forge.cli.chat.opening import OpenAgent, Watch
+from forge.cli.chat.remembering import about_facts, folder_facts
 from forge.cli.chat.reports import (
     context_rows,
     help_rows,
@@ -29,6 +31,7 @@ from forge.cli.chat.undo import taken_back
 from forge.cli.layout import LabelledText
 from forge.cli.plain import printable, readable
 from forge.errors import ForgeError
+from forge.outcome import Finished, Halted
 
 
 class Chat:
@@ -63,6 +66,7 @@ class Chat:
             self._agent.switch(session)
         elif resumed:
             self._kept()
+        self._agent.facts = self._facts = self._agent.facts or folder_facts(self.store)
 
     async def run(self, face: Face, *, asks: bool) -> int:
         """Hold the conversation until there are no more lines; the exit code. `asks`: a person can approve calls."""
@@ -110,11 +114,19 @@ class Chat:
         self._face.show(LabelledText(label, readable(text), label_style=style))
 
     async def _say(self, message: str) -> None:
-        """Have the agent work on the message; meanwhile, what is typed steers it."""
-        self._screen, self.said = Screen(thought=self._screen.thought), self.said + 1
+        self.said += 1
+        await self._follow(self._agent.process(message, on_event=self._see, ask=self._ask))
+
+    async def _continue(self) -> None:
+        budget = self._agent.workflow.budget
+        await self._follow(self._agent.resume(budget=budget, on_event=self._see, ask=self._ask))
+
+    async def _follow(self, work: Coroutine[None, None, Result[Finished, Halted]]) -> None:
+        """Have the agent do the work; meanwhile, what is typed steers it."""
+        self._screen = Screen(thought=self._screen.thought)
         steering = asyncio.ensure_future(self._steer()) if self._face.steers else None
         try:
-            ended = await self._agent.process(message, on_event=self._see, ask=self._ask)
+            ended = await work
             self.code |= isinstance(ended, Failure)
         except ForgeError as error:
             self.code = 1
@@ -161,6 +173,10 @@ class Chat:
                 await self._load(name)
             case SlashCommand(name="undo"):
                 await self._undo()
+            case SlashCommand(name="continue"):
+                await self._continue()
+            case SlashCommand(name="remember" | "facts" | "forget"):
+                self._face.show(*await about_facts(self._facts, command))
             case _:
                 self._over = True
 
@@ -176,6 +192,7 @@ class Chat:
             async with AsyncExitStack() as other:
                 opened = await other.enter_async_context(self._opening(name, lambda _: None))
                 opened.agent.switch(self._agent.memory)
+                opened.agent.facts = self._facts
                 before, self._connection = self._connection, other.pop_all()
             self._opened = opened
             await before.aclose()

@@ -34,11 +34,15 @@ You are a helpful assistant in the terminal of a software developer. Answer brie
 
 
 def own_agent(options: argparse.Namespace) -> OpenAgent:
-    """The agent of the user's file. ForgeError for options that are for the default agent."""
+    """The agent of the user's file. ForgeError for what is wrong with the file, or options for the default agent."""
+    if Path(options.agent).is_dir():
+        raise ForgeError(
+            f"{options.agent} is a folder; to talk about one, go there and leave it out; an agent is written FILE.py:NAME"
+        )
+    agent = load_agent(options.agent)
     given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
     if taken := [name for name, value in given.items() if value]:
         raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} says itself what it runs on")
-    agent = load_agent(options.agent)
 
     @asynccontextmanager
     async def opening(model: str, _: Watch) -> AsyncIterator[Opened]:

@@ -9,8 +9,9 @@ from forge.cli.chat.slash import HELP
 from forge.cli.layout import LabelledText
 from forge.cli.plain import printable, readable
 from forge.errors import quantity
+from stages.effect import Ask, Execute
 from stages.message import Assistant, Kind, User
-from stages.state import State
+from stages.state import Awaiting, Done, State
 from stages.tool import ToolSpec
 
 _KEYS = {
@@ -25,9 +26,9 @@ _KEYS = {
 def help_rows(*, keys: bool) -> Iterator[LabelledText]:
     """The commands, and the keys where there are any."""
     for name, one in HELP.items():
-        yield LabelledText("", f"{f'/{name} {one.argument}'.rstrip():<14} {one.does}")
+        yield LabelledText("", f"{f'/{name} {one.argument}'.rstrip():<16} {one.does}")
     for key, does in _KEYS.items() if keys else ():
-        yield LabelledText("", f"{key:<14} {does}")
+        yield LabelledText("", f"{key:<16} {does}")
 
 
 def opened_rows(agent: Agent, told: tuple[str, ...]) -> Iterator[LabelledText]:
@@ -47,7 +48,8 @@ def model_rows(agent: Agent) -> Iterator[LabelledText]:
         yield LabelledText("model", "not connected")
         return
     room = f", {setup.context_tokens:,} tokens of context" if setup.context_tokens else ""
-    facts = f"{printable(setup.model) or 'the one of the server'} (tool calls {setup.mode}{room})"
+    how = f"tool calls {setup.mode}" if agent.workflow.rules.tools else "no tools"
+    facts = f"{printable(setup.model) or 'the one of the server'} ({how}{room})"
     yield LabelledText("model", facts)
 
 
@@ -97,3 +99,18 @@ def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:
         yield LabelledText("you", printable(said[-1].text), "bold")
     if history and isinstance(history[-1], Assistant) and history[-1].text.strip():
         yield Spelled(readable(history[-1].text))
+    if state is not None and (unfinished := _unfinished(state)):
+        yield LabelledText("cut off", f"{unfinished}; /continue goes on with it, or say something else", "", "yellow")
+
+
+def _unfinished(state: State) -> str:
+    """What is left of the last message's work; empty: nothing."""
+    match state.phase:
+        case Done():
+            return ""
+        case Awaiting(effect=Ask(call=call)):
+            return f"{printable(call.name)} waits for your approval"
+        case Awaiting(effect=Execute(calls=calls)):
+            return f"{printable(', '.join(call.name for call in calls))} may have been under way"
+        case _:
+            return "your last message was not answered"

@@ -160,7 +160,7 @@ def _of_tool(
 def _end(screen: Screen, event: events.TurnCompleteEvent) -> Iterator[LabelledText]:
     match event:
         case events.TurnCompleteEvent(halt=Cancelled()):
-            yield _row("cancelled", "the conversation goes on with your next message", "yellow")
+            yield _row("cancelled", "say something else, or /continue", "yellow")
         case events.TurnCompleteEvent(halt=ApprovalNeeded(tool=tool)):
             yield _row("stopped", f"{tool} needs a person's approval, and nobody is there to ask", "bold red")
         case events.TurnCompleteEvent(outcome=HandOff(to=to, payload=payload)):
@@ -170,6 +170,8 @@ def _end(screen: Screen, event: events.TurnCompleteEvent) -> Iterator[LabelledTe
             for number, line in enumerate(screen.problem.splitlines()):
                 label = "" if number else "stopped"
                 yield LabelledText(label, printable(line, _WHOLE), "" if number else "bold", "bold red")
+            if event.halt is not None:
+                yield LabelledText("", "/continue tries again", "dim")
         case _:
             pass
 

@@ -44,7 +44,11 @@ HELP = {
     "thinking": CommandHelp("", "what the model thought last, unfolded"),
     "save": CommandHelp("NAME", "keep a copy of the conversation as it is now"),
     "load": CommandHelp("[NAME]", "go on with another conversation; without a name: list them"),
+    "continue": CommandHelp("", "go on with the message that was not answered to its end"),
     "undo": CommandHelp("", "take your last message back, with what came of it in the conversation"),
+    "remember": CommandHelp("FACT", "a fact that is known in all conversations of this folder"),
+    "facts": CommandHelp("", "what is remembered, with its numbers"),
+    "forget": CommandHelp("NUMBER", "no longer remember that fact"),
     "exit": CommandHelp("", "end; the conversation is saved"),
 }
 """The commands, in the order in which they are listed."""
