@@ -53,7 +53,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     `base` is its address as the wire's paths are appended to it, `root` without `/v1`. `headers` go with every request,
     the credential among them if there is one; without one, a client's goes in `key_header`. `model` is the one that
-    was asked for by name; empty: any. `slots` are the requests that it works on at the same time, 0: it does not say.
+    was asked for by name; empty: any. `instead` is the only one of a llama-server, where that is another. `slots` are the requests that it works on at the same time, 0: it does not say.
     `context_limit` are the tokens of context that it makes room for if a request asks for them; 0: it has what it has.
     `hidden` must not be shown of what it says; the times are seconds: without a byte, and in all. `profile` is the name
     of what the server is. `proxy` is the forward proxy on the way, empty for none; `tls` is what certificates are
@@ -66,6 +66,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     key_header: str = "authorization"
     has_key: bool = False
     model: str = ""
+    instead: str = ""
     slots: int = 0
     context_limit: int = 0
     hidden: Hidden = NOTHING

@@ -34,10 +34,6 @@ from stages.wire.wires import WIRES, wire
 
 _log = logging.getLogger("forge")
 
-_ANOTHER = (
-    "the server at {url} has no model {model!r}; its only one is {only!r}. Leave model= (--model) out, or give that name"
-)
-
 
 class Options(TypedDict, total=False):
     """What can be said of a server beside its address and its profile: see `Server`."""
@@ -64,9 +60,9 @@ class Server:
     recognised by its own endpoints, as llama.cpp, vLLM, or any other server of the chat completions protocol.
     `mode` auto is the profile's; a server that is not recognised is asked a few short questions first, once a week,
     unless `probe` is False (docs/doctor.md). `form` is how calls are written in the modes that write them as text.
-    `model`: by default the first that the server lists; a llama-server with another one is refused. `context_tokens`:
-    by default what the server says, else what the profile says, else 4,096. `sampling` are options of every reply; with
-    `model_sampling` those left unset are as the model's makers recommend (`forge.backends.sampling`).
+    `model`: by default the first that the server lists. `context_tokens`: by default what the server says, else what
+    the profile says, else 4,096. `sampling` are options of every reply; with `model_sampling` those left unset are
+    as the model's makers recommend (`forge.backends.sampling`).
     `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
     read, for the profile's own address alone. `timeout`: maximum seconds without a byte from the server;
     `total_timeout`: maximum seconds of one request in all, None for no limit. `proxy` and `verify` are httpx's (a
@@ -133,8 +129,6 @@ class Server:
             transport=straight,
         ) as http:
             about = await self._about(http)
-            if only := about.instead_of(self._model):
-                raise ForgeError(_ANOTHER.format(url=self._base, model=self._model, only=only))
             profile, because = await self._recognised(http, about)
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
@@ -198,6 +192,7 @@ class Server:
             key_header=profile.key_header,
             has_key=any(name in HEADERS | {profile.key_header} for name in self._headers),
             model=self._model,
+            instead=about.instead_of(self._model),
             slots=(about.props.total_slots if about.props else None) or 0,
             context_limit=most,
             hidden=self._hidden,

@@ -309,3 +309,20 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> No
             assert await person.code() == 2
 
     run(go)
+
+
+def test_a_server_is_not_asked_for_a_model_that_it_has_not(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with ScriptedModel() as model:
+            async with chatting(tmp_path, "--backend", model.url, "--model", "nope") as person:
+                await person.sees("has no model 'nope'; its only one is 'tiny'")
+                assert await person.code() == 2
+            async with chatting(tmp_path, "--no-tools", "--backend", model.url) as person:
+                await person.sees("/help")
+                await say(person, "/model nope")
+                await person.sees("has no model 'nope'")
+                await say(person, "/model")
+                await person.sees("tiny (no tools")
+                await ends(person)
+
+    run(go)

@@ -32,6 +32,7 @@ from forge.cli.layout import LabelledText
 from forge.cli.plain import printable, readable
 from forge.errors import ForgeError
 from forge.outcome import Finished, Halted
+from stages.state import Done
 
 
 class Chat:
@@ -118,6 +119,10 @@ class Chat:
         await self._follow(self._agent.process(message, on_event=self._see, ask=self._ask))
 
     async def _continue(self) -> None:
+        memory = self._agent.memory
+        state = self._agent.state or (await memory.load() if memory is not None else None)
+        if state is None or isinstance(state.phase, Done):
+            raise ForgeError("no message was left unanswered, so there is nothing to continue")
         budget = self._agent.workflow.budget
         await self._follow(self._agent.resume(budget=budget, on_event=self._see, ask=self._ask))
 

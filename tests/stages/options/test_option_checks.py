@@ -53,7 +53,10 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ({"backend": 8080}, "backend is 8080; it must be one of forge.backends"),
     ({"prompt_vars": "a"}, "prompt_vars is 'a'; it must be a dict, each value a string or None"),
     ({"prompt_vars": {"a": 3}}, "prompt_vars['a'] is 3; it must be a string"),
-    ({"initial_messages": "a"}, "initial_messages is 'a'; it must be a list, each value a System, a User, an Assistant or a"),
+    (
+        {"initial_messages": "a"},
+        "initial_messages is 'a'; it must be a list, each value a System, a User, an Assistant or a",
+    ),
     ({"initial_messages": [{"role": "user"}]}, "initial_messages is [{'role': 'user'}]; it must be a list"),
     ({"observer": 3}, "observer is 3; it must be a function or None"),
     ({"on_chunk": 3}, "on_chunk is 3; it must be a function or None"),

@@ -408,7 +408,9 @@ def test_the_laws_of_guards() -> None:
 
 
 def test_a_wrong_escalation_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"levels is \('up',\); it must be a list, each value one of open, narrow, pin"):
+    with pytest.raises(
+        DefinitionError, match=r"levels is \('up',\); it must be a list, each value one of open, narrow, pin"
+    ):
         Desk(escalation=Escalation(levels=("up",)))  # type: ignore[arg-type]  # on purpose
     with pytest.raises(DefinitionError, match="max_repeats is 0"):
         Desk(max_repeats=0)
