@@ -42,12 +42,12 @@ class Agent(Generic[R_co]):
     """A model with tools and instructions that a user talks to. Each message is one run of `workflow`.
 
     `instructions` say what it is to do, `background` what it should know of its surroundings, such as an AGENTS.md;
-    both are taken literally. `built_in_tools` names those to have, of task_completion, ask_question and converse;
-    None: those that fit. `on_text` is what a reply without a call means: the answer (`accept`), a mistake after which
-    it may talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation; of
-    `facts`, which may be replaced between messages, the model is shown those that fit a message, as data. Where a model halts, the next of the `fallbacks`
-    continues, if `fall_back_on` says so of the halt. The other options are those of a Workflow, for each
-    message; it makes at most 20 model calls, unless you say otherwise.
+    both are taken literally. `built_in_tools` names those to have, of task_completion, ask_question and converse; None:
+    those that fit. `on_text` is what a reply without a call means: the answer (`accept`), a mistake after which it may
+    talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation; of `facts`, which
+    may be replaced between messages, the model is shown those that fit a message, as data. Where a model halts, the
+    next of the `fallbacks` continues, if `fall_back_on` says so of the halt. The other options are those of a Workflow,
+    for each message; it makes at most 20 model calls, unless you say otherwise.
 
     Every mistake in the definition is reported at once, as a DefinitionError. `async with agent:` keeps the backend
     connected, and a model in this process loaded, from message to message. An agent belongs to one event loop.

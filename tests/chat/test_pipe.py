@@ -141,7 +141,7 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
         ),
         (["till.py:paying", "--model", "x"], "--model is for the default agent"),
         (["nothing.py:agent", "--model", "x"], "there is no file nothing.py"),
-        (["."], ". is a folder; to talk about one, go there and leave it out"),
+        (["."], ". is a folder; forge chat works in the one you are in"),
         (["till.py:paying", "--resume"], "no conversation was held in this folder yet"),
         (["--backend", "http://127.0.0.1:1"], "cannot connect to http://127.0.0.1:1"),
     ],

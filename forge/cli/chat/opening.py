@@ -37,7 +37,8 @@ def own_agent(options: argparse.Namespace) -> OpenAgent:
     """The agent of the user's file. ForgeError for what is wrong with the file, or options for the default agent."""
     if Path(options.agent).is_dir():
         raise ForgeError(
-            f"{options.agent} is a folder; to talk about one, go there and leave it out; an agent is written FILE.py:NAME"
+            f"{options.agent} is a folder; forge chat works in the one you are in: go there and leave the name out. An "
+            "agent is written FILE.py:NAME"
         )
     agent = load_agent(options.agent)
     given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
