@@ -124,14 +124,14 @@ def end() -> str:
     return "done"
 
 
-def test_hundreds_of_runs_at_once_against_a_healthy_server_all_succeed(server: str) -> None:
+def test_fifty_runs_at_once_against_a_healthy_server_all_succeed(server: str) -> None:
     workflow = Workflow("many", tools=[tool(effect="terminal")(end)], terminal_tool="end")
 
     async def go() -> list[object]:
-        backends = [Server(f"{server}/well") for _ in range(200)]
+        backends = [Server(f"{server}/well") for _ in range(50)]
         return list(await asyncio.gather(*(forge.run(workflow, "Go.", backend=backend) for backend in backends)))
 
-    assert all(isinstance(result, Success) for result in asyncio.run(go()))
+    assert [result for result in asyncio.run(go()) if not isinstance(result, Success)] == []
 
 
 def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
