@@ -1,5 +1,6 @@
 """MCP: the tools of MCP servers as forge's tools, and a workflow served as an MCP tool. Needs the extra `mcp`."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from stages._later import later
@@ -9,6 +10,9 @@ if TYPE_CHECKING:
     from forge.mcp.servers import Http, McpServer, Stdio
     from forge.mcp.serving import serve
     from forge.mcp.source import McpTools
+
+if find_spec("mcp") is None:
+    raise ImportError("MCP needs its SDK, which is not installed; run: pip install 'forge-toolcalls[mcp]'")
 
 __all__ = ["Http", "McpError", "McpServer", "McpTools", "Stdio", "serve"]
 

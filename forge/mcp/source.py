@@ -11,17 +11,11 @@ from contextlib import suppress
 from types import TracebackType
 
 from forge.errors import DefinitionError, ForgeError
+from forge.mcp.offers import offered_tools
 from forge.mcp.servers import McpServer
+from forge.mcp.session import Session
 from forge.runtime.options import checked_options
 from forge.tools.decorator import Tool
-
-try:
-    from forge.mcp.offers import offered_tools
-    from forge.mcp.session import Session
-except ModuleNotFoundError as error:
-    if error.name not in {"mcp", "mcp_types"}:
-        raise
-    raise ImportError("MCP needs its SDK, which is not installed; run: pip install 'forge-toolcalls[mcp]'") from None
 
 AnyTools = tuple[Tool[..., object], ...]
 

@@ -60,7 +60,8 @@ def tool_raised(error: str, message: str) -> str:
 
 def tool_failed(message: str) -> str:
     """For a tool that says that trying again is no use."""
-    return f"[ToolFailed] {message} Do not repeat this call; adapt your plan."
+    stop = "." if message[-1:].isalnum() else ""  # authors of exceptions often leave it out
+    return f"[ToolFailed] {message}{stop} Do not repeat this call; adapt your plan."
 
 
 def in_doubt(name: str, why: str) -> str:

@@ -219,3 +219,12 @@ def test_wrong_usage_is_told_on_standard_error_only(words: list[str], said: str)
     ended = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr
+
+
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    words = [*WORDS[2:], "--backend", "http://127.0.0.1:9"]
+    code = "import sys; sys.modules['mcp'] = None; from forge.cli.dispatch import run_command; "
+    code += f"sys.exit(run_command({words!r}))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "run: pip install 'forge-toolcalls[mcp]'" in ended.stderr

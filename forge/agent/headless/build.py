@@ -4,7 +4,9 @@ import dataclasses
 import functools
 import inspect
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -62,6 +64,8 @@ def default_agent(backend: AnyBackend) -> Agent:
 def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
     """The workflow, and the limits that its guard holds. DefinitionError for what does not fit together."""
     own, limits = agent.workflow, task.limits
+    if problems := tuple(_not_there(task)):
+        raise DefinitionError(problems)
     if gates and own.result is not None:
         raise DefinitionError(("gates: an agent with result=… cannot have any; let it complete the task in words",))
     ends = own.rules.terminal
@@ -86,6 +90,17 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
         on_text="nudge",
     )
     return _limited(built, limits), bounds
+
+
+def _not_there(task: AgentTask) -> Iterator[str]:
+    """What the task names and this machine does not have. A program named by its path may be made by the agent."""
+    if not Path(task.folder).is_dir():
+        yield f"folder: there is no folder {task.folder}"
+    for number, gate in enumerate(task.gates, start=1):
+        program = gate.command[0]
+        if os.sep not in program and shutil.which(program) is None:
+            separate = "; give the program and each of its arguments as a string of its own" if " " in program else ""
+            yield f"[gates number {number}] command: there is no program {program!r} here{separate}"
 
 
 def _folder_tools(folder: str, limits: Limits) -> list[Tool[..., object]]:

@@ -15,10 +15,14 @@ _SHOWN = 4_000
 """Maximum characters of a failed gate's output that the agent is shown, and that the record keeps."""
 
 
+_NOT_STARTED = 127
+"""The exit code by which a shell says that there is no such program."""
+
+
 class GateResult(Struct, frozen=True, kw_only=True):
     """How a gate went at the agent's attempt of that number; 0: before it began.
 
-    `code` is its exit code; None where its time was up, or where it could not be started, which `output` says.
+    `code` is its exit code; None where its time was up, 127 where it could not be started, which `output` says.
     """
 
     command: tuple[str, ...]
@@ -71,7 +75,7 @@ class Gates:
         try:
             ran = await run_process(gate.command, self._folder, gate.seconds, {})
         except ToolResolutionError as error:  # it cannot be started
-            ran = Ran(code=None, output=str(error))
+            ran = Ran(code=_NOT_STARTED, output=str(error))
         took = round(time.monotonic() - began, 3)
         output, _ = ending(lines_of(ran.output), _SHOWN)
         passed = ran.code == 0

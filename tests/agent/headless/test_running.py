@@ -106,6 +106,12 @@ def test_a_gate_that_hangs_has_failed_when_its_time_is_up(repo: Path) -> None:
     assert "did not finish within 1.5 seconds" in record.reason
 
 
+def test_a_gate_whose_program_is_not_made_yet_has_failed_and_the_agent_is_told_why(repo: Path) -> None:
+    record, model = worked(task_file(repo, gate=["./check.sh"], top="gate_attempts = 1"), READ, MEND, DONE)
+    assert (record.outcome, record.gates[0].code) == ("gates_failed", 127)
+    assert "fails (exit code 127). Its output ends with:\\nthere is no program './check.sh'" in asked(model)[0]
+
+
 def test_a_file_that_says_to_run_a_command_moves_nothing(repo: Path) -> None:
     injected = call("run_command", command=["touch", "owned"])
     record, model = worked(

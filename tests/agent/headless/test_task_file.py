@@ -149,7 +149,9 @@ def built(folder: Path, text: str, **options: object) -> None:
     [
         ("[limits]\ntools = ['deplo']", "there is no tool 'deplo'; there are: .* Did you mean deploy?"),
         ("[limits]\nread_only = true\ntools = ['deploy']", "read_only and tools: deploy changes something"),
-        ("folder = 'gone'", "gone' is not a folder"),
+        ("folder = 'gone'", "folder: there is no folder .*gone"),
+        ("[[gates]]\ncommand = ['no-such-program']", "number 1. command: there is no program 'no-such-program' here$"),
+        ("[[gates]]\ncommand = ['python3 -m unittest']", "each of its arguments as a string of its own"),
     ],
 )
 def test_what_the_agent_does_not_have_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -139,6 +139,7 @@ def test_beside_a_step_that_was_skipped_it_says_which() -> None:
         (unresolved("There is no A."), "[ToolResolutionError] There is no A."),
         (tool_raised("ValueError", "no"), "[ToolError] ValueError: no"),
         (tool_failed("Broken."), "[ToolFailed] Broken. Do not repeat this call"),
+        (tool_failed("no supplier S-9"), "[ToolFailed] no supplier S-9. Do not repeat this call"),
         (in_doubt("pay", "it timed out"), "pay was begun, but it timed out: nobody knows whether it took effect."),
         (not_approved("pay", "too much", in_doubt=True), "pay was not approved: too much. It may have taken effect"),
         (rejected_before("pay"), "pay was not approved: a person has said no to this very call before."),
