@@ -11,6 +11,7 @@ import pytest
 from forge.backends import named
 from forge.errors import ForgeError
 from tests.foreign import serving
+from tests.misbehaving import misbehaving
 
 FLOW = """
 from tests.flows import Desk
@@ -44,6 +45,13 @@ def test_a_backend_by_name_and_address(server: str, tmp_path: Path) -> None:
     done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1")
     assert "finish returned" in done.stdout, done
     assert done.returncode == 0
+
+
+def test_a_server_that_stays_silent_is_waited_for_as_long_as_the_command_line_says(tmp_path: Path) -> None:
+    with misbehaving() as address:
+        done = ran(tmp_path, "--backend", f"{address}/silent", "--no-probe", "--model", "m", "--timeout", "0.3")
+    assert done.returncode == 1, done
+    assert "sent nothing for 0.3 seconds" in done.stdout
 
 
 def test_an_address_of_this_machine_without_its_scheme(server: str, tmp_path: Path) -> None:
@@ -109,8 +117,8 @@ def test_more_context_than_the_server_has(server: str, tmp_path: Path) -> None:
 
 
 def test_local_has_no_options_of_a_server() -> None:
-    with pytest.raises(ForgeError, match="local has no profile, timeout; they are for a server"):
-        named("local", profile="no-such", timeout=3.0)
+    with pytest.raises(ForgeError, match="local has no headers, profile; they are for a server"):
+        named("local", profile="no-such", headers={"x-team": "search"})
 
 
 def test_make_says_what_to_do_without_the_python_that_it_is_given(tmp_path: Path) -> None:

@@ -125,7 +125,9 @@ def test_a_refusal_in_a_page_is_told_without_the_page(server: str) -> None:
 
 
 def test_silence_is_a_timeout(server: str) -> None:
-    assert fault(f"{server}/silent", timeout=0.2)[0].kind == "timeout"
+    found, _ = fault(f"{server}/silent", timeout=0.2)
+    assert found.kind == "timeout"
+    assert "sent nothing for 0.2 seconds; if it is only slow, allow more" in found.detail
 
 
 def test_a_byte_now_and_then_is_not_read_for_ever(server: str) -> None:

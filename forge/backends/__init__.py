@@ -78,7 +78,7 @@ def _meant(spec: str) -> str:
 
 def _local(model: str, profile: str | None, options: Options) -> Local:
     """llama.cpp in this process, with the options that it has. ForgeError for others: they are a server's."""
-    known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "probe"}
+    known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
     foreign = sorted(name for name, value in {**options, "profile": profile}.items() if value and name not in known)
     if foreign:
         raise ForgeError(f"local has no {', '.join(foreign)}; they are for a server, whose address is then given")
@@ -89,6 +89,7 @@ def _local(model: str, profile: str | None, options: Options) -> Local:
         model_sampling=options.get("model_sampling", False),
         context_tokens=options.get("context_tokens"),
         api_key=options.get("api_key", ""),
+        timeout=options.get("timeout", 300.0),
     )
 
 

@@ -63,6 +63,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="local, llama-server:FILE: port of the server (default: any free port)",
     )
+    add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
 
 

@@ -32,6 +32,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
             model_sampling=options.model_sampling,
             port=options.port,
             api_key=key_of(options.api_key_env),
+            timeout=options.timeout,
             progress=progress,
         )
     if startable(options.backend) and not options.profile:
@@ -46,6 +47,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
             sampling=sampling,
             model_sampling=options.model_sampling,
             api_key=key_of(options.api_key_env),
+            timeout=options.timeout,
         )
     return named(
         options.backend,
@@ -56,6 +58,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         sampling=sampling,
         model_sampling=options.model_sampling,
         api_key=key_of(options.api_key_env),
+        timeout=options.timeout,
         probe=options.probe,
     )
 

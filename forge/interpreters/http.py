@@ -58,7 +58,7 @@ class Http:
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
         self._where = place(blank.url)
         self._retry = retry or Backoff()
-        self._total = total
+        self._silence, self._total = client.timeout.read, total
         self._hidden = hidden
         self._translate = translate
         self._clean = clean
@@ -98,7 +98,7 @@ class Http:
         except RAISED as error:
             if isinstance(error, TimeoutError) and limit.expired():
                 return Fault(kind="timeout", detail=f"{self._where} took longer than {self._total} seconds in all")
-            return fault_of(error, self._where)
+            return fault_of(error, self._where, self._silence)
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
         packed = packing(response)

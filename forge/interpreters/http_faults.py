@@ -27,11 +27,14 @@ def place(url: httpx.URL) -> str:
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
 
-def fault_of(error: BaseException, where: str) -> Fault:
-    """The fault that an exception of a request to `where` stands for."""
+def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
+    """The fault that an exception of a request to `where` stands for; `silence`: the seconds that were allowed."""
     causes = tuple(_causes(error))
     if isinstance(error, httpx.ConnectTimeout):
         return Fault(kind="unreachable", detail=f"{where} accepted no connection in time. Is the server running?")
+    if isinstance(error, httpx.ReadTimeout) and silence is not None:
+        said = f"sent nothing for {silence:g} seconds; if it is only slow, allow more (timeout=…, --timeout)"
+        return Fault(kind="timeout", detail=f"{where} {said}")
     if isinstance(error, httpx.TimeoutException):
         return Fault(kind="timeout", detail=f"{where} did not answer in time ({type(error).__name__})")
     if trouble := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):

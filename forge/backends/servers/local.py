@@ -14,7 +14,7 @@ from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
 from forge.connection import Connection
 from forge.runtime.options import checked_options
-from stages.options.types import Tokens
+from stages.options.types import Seconds, Tokens
 from stages.serialize import Mode
 from stages.wire.sampling import Sampling
 
@@ -39,6 +39,7 @@ class Local:
         port: int = 0,
         chat_template: str = "",
         api_key: str = "",
+        timeout: Seconds = 300.0,
         progress: Watch | None = None,
     ) -> None:
         check_mode(mode, None)
@@ -48,7 +49,7 @@ class Local:
         self._sampling, self._model_sampling = sampling, model_sampling
         self._progress = progress
         self._context_tokens = context_tokens or DEFAULT_CONTEXT
-        self._port = port
+        self._port, self._timeout = port, timeout
         self._chat_template = chat_template
         self._api_key = api_key or random_key()
 
@@ -75,6 +76,7 @@ class Local:
                 api_key=self._api_key,
                 sampling=self._sampling,
                 model_sampling=self._model_sampling,
+                timeout=self._timeout,
             )
             async with backend.connect() as connection:
                 yield connection
