@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from stages.message import History, Message
 
-__all__ = ["Gathered", "Naming", "Spoken", "known_messages"]
+__all__ = ["Gathered", "Naming", "Shown", "Spoken", "known_messages"]
 
 
 class Naming(Struct, frozen=True, kw_only=True, gc=False):
@@ -39,11 +39,23 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     asked: int = 0
 
 
+class Shown(Struct, frozen=True, kw_only=True, gc=False):
+    """What each message shows, written so that values can be searched for in it (`stages.grounding.sources`).
+
+    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`.
+    """
+
+    length: int = 0
+    last: Message | None = None
+    texts: tuple[str, ...] = ()
+
+
 class Gathered(Struct, frozen=True, kw_only=True, gc=False):
     """All that was found; of another history than that, nothing is known."""
 
     naming: Naming = Naming()
     spoken: Spoken = Spoken()
+    shown: Shown = Shown()
 
 
 def known_messages(history: History, length: int, last: Message | None) -> int:

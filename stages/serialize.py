@@ -14,7 +14,7 @@ from stages.halt import Halt
 from stages.message import Assistant, History, System, size
 from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
-from stages.policy.escalation import demanded_tools, escalation_level, offered_tools, remember_spoken
+from stages.policy.escalation import demanded_tools, escalation_level, offered_tools, remember
 from stages.policy.rules import Rules, welcomes_words
 from stages.policy.untried_values import looked_up, needless_arguments
 from stages.schema import Target
@@ -65,7 +65,7 @@ def serialize(
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
-        state = remember_spoken(rules, state)
+        state = remember(rules, state)
         view, history, before = phase.view, state.history, state.sent
         seen = _as_seen(state, view)
         extends = before.whole and before.mode == mode and before.wire == spoken and _extends(view, before.view)

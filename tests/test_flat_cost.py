@@ -5,16 +5,22 @@ from collections.abc import Callable
 from types import FrameType
 from typing import get_args
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge import Tool, Workflow, run_sync, tool
+from forge import Tool as ToolOf
+from forge import Workflow, run_sync, tool
 from forge.connection import Setup
 from forge.interpreters.scripted import Scripted, call
 from forge.workflow.turn import turn_of
 from stages.effect import Replied, Reply, Send, Undelivered
+from stages.ledger import Budget
+from stages.message import Assistant, History, Status, Tool, ToolCall, User
+from stages.policy.session_ledger import recount
 from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
+from stages.state import Ready, State
 
 TURNS = 150
 
@@ -48,6 +54,11 @@ async def after(what: str, page: int) -> str:
     return f"page {page} of {what}, later"
 
 
+@tool(effect="read")
+async def find(name: str) -> str:
+    return f"nothing of {name}"
+
+
 @tool(effect="write")
 async def unasked_for(address: str) -> None: ...
 
@@ -59,7 +70,7 @@ async def finish() -> None: ...
 @pytest.mark.parametrize("mode", ["native", "constrained", "prompted"])
 @pytest.mark.parametrize(("used", "steps"), [(look, []), (look, ["look"]), (grounded, ["look"]), (after, ["look"])])
 def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
-    used: Tool[..., object], mode: Mode, steps: list[str]
+    used: ToolOf[..., object], mode: Mode, steps: list[str]
 ) -> None:
     """A tool that writes is left out while nobody speaks of it, for which all that was said has to be known."""
     workflow = Workflow(
@@ -77,13 +88,41 @@ def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
     assert max(work[-10:]) <= 1.1 * max(work[10:20])
 
 
+@pytest.mark.parametrize("mode", ["native", "constrained"])
+def test_a_turn_of_a_stuck_run_calls_no_more_functions_after_a_long_history(mode: Mode) -> None:
+    """Whether the values of its calls were given, and which may be tried instead, is asked many times a turn."""
+    workflow = Workflow("w", tools=[look, grounded, find, unasked_for, finish], terminal_tool="finish")
+    turn = turn_of(workflow.compiled, Setup(mode=mode, context_tokens=10**9))
+
+    def calls_of_a_turn(messages: int) -> int:
+        # A value that nobody gave is looked for in all of it, and there is more than is read for values to try.
+        history: History = (User(text="Look around."),)
+        for number in range(messages // 2):
+            history += answered("look", {"what": f"A-{number}", "page": 1}, number + 1, "fine")
+        for guess in range(3):
+            history += answered("find", {"name": f"no-{guess}"}, messages + guess, "[ToolError] not found")
+        ledger = recount(workflow.compiled.rules, history, budget=Budget(calls=9))
+        before = turn(State(history=history[:-2], ledger=ledger)).unwrap()
+        model = Counting([])
+        counted(model.count, lambda: turn(replace(before, history=history, phase=Ready())))
+        return model.calls
+
+    assert calls_of_a_turn(4_000) <= 1.1 * calls_of_a_turn(1_000)
+
+
+def answered(name: str, arguments: dict[str, object], turn: int, text: str) -> History:
+    made = ToolCall(id=f"call_{turn}", name=name, arguments=msgspec.json.encode(arguments).decode())
+    status: Status = "failed" if text.startswith("[ToolError]") else "succeeded"
+    return (Assistant(calls=(made,), turn=turn), Tool(call_id=made.id, name=name, text=text, status=status, turn=turn))
+
+
 @pytest.mark.parametrize("mode", get_args(Mode))
 def test_the_second_run_of_a_workflow_compiles_nothing_again(mode: Mode) -> None:
     """What is made of each of its tools was made for the first."""
     setup = Setup(mode=mode, context_tokens=8192, markers=Markers(opening="<call>"), falls_back=True)
 
     def calls_to_set_up(tools: int) -> int:
-        many = (Tool(look.function, replace(look.spec, name=f"look_{n}")) for n in range(tools))
+        many = (ToolOf(look.function, replace(look.spec, name=f"look_{n}")) for n in range(tools))
         compiled = Workflow("w", tools=[*many, finish], terminal_tool="finish").compiled
         turn_of(compiled, setup)
         model = Counting([])

@@ -9,7 +9,7 @@ Linear in the length of the text.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 import msgspec
@@ -73,16 +73,40 @@ def evidence(texts: Iterable[str]) -> Evidence:
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
 
 
-def quick_look(values: Iterable[Json]) -> Callable[[str], bool]:
-    """Whether a text may show one of the values, found out many times faster than by reading it; if unsure, it may."""
-    wanted = [normalized(value) if isinstance(value, str) else None for value in values]
-    parts = [said.strip(_JOINING) if said and not _readings(said) else "" for said in wanted]  # "": any text may
+def searchable(text: str, *, numbers: bool = True) -> str:
+    """The words of a text, normalized, and a mark for each of its numbers: what `marks_of` is looked for in."""
+    if not numbers:
+        return "\n".join(normalized(leaf) for leaf in leaves(text) if isinstance(leaf, str))
+    shown = evidence((text,))
+    return "\n".join((shown.words, *sorted(map(_mark, shown.numbers))))
 
-    def may_show(text: str) -> bool:
-        said = normalized(text) if parts and "" not in parts else ""
-        return "\\" in text or any(part in said for part in parts)
 
-    return may_show
+def marks_of(values: Iterable[Json]) -> frozenset[str]:
+    """Short texts of which one at least is in `searchable(text)` if that text shows one of these values.
+
+    To look for them is many times faster than to read the text. A text that has one may still not show the value.
+    """
+    return frozenset(mark for value in values for mark in _marks(value))
+
+
+def has_numbers(marks: Iterable[str]) -> bool:
+    """Whether a number is among what they stand for: words alone are found without reading a text's numbers."""
+    return any(mark.startswith("#") for mark in marks)
+
+
+def _marks(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        said = normalized(value)
+        yield said.strip(_JOINING) or said
+        yield from map(_mark, _readings(said))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield _mark(decimal_of(value))
+    else:
+        yield ""  # any text may show it
+
+
+def _mark(number: Decimal) -> str:
+    return f"#{hash(number)};"  # equal numbers have equal hashes, however they are written
 
 
 def number_counts(texts: Iterable[str]) -> Counter[Decimal]:

@@ -1,14 +1,25 @@
 """Sources: what the model was given, by its user and its tools, and which values of a call are not in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.gathered import Shown, known_messages
 from stages.grounding.identifiers import is_id, is_own, like_an_id, shown_ids
-from stages.grounding.matching import Evidence, evidence, leaves, named_values, normalized, quick_look
-from stages.message import Assistant, History, Kind, Status, Tool, User
+from stages.grounding.matching import (
+    Evidence,
+    evidence,
+    has_numbers,
+    leaves,
+    marks_of,
+    named_values,
+    normalized,
+    searchable,
+)
+from stages.message import Assistant, History, Kind, Message, Status, Tool, User
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Grounded, ToolSpec
@@ -68,13 +79,51 @@ def values_nowhere(values: list[Json], bound: Grounded, state: State) -> list[Js
 def _read_through(
     values: list[Json], state: State, wanted: Callable[[tuple[Given, ...]], tuple[Given, ...]]
 ) -> list[Json]:
-    """The values that none of the wanted texts contains."""
-    left = _unseen(values, ())
-    for given in _likeliest(state):
-        if not left:
-            break
-        left = _unseen(left, wanted(given))
-    return left
+    """The values that none of the wanted texts contains.
+
+    The opening is read first, then ever more messages from the end, so a long history is rarely read to its beginning.
+    """
+    history, recalled = state.history, not state.cleared
+    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
+    left = _unseen(_unseen(values, ()), wanted(tuple(texts_given(history[:opening], recalled=recalled))))
+    end, most = len(history), _LATEST
+    while left and (places := [*islice(_places(state, left, opening, end), most)]):
+        left = _unseen(left, wanted(tuple(texts_given(_with_calls(history, places), recalled=recalled))))
+        end, most = places[-1], 4 * most
+    return _unseen(left, wanted(_cleared(state, left))) if left else left
+
+
+def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[int]:
+    """The messages between these that may show one of the values, the latest first."""
+    marks, shown, history = marks_of(values), state.gathered.shown, state.history
+    known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
+    for place in reversed(range(start, end)):
+        text = shown.texts[place] if place < known else _searchable(history[place], numbers=numbers)
+        # No call of a function: this runs for every message of a long history.
+        for mark in marks:
+            if mark in text:
+                yield place
+                break
+
+
+def with_shown(state: State) -> State:
+    """The state that remembers what each message shows, as it is searched for values, up to the last message."""
+    before, history = state.gathered.shown, state.history
+    known = known_messages(history, before.length, before.last)
+    texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
+    shown = Shown(length=len(history), last=history[-1] if history else None, texts=texts)
+    return replace(state, gathered=replace(state.gathered, shown=shown))
+
+
+def _searchable(message: Message, *, numbers: bool = True) -> str:
+    given = isinstance(message, User | Tool) and message.kind in _GIVEN
+    return searchable(message.text, numbers=numbers) if given else ""
+
+
+def _with_calls(history: History, places: Iterable[int]) -> History:
+    """These messages, answers with their calls."""
+    shown = {near for place in places for near in range(with_their_calls(history, place), place + 1)}
+    return tuple([history[place] for place in sorted(shown)])
 
 
 def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
@@ -83,8 +132,6 @@ def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, 
 
 
 def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
-    may_show = quick_look(values)
-    given = tuple(one for one in given if may_show(one.text))
     free = evidence(one.text for one in given if not one.echo)
     left = [leaf for leaf in values if not free.shows(leaf)]
     # Read once, not once per value: both may be of any length.
@@ -124,22 +171,17 @@ _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
 _LATEST = 4
 """Messages at the end of the history that are read first."""
 
+_GIVEN = frozenset({Kind.USER_INPUT, Kind.REMEMBERED, Kind.TOOL_RESULT})
 
-def _likeliest(state: State) -> Iterator[tuple[Given, ...]]:
-    """All given texts in parts: the opening, then ever longer parts from the end.
 
-    So a long history is rarely read to its beginning.
-    """
-    history, recalled = state.history, not state.cleared
-    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
-    yield tuple(texts_given(history[:opening], recalled=recalled))
-    end, most = len(history), _LATEST
-    while end > opening:
-        start = max(opening, end - most)
-        start = with_their_calls(history, start)
-        yield tuple(texts_given(history[start:end], recalled=recalled))
-        end, most = start, 4 * most
-    yield _cleared(state)
+def given_latest_first(state: State) -> Iterator[Given]:
+    """All texts that the model was given, the latest first; read one after the other, as they are asked for."""
+    history, end = state.history, len(state.history)
+    while end:
+        start = with_their_calls(history, end - 1)
+        yield from reversed(tuple(texts_given(history[start:end], recalled=not state.cleared)))
+        end = start
+    yield from reversed(_cleared(state))
 
 
 def with_their_calls(history: History, start: int) -> int:
@@ -149,12 +191,14 @@ def with_their_calls(history: History, start: int) -> int:
     return start
 
 
-def _cleared(state: State) -> tuple[Given, ...]:
-    return tuple(
-        Given(tool=entry.name, text=entry.text, echo=tuple(leaves(entry.arguments)))
-        for entry in state.cleared
-        if entry.status not in _FORGES_WORDS
-    )
+def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...]:
+    """What compaction has cut, as far as it may show one of the values."""
+    marks = marks_of(values)
+    numbers = has_numbers(marks)
+    said = [entry for entry in state.cleared if entry.status not in _FORGES_WORDS]
+    if "" not in marks:
+        said = [one for one in said if any(map(searchable(one.text, numbers=numbers).__contains__, marks))]
+    return tuple(Given(tool=one.name, text=one.text, echo=tuple(leaves(one.arguments))) for one in said)
 
 
 def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:

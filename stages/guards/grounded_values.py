@@ -10,8 +10,7 @@ from stages.execution.unknown_outcomes import unknown_outcome
 from stages.grounding.identifiers import is_own
 from stages.grounding.matching import leaves
 from stages.grounding.sources import (
-    Given,
-    everything_given,
+    given_latest_first,
     possible_sources,
     ungrounded_values,
     values_given_by,
@@ -40,18 +39,14 @@ def grounding(rules: Rules) -> Guard:
             for call in calls
             if call.name in bound and (made_up := ungrounded_values(bound[call.name], call.arguments, state))
         ]
-        given = everything_given(state) if found else ()
-        return [
-            Objection(call=call, wrong=_wrong(rules, state, bound[call.name], made_up, given))
-            for call, made_up in found
-        ]
+        return [Objection(call=call, wrong=_wrong(rules, state, bound[call.name], made_up)) for call, made_up in found]
 
     return guard
 
 
-def _wrong(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp, given: tuple[Given, ...]) -> Ungrounded:
+def _wrong(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) -> Ungrounded:
     # What it could be called with instead is not said while a person has to decide about a call of it.
-    known = () if unknown_outcome(tool, state.ledger) else given
+    waits = unknown_outcome(tool, state.ledger) is not None
     optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
     values = tuple(
         Unseen(
@@ -66,27 +61,34 @@ def _wrong(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp, given: 
     seen = tuple(
         Seen(name=b.argument, value=_json(value), tool=source)
         for b, v in made_up
-        for value, source in _instead(b, v, known, optional=b.argument in optional)
+        if not waits
+        for value, source in _instead(b, v, state, optional=b.argument in optional)
     )
     others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Ungrounded(values=values, seen=seen, others=others)
 
 
-def _instead(bound: Grounded, value: Json, given: tuple[Given, ...], *, optional: bool) -> tuple[tuple[Json, str], ...]:
+_PROPOSED = 3
+
+
+def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> tuple[tuple[Json, str], ...]:
     """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most.
 
     What can be left out is not filled with any value of its type.
     """
-    known = [
-        (n, leaf, one.tool)
-        for one in possible_sources(bound, given)
-        if one.tool
-        for n, leaf in values_given_by(one)
-        if n
-    ]
-    named = [(leaf, source) for name, leaf, source in known if is_own(bound, name, source)]
-    alike = [(leaf, source) for _, leaf, source in known if isinstance(leaf, str) is isinstance(value, str)]
-    return tuple(dict.fromkeys(reversed(named or ([] if optional else alike))))[:3]
+    alike = dict[tuple[Json, str], None]()
+    named = dict[tuple[Json, str], None]()
+    for one in given_latest_first(state):
+        if not one.tool or not possible_sources(bound, (one,)):
+            continue
+        for name, leaf in reversed([(n, leaf) for n, leaf in values_given_by(one) if n]):
+            if is_own(bound, name, one.tool):
+                named[leaf, one.tool] = None
+            if isinstance(leaf, str) is isinstance(value, str):
+                alike[leaf, one.tool] = None
+        if len(named) >= _PROPOSED:
+            break  # a long history is not read to its beginning
+    return tuple(named or ({} if optional else alike))[:_PROPOSED]
 
 
 def _json(value: Json) -> str:

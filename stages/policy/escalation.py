@@ -8,6 +8,7 @@ from typing import assert_never
 
 import msgspec
 
+from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.named_tools import related_tools, times_asked, with_spoken
 from stages.policy.progress import replies_without_progress
@@ -88,8 +89,15 @@ def _holds_back(state: State) -> bool:
     return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= _PATIENCE
 
 
-def remember_spoken(rules: Rules, state: State) -> State:
-    """The state that remembers whether anybody spoke of the tools for which it matters, up to its last message."""
+def remember(rules: Rules, state: State) -> State:
+    """The state that remembers what is asked of its messages at each turn: up to the last one, none is read again.
+
+    What they show is asked once replies bring nothing new, and of values that must have been seen. Of a conversation
+    that is not gone on with, as in the proxy, it is not gathered for these alone: most are found near its end.
+    """
+    seen = any(tool.grounded or tool.calculated for tool in rules.tools)
+    if replies_without_progress(state.ledger) or (seen and state.known()):
+        state = with_shown(state)
     depends = {*rules.withheld, *rules.held_back}
     return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
 

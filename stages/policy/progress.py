@@ -61,11 +61,13 @@ def answered_again(done: Sequence[Success], tools: Repeating, seen: bytes | set[
 
 
 def _what_is_new(success: Success, tools: Repeating) -> bytes:
-    return _call_digest(success) if success.name in tools.once else bytes.fromhex(success.answer)
+    return (
+        _call_digest(success.name, success.arguments) if success.name in tools.once else bytes.fromhex(success.answer)
+    )
 
 
-def _call_digest(success: Success) -> bytes:
-    return bytes.fromhex(answer_digest(success.name, success.arguments, "\0"))
+def _call_digest(name: str, arguments: str) -> bytes:
+    return bytes.fromhex(answer_digest(name, arguments, "\0"))
 
 
 def digests(done: Sequence[Success]) -> tuple[bytes, ...]:
@@ -73,7 +75,11 @@ def digests(done: Sequence[Success]) -> tuple[bytes, ...]:
 
     Searching it for 8 bytes costs next to nothing, however long the run is.
     """
-    return tuple(digest for success in done for digest in (bytes.fromhex(success.answer), _call_digest(success)))
+    return tuple(
+        digest
+        for success in done
+        for digest in (bytes.fromhex(success.answer), _call_digest(success.name, success.arguments))
+    )
 
 
 def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
@@ -85,10 +91,10 @@ def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
 def repeated_attempts(ledger: Ledger) -> list[Attempt]:
     """The calls, since the last progress, that had been made and answered or refused before."""
     recent = attempts_since_progress(ledger)
-    seen, found = _answered_before(ledger) if recent else set(), []
+    seen, found = set[tuple[str, str]](), list[Attempt]()
     for attempt in recent:
         key = (attempt.name, canonical(attempt.arguments))
-        if key in seen:
+        if key in seen or _answered_before(ledger, *key):
             found.append(attempt)
         seen.add(key)
     return found
@@ -98,7 +104,7 @@ def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
     """How often this same call was answered, the last time without progress; 0: not since the last progress."""
     key = (name, canonical(arguments))
     vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in attempts_since_progress(ledger))
-    return vain + (key in _answered_before(ledger)) if vain else 0
+    return vain + _answered_before(ledger, *key) if vain else 0
 
 
 def answered_differently(ledger: Ledger, name: str, arguments: str) -> bool:
@@ -108,12 +114,16 @@ def answered_differently(ledger: Ledger, name: str, arguments: str) -> bool:
     return len({success.answer for success in same}) > 1
 
 
-def _answered_before(ledger: Ledger) -> set[tuple[str, str]]:
-    """The calls answered up to the last progress, whose answers no compaction can have cut."""
+def _answered_before(ledger: Ledger, name: str, arguments: str) -> bool:
+    """Whether this same call was answered up to the last progress, and no compaction can have cut the answer.
+
+    What succeeded is found by its digest: no call of a long run is read again.
+    """
+    if _call_digest(name, arguments) in ledger.seen:
+        return True
     since, progress = _forgotten(ledger), ledger.progress
-    done = ((s.name, s.arguments) for s in ledger.successes if since < s.turn <= progress)
-    vain = ((a.name, a.arguments) for a in ledger.attempts if a.answer and since < a.turn <= progress)
-    return {(name, canonical(arguments)) for name, arguments in (*done, *vain)}
+    vain = [a.arguments for a in ledger.attempts if a.answer and a.name == name and since < a.turn <= progress]
+    return canonical(arguments) in map(canonical, vain)
 
 
 def _forgotten(ledger: Ledger) -> int:

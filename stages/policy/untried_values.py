@@ -12,7 +12,8 @@ from toolz import unique
 
 from stages.grounding.identifiers import like_an_id, look
 from stages.grounding.matching import leaves, named_values, normalized
-from stages.grounding.sources import everything_given, ungrounded_values
+from stages.grounding.sources import Given, given_latest_first, texts_given, ungrounded_values
+from stages.message import Assistant
 from stages.policy.rules import Rules
 from stages.schema.nullable_members import optional_members
 from stages.schema.value import Json
@@ -32,6 +33,9 @@ _VALUE = re.compile(
 """Quoted texts, and words with a digit or a point in them, as ids and file names have."""
 
 
+_RECENT = 256
+"""Calls that are looked through for values that were used, and texts for values to try, beside the user's first."""
+
 Said = Literal["words", "ids", "nothing"]
 """What of the user's is among the values to try: also words of theirs, only what looks like an id, or nothing."""
 
@@ -39,7 +43,7 @@ Said = Literal["words", "ids", "nothing"]
 def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
-    No call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
+    No recent call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
     (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
     Empty for a terminal tool: its value is not to be guessed.
     """
@@ -47,25 +51,30 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
     if argument is None or tool.effect == "terminal":
         return ()
     ledger = state.ledger
-    made = [*(success.arguments for success in ledger.successes), *(attempt.arguments for attempt in ledger.attempts)]
+    done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
+    made = [*(success.arguments for success in done), *(attempt.arguments for attempt in vain)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
-    good = [_value(success.arguments, argument) for success in ledger.successes if success.name == tool.name]
+    good = [_value(success.arguments, argument) for success in done if success.name == tool.name]
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
-    given = (one for one in reversed(everything_given(state)) if one.tool or said != "nothing")
+    given = (one for one in _recently_given(state) if one.tool or said != "nothing")
     seen = ((one, value) for one in given for value in _alike(one.text, known, looks))
     wanted = (value for one, value in seen if one.tool or said == "words" or like_an_id(value))
     return tuple(islice(unique(value for value in wanted if value not in used), _MOST))
+
+
+def _recently_given(state: State) -> Iterator[Given]:
+    """The latest texts, the latest first, and what was given before the first reply: so the user's own ids."""
+    history = state.history
+    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
+    yield from islice(given_latest_first(state), _RECENT)
+    yield from reversed(tuple(texts_given(history[:opening], recalled=True)))
 
 
 def _alike(text: str, known: frozenset[str], looks: frozenset[str]) -> Iterator[str]:
     """The values of a text that look like known ones or stand beside one; without any, all."""
     beside = {name for name, value in named_values(text) if isinstance(value, str) and value in known}
     return (value for name, value in _values(text) if not known or look(value) in looks or name in beside)
-
-
-_RECENT = 256
-"""Calls that are looked through for values that were looked up."""
 
 
 def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
-from stages.grounding.sources import ungrounded_values
+from stages.grounding.sources import ungrounded_values, with_shown
 from stages.guards import grounding
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
 from stages.schema.value import Json
@@ -229,6 +229,21 @@ def test_a_value_counts_wherever_in_a_long_history_it_stands_and_no_echo_does(
         history = (*history, *exchange({"id": "A-17" if echoed else "x"}, text, status))
     assert bool(ungrounded_values(FIND, '{"id":"A-17"}', State(history=history))) is echoed
     assert ungrounded_values(FIND, '{"id":"C-3"}', State(history=history))
+
+
+@given(data=st.data(), texts=st.lists(st.text(alphabet='aA-1720., ü"', max_size=8), max_size=9))
+def test_what_is_remembered_of_a_history_shows_what_the_history_shows(data: st.DataObject, texts: list[str]) -> None:
+    """However much of it is remembered; of values as words and as numbers, with sources and without."""
+    history: History = (User(text="Go: 7 of A-1."),)
+    for text in texts:
+        history += exchange({"id": data.draw(st.sampled_from(["a", "17", 2]))}, text)
+    first = data.draw(st.integers(0, len(texts))) * 2 + 1
+    remembered = with_shown(with_shown(State(history=history[:first])).say(*history[first : first + 2]))
+    value = data.draw(st.sampled_from(["a", "A-1", "17", 17, 1.7, "a 1", "ü", "-", ""]))
+    spec = replace(FIND, grounded=(Grounded(argument="id", sources=data.draw(st.sampled_from([(), ("find",)]))),))
+    arguments = msgspec.json.encode({"id": value}).decode()
+    whole = remembered.say(*history[first + 2 :])
+    assert ungrounded_values(spec, arguments, whole) == ungrounded_values(spec, arguments, State(history=history))
 
 
 ANSWERED: tuple[Status, ...] = ("succeeded", "failed", "unresolved", "final")

@@ -23,6 +23,7 @@ from stages.policy.order import Use
 from stages.policy.progress import (
     Repeating,
     answer_digest,
+    digests,
     repeated_attempts,
     replies_without_progress,
     times_answered,
@@ -41,6 +42,11 @@ NONE = Repeating()
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
     return Success(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+
+
+def as_run(ledger: Ledger) -> Ledger:
+    """The ledger as a run has it: with the digests of what succeeded."""
+    return replace(ledger, seen=b"".join(digests(ledger.successes)))
 
 
 def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
@@ -149,14 +155,17 @@ CASES: list[tuple[str, Ledger, set[str]]] = [
 
 @pytest.mark.parametrize(("ledger", "names"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
-    assert {spec.name for spec in offered_tools(RULES, State(history=(), ledger=ledger))} == names
+    assert {spec.name for spec in offered_tools(RULES, State(history=(), ledger=as_run(ledger)))} == names
 
 
 def test_an_escalation_of_one_s_own_and_none_at_all() -> None:
     circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
-    assert len(offered_tools(replace(RULES, escalation=Escalation(levels=())), State(history=(), ledger=circles))) == 4
+    assert (
+        len(offered_tools(replace(RULES, escalation=Escalation(levels=())), State(history=(), ledger=as_run(circles))))
+        == 4
+    )
     pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
-    assert [spec.name for spec in offered_tools(pinned, State(history=(), ledger=circles))] == ["finish"]
+    assert [spec.name for spec in offered_tools(pinned, State(history=(), ledger=as_run(circles)))] == ["finish"]
 
 
 def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_once() -> None:
@@ -232,7 +241,11 @@ def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
     ends = tuple(refused("finish", turn=turn) for turn in (2, 3))
     ledger = Ledger(turn=4, progress=1, successes=FOUND, attempts=ends)
     pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
-    assert {spec.name for spec in offered_tools(pinned, State(history=(), ledger=ledger))} == {"look", "write", "fail"}
+    assert {spec.name for spec in offered_tools(pinned, State(history=(), ledger=as_run(ledger)))} == {
+        "look",
+        "write",
+        "fail",
+    }
 
 
 def test_whoever_watches_is_told_what_is_offered() -> None:
@@ -391,14 +404,14 @@ def test_the_correction_says_what_to_do_instead() -> None:
     ledger = Ledger(turn=3, progress=1, successes=FOUND, attempts=(attempt("look", turn=2), attempt("look", turn=3)))
     again = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')
     beside = ToolCall(id="call_2", name="fail", arguments="{}")
-    verdict = repetition(RULES)(State(history=(), ledger=ledger), (again, beside))
+    verdict = repetition(RULES)(State(history=(), ledger=as_run(ledger)), (again, beside))
     assert not isinstance(verdict, Stop)
     (objection,) = verdict
     assert objection.call == again
     assert "you have made this very call 3 times" in render(objection)
     assert "call one of: finish" in render(objection)
     moved_on = replace(ledger, turn=4, progress=4)
-    assert repetition(RULES)(State(history=(), ledger=moved_on), (again,)) == []
+    assert repetition(RULES)(State(history=(), ledger=as_run(moved_on)), (again,)) == []
     assert times_answered(moved_on, "look", '{"what":"a"}') == 0
     assert repeated_attempts(moved_on) == []
 
@@ -438,4 +451,4 @@ def test_a_stuck_model_is_offered_the_writes_that_the_escalation_names_and_no_ot
     stuck = Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN)
     for writes, offered in (((), {"finish"}), (("write",), {"write", "finish"})):
         rules = Rules(tools=tools, escalation=Escalation(writes=writes))
-        assert {one.name for one in offered_tools(rules, State(history=(), ledger=stuck))} == offered
+        assert {one.name for one in offered_tools(rules, State(history=(), ledger=as_run(stuck)))} == offered

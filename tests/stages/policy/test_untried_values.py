@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.ledger import Attempt, Compaction, Ledger, Success
-from stages.message import Assistant, Tool, ToolCall
+from stages.message import Assistant, Tool, ToolCall, User
 from stages.policy.rules import Rules
 from stages.policy.untried_values import limited_to, looked_up, only_text_argument, values_to_try
 from stages.state import State
@@ -67,6 +67,11 @@ def test_names_in_a_list_with_one_that_worked_are_left_whatever_they_look_like(r
 def test_no_more_values_are_proposed_than_a_model_can_choose_from() -> None:
     found = values_to_try(tool(WHAT), seen(json.dumps([f"A-{n}" for n in range(99)])))
     assert len(found) == len({*found}) == 32
+
+
+def test_a_long_run_is_not_read_to_its_beginning_but_what_the_user_said_is() -> None:
+    later = seen('["B-2"]', *["Nothing."] * 300).history
+    assert values_to_try(tool(WHAT), State(history=(User(text="Look at A-17."), *later))) == ("A-17",)
 
 
 @pytest.mark.parametrize(
