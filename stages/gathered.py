@@ -42,12 +42,14 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
 class Shown(Struct, frozen=True, kw_only=True, gc=False):
     """What each message shows, written so that values can be searched for in it (`stages.grounding.sources`).
 
-    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`.
+    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`. `nowhere` is in none of
+    them, though it was looked for.
     """
 
     length: int = 0
     last: Message | None = None
     texts: tuple[str, ...] = ()
+    nowhere: tuple[str, ...] = ()
 
 
 class Gathered(Struct, frozen=True, kw_only=True, gc=False):

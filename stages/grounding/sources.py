@@ -97,21 +97,26 @@ def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[
     """The messages between these that may show one of the values, the latest first."""
     marks, shown, history = marks_of(values), state.gathered.shown, state.history
     known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
-    for place in reversed(range(start, end)):
+    somewhere = marks.difference(shown.nowhere)
+    for place in reversed(range(start if somewhere else max(start, known), end)):
         text = shown.texts[place] if place < known else _searchable(history[place], numbers=numbers)
         # No call of a function: this runs for every message of a long history.
-        for mark in marks:
+        for mark in somewhere if place < known else marks:
             if mark in text:
                 yield place
                 break
 
 
-def with_shown(state: State) -> State:
-    """The state that remembers what each message shows, as it is searched for values, up to the last message."""
+def with_shown(state: State, values: Iterable[Json] = ()) -> State:
+    """The state that remembers what each message shows, up to the last, and that it shows none of the values, if so."""
     before, history = state.gathered.shown, state.history
     known = known_messages(history, before.length, before.last)
     texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
-    shown = Shown(length=len(history), last=history[-1] if history else None, texts=texts)
+    whole, added = "\n".join(texts), "\n".join(texts[known:])
+    looked_for = before.nowhere if known else ()
+    nowhere = [mark for mark in sorted(marks_of(values)) if mark not in (added if mark in looked_for else whole)]
+    last = history[-1] if history else None
+    shown = Shown(length=len(history), last=last, texts=texts, nowhere=tuple(nowhere))
     return replace(state, gathered=replace(state.gathered, shown=shown))
 
 

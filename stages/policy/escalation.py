@@ -14,7 +14,7 @@ from stages.policy.named_tools import related_tools, times_asked, with_spoken
 from stages.policy.progress import replies_without_progress
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
-from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools
+from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
 from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
 from stages.state import State
 from stages.tool import ToolSpec
@@ -97,7 +97,7 @@ def remember(rules: Rules, state: State) -> State:
     """
     seen = any(tool.grounded or tool.calculated for tool in rules.tools)
     if replies_without_progress(state.ledger) or (seen and state.known()):
-        state = with_shown(state)
+        state = with_shown(state, texts_tried(rules, state.ledger))
     depends = {*rules.withheld, *rules.held_back}
     return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
 

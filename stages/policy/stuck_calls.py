@@ -16,7 +16,7 @@ from stages.policy.progress import attempts_since_progress, repeated_attempts
 from stages.policy.rules import Rules
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
-from stages.state import Attempt, State
+from stages.state import Attempt, Ledger, State
 from stages.tool import Grounded, ToolSpec
 
 
@@ -36,15 +36,14 @@ def guessing_tools(rules: Rules, state: State) -> frozenset[str]:
     return frozenset(attempt.name for attempt in _guesses(rules, state))
 
 
+def texts_tried(rules: Rules, ledger: Ledger) -> list[Json]:
+    """The texts in calls that may have been guessed, since the last progress."""
+    return [text for said in _tried(rules, ledger)[1].values() for text in said]
+
+
 def _guesses(rules: Rules, state: State) -> list[Attempt]:
     """The different calls with such a text, but for the first of each tool."""
-    reads = {tool.name: tool for tool in rules.tools if tool.effect == "read"}
-    made: dict[tuple[str, str], Attempt] = {}
-    for attempt in attempts_since_progress(state.ledger):
-        if attempt.name in reads:
-            made.setdefault((attempt.name, canonical(attempt.arguments)), attempt)
-    several = {name for name, count in Counter(name for name, _ in made).items() if count > 1}
-    written = {call: [*_texts(reads[call[0]], call[1])] for call in made if call[0] in several}
+    made, written = _tried(rules, state.ledger)
     # The history is read once for all of them.
     made_up = unseen_values([text for said in written.values() for text in said], Grounded(argument=""), state)
     found, begun = list[Attempt](), set[str]()
@@ -55,6 +54,20 @@ def _guesses(rules: Rules, state: State) -> list[Attempt]:
             found.append(made[call])
         begun.add(call[0])
     return found
+
+
+_Call = tuple[str, str]
+
+
+def _tried(rules: Rules, ledger: Ledger) -> tuple[dict[_Call, Attempt], dict[_Call, list[Json]]]:
+    """The different calls in vain of the tools that read, and the texts in those of a tool that has several."""
+    reads = {tool.name: tool for tool in rules.tools if tool.effect == "read"}
+    made: dict[_Call, Attempt] = {}
+    for attempt in attempts_since_progress(ledger):
+        if attempt.name in reads:
+            made.setdefault((attempt.name, canonical(attempt.arguments)), attempt)
+    several = {name for name, count in Counter(name for name, _ in made).items() if count > 1}
+    return made, {call: [*_texts(reads[call[0]], call[1])] for call in made if call[0] in several}
 
 
 def _texts(tool: ToolSpec, arguments: str) -> Iterator[Json]:

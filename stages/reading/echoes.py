@@ -43,7 +43,8 @@ def _repeats(text: str, state: State, tools: Collection[str]) -> bool:
     runs = {*_runs(_words(text, names))}
     told = (*state.history, *state.sent.notes) if runs else ()
     for place, message in enumerate(told):
-        if shared := runs.intersection(_runs(_words(_of_forge(message), names))):
+        said = _of_forge(message)
+        if said and (shared := runs.intersection(_runs(_words(said, names)))):
             others = [" ".join(_words(_of_others(one), names)) for one in told[:place]]
             if not all(any(run in said for said in others) for run in shared):
                 return True
