@@ -51,7 +51,7 @@ ROOMS = {
 
 ELSEWHERE = {
     "_later": "how names are loaded when they are first used: tests/test_import.py",
-    "gathered": "data alone; laws in policy/test_named_tools.py and guards/test_grounded_values.py, cost in test_flat_cost",
+    "gathered": "data alone; laws in policy/test_named_tools.py and guards/test_grounded_values.py",
     "halt": "data alone; tests/property/test_nouns.py has its law, tests/test_outcome.py what people are told",
     "objection": "data alone; its texts are in nudges/, its counts in policy/test_mistakes.py",
     "wire/openai/strict": "tests/stages/policy/test_backend_escalation.py: strict where every tool can be",
