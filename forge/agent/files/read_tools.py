@@ -16,6 +16,9 @@ from forge.workflow.suggestions import did_you_mean
 _LISTED, _MATCHES, _SEARCHED = 200, 50, 2_000
 """Maximum entries of a list, lines that a search finds, files that it reads."""
 
+_NAMED = 20
+"""Maximum files that are named where there is none of a name."""
+
 _Line = Annotated[int, Meta(ge=1)]
 
 
@@ -27,7 +30,7 @@ def read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ...
         """Read a text file. Each line is shown with its number and a bar, which are not part of the file.
 
         Args:
-            path: The file, such as src/main.py.
+            path: The path of the file.
             first_line: The line to begin with, for a file that is too long to be shown at once.
         """
         return _read(root, path, first_line, shown_chars)
@@ -73,11 +76,13 @@ def _read(root: Root, path: str, first: int, most: int) -> str:
 
 
 def _meant(root: Root, parts: Parts) -> str:
-    """A file that may have been meant: of the same name elsewhere, or else of a similar one."""
+    """A file that may have been meant, of the same name elsewhere or of a similar one; or else which ones there are."""
     files = [one.parts for one in islice(walked(root, ()), _SEARCHED) if one.kind == "file"]
     if same := [other for other in files if other[-1:] == parts[-1:]]:
         return f" Did you mean {shown(*same[0])}?"
-    return did_you_mean(shown(*parts), (shown(*other) for other in files))
+    names = [shown(*other) for other in files]
+    few = f" The files are: {', '.join(names)}." if 0 < len(names) <= _NAMED else ""
+    return did_you_mean(shown(*parts), names) or few
 
 
 def _named(entry: Entry) -> str:

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 
+from forge.agent.files.editing import Unfound, edit
 from forge.agent.files.root import Root, shown
-from forge.agent.files.texts import Unfound, edit, lines_of, numbered
+from forge.agent.files.texts import lines_of, numbered
 from forge.errors import ToolResolutionError, quantity
 from forge.tools.decorator import tool
-from stages.tool import Prerequisite
-
-_READ = Prerequisite(tool="read_file", match_arg="path")
 
 
 def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool) -> tuple[Callable[..., object], ...]:
@@ -19,7 +17,7 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
         """Write a whole file: a new one, or in place of what was in it. To change a part of a file, use edit_file.
 
         Args:
-            path: The file, such as src/main.py; folders that are not there are made.
+            path: The path of the file; folders that are not there are made.
             content: All of the text that the file is to have.
         """
         parts = root.resolved(path)
@@ -30,15 +28,14 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
         now = quantity(len(lines_of(content)), "line")
         return f"{shown(*parts)} has {now} now; before it had {before}" if before else f"{shown(*parts)} is new: {now}"
 
-    # Nobody copies exactly what they have not read.
-    @tool(effect="write", approval=approval, prerequisites=[_READ])
+    @tool(effect="write", approval=approval)
     def edit_file(path: str, old_snippet: str, new_snippet: str) -> str:
-        """Replace a few lines of a file. Read the file first, and copy the old lines exactly as they are.
+        """Change a few lines of a file.
 
         Args:
-            path: The file, such as src/main.py.
-            old_snippet: The lines to replace, only those that change, with their indentation, without line numbers.
-            new_snippet: The lines to put in their place, with their indentation.
+            path: The path of the file.
+            old_snippet: The lines to change, copied exactly from the file, without line numbers.
+            new_snippet: All of the lines that take their place, with their indentation.
         """
         parts = root.resolved(path)
         edited = edit(root.read(parts), old_snippet, new_snippet)

@@ -29,7 +29,7 @@ from stages.tool import ToolEffect
 
 _INSTRUCTIONS = """\
 You work on the files of a folder with tools, step by step, and nobody is there to answer questions.
-First look: list_files, search_files, read_file. Then make the change, and check it. Change only what the task needs.
+Read what you need and is not shown to you. Then make the change. Change only what the task needs.
 When all of it is done, call task_completion."""
 
 _MAX_CALLS = 30
@@ -47,15 +47,24 @@ _NOT_GATED = frozenset({"ask_question", "converse"})
 """Built-in tools that end a run without saying that the task is done."""
 
 
+@tool(name="task_completion", effect="terminal", idempotent=True)
+def _completion(result: str = "") -> str:
+    """Finish: all of the task is done, as far as you know. Its checks are run then, and you are told what fails."""
+    # No description of the argument: small models copy that, instead of saying what they did.
+    return result
+
+
 def default_agent(backend: AnyBackend) -> Agent:
     """The agent of tasks that name none."""
     return Agent(
         "headless",
         backend=backend,
         instructions=_INSTRUCTIONS,
+        tools=[_completion],
         on_text="nudge",
-        built_in_tools=["task_completion"],
+        built_in_tools=[],
         max_iterations=_MAX_CALLS,
+        iteration_warning=0,  # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
         # Not `pin`: an agent that is stuck should try something else, not say that it is done.
         escalation=Escalation(levels=("narrow", "open")),
     )
@@ -113,7 +122,7 @@ def _folder_tools(folder: str, limits: Limits) -> list[Tool[..., object]]:
         follow_links=False,
         overwrite=limits.max_lines is None,
     )
-    return [one for one in made if isinstance(one, Tool)]
+    return [one for one in made if isinstance(one, Tool) and (limits.tools is None or one.name in limits.tools)]
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

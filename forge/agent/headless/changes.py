@@ -2,11 +2,11 @@
 
 import posixpath
 from collections.abc import Iterable
-from itertools import takewhile
 
 import msgspec
 from msgspec import Struct
 
+from forge.agent.files.editing import kept_lines
 from forge.agent.files.texts import lines_of
 
 Path = tuple[str, ...]
@@ -55,7 +55,8 @@ def change_of(tool: str, arguments: str, root: str) -> Change | None:
             return Change(written=write.path, path=below(root, write.path), lines=len(lines_of(write.content)))
         case "edit_file":
             edit = msgspec.json.decode(arguments, type=_Edit)
-            lines = _changed(lines_of(edit.old_snippet), lines_of(edit.new_snippet))
+            old, new = lines_of(edit.old_snippet), lines_of(edit.new_snippet)
+            lines = len(old) + len(new) - 2 * sum(kept_lines(old, new))
             return Change(written=edit.path, path=below(root, edit.path), lines=lines)
         case _:
             return None
@@ -75,11 +76,3 @@ def below(root: str, path: str) -> Path | None:
     whole = posixpath.normpath(posixpath.join(root, path))
     rest = posixpath.relpath(whole, root).split("/")
     return None if rest[0] == ".." else tuple(name for name in rest if name != ".")
-
-
-def _changed(old: list[str], new: list[str]) -> int:
-    """Lines taken away and lines added, without those at the beginning and at the end that stay."""
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))))
-    old, new = old[same:], new[same:]
-    kept = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(old[::-1], new[::-1], strict=False))))
-    return len(old) + len(new) - 2 * kept

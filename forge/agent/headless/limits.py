@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from forge.agent.headless.changes import Changes, change_of, changes_of
+from forge.agent.headless.changes import Changes, Path, change_of, changes_of
 from forge.agent.headless.globs import covers
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Objection
@@ -172,16 +172,21 @@ def _change_violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violati
     path, written = change.path, change.written
     if path is None:
         return FileForbidden(tool=call.name, path=written, why="outside")
-    # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
-    if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):
-        return FileForbidden(tool=call.name, path=written, why="never")
-    if not any(covers(pattern, path) for pattern in limits.write):
-        return FileForbidden(tool=call.name, path=written, why="not_named")
+    if why := not_written(limits, path):
+        return FileForbidden(tool=call.name, path=written, why=why)
     if limits.max_files is not None and len(total.files | {path}) > limits.max_files:
         return TooManyFiles(path=written, max_files=limits.max_files)
     if limits.max_lines is not None and total.lines + change.lines > limits.max_lines:
         return TooManyLines(path=written, lines=change.lines, before=total.lines, max_lines=limits.max_lines)
     return None
+
+
+def not_written(limits: Limits, path: Path) -> Literal["not_named", "never"] | None:
+    """Why a file of that path below the root must not be written; None: it may be."""
+    # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
+    if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):
+        return "never"
+    return None if any(covers(pattern, path) for pattern in limits.write) else "not_named"
 
 
 def _refusal(violation: Violation, limits: Limits) -> str:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Unpack
 
 from forge.agent.agent import Agent
+from forge.agent.files.root import Root
 from forge.agent.headless.build import default_agent, workflow_of
 from forge.agent.headless.gates import Gates
+from forge.agent.headless.overview import overview
 from forge.agent.headless.record import Record, record_of, told
 from forge.agent.headless.task import AgentTask
 from forge.connection import AnyBackend
@@ -48,7 +50,7 @@ async def run_task(
         ended = await resume_journal(workflow, journal_file, backend=where, **watching)
     else:
         recorded: Watching = {**watching, "journal": str(journal_file)}
-        ended = await run(workflow, _message(task, await gates.failure()), backend=where, **recorded)
+        ended = await run(workflow, await _message(task, gates), backend=where, **recorded)
     seconds = time.monotonic() - began
     return record_of(
         told(ended, gates),
@@ -61,9 +63,12 @@ async def run_task(
     )
 
 
-def _message(task: AgentTask, failure: str) -> str:
-    """The task, with what is wrong now: a model should know it before it begins."""
-    return f"{task.task}\n\nNow {failure}" if failure else task.task
+async def _message(task: AgentTask, gates: Gates) -> str:
+    """The task, with what a model should know before it begins: the files that it is about, and what is wrong now."""
+    failure = await gates.failure()
+    files = overview(Root(task.folder, follow_links=False), task.limits, f"{task.task}\n{failure}")
+    now = f"Files as they are now:\n\n{files}" if files else ""
+    return "\n\n".join(filter(None, (task.task, now, f"Now {failure}" if failure else "")))
 
 
 def _steps(journal: Path, workflow: Workflow) -> tuple[Step, ...]:

@@ -75,7 +75,9 @@ def test_what_a_gate_says_goes_to_the_agent_before_and_after(repo: Path) -> None
     )
     assert record.outcome == "done"
     first, third = asked(model)[0], asked(model)[3]
-    assert "Mend add.\\n\\nNow " in first
+    shown = "src/calc.py:\\n1 | def add(a, b):\\n2 |     return a - b\\n\\ncheck.py:\\n1 | import sys"
+    assert f"Mend add.\\n\\nFiles as they are now:\\n\\n{shown}" in first
+    assert f"\\n\\nNow {sys.executable} check.py fails (exit code 1)." in first
     assert "add is wrong" in first
     assert "The task is not done" in third
     assert "add is wrong" in third

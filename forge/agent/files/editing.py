@@ -1,0 +1,207 @@
+"""Editing: a part of a text replaced, which must be in it once, however its spaces were copied. Pure functions."""
+
+from itertools import islice, takewhile
+
+from msgspec import Struct
+
+from forge.agent.files.texts import WIDEST, lines_of, numbered, one_line
+
+_AROUND = 2
+"""Lines shown before and after a place."""
+
+_PLACES = 10
+"""Maximum places that a message names."""
+
+_COMPARED = 20_000
+"""Maximum lines that are compared with a text that is not there."""
+
+_SHOWN = 2_000
+"""Maximum characters of a place that a message shows."""
+
+
+class Edited(Struct, frozen=True, kw_only=True):
+    """A text in which one part was replaced, and the lines that the new part has there, counted from 1."""
+
+    text: str
+    first: int
+    last: int
+
+
+class Unfound(Struct, frozen=True, kw_only=True):
+    """Why nothing was replaced, in sentences for the model."""
+
+    reason: str
+
+
+def edit(text: str, old: str, new: str) -> Edited | Unfound:
+    """The text with `old`, which must be in it exactly once, replaced by `new`.
+
+    Where it is not there exactly, whole lines that differ in nothing but their spaces, or in line numbers copied with
+    them, are taken for it; the new lines are then indented as those are.
+    """
+    if not old.strip():
+        return Unfound(reason="the text to replace is empty; give the lines to replace, or use write_file")
+    if "\r\n" in text and "\r" not in old + new:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    if old == new:
+        return Unfound(reason=_SAME)
+    at = text.find(old)
+    if at < 0:
+        return _edit_alike(text, old, new)
+    if text.find(old, at + 1) >= 0:
+        return Unfound(reason=_several(_lines_at(text, old)))
+    first = text.count("\n", 0, at) + 1
+    return Edited(
+        text=text[:at] + new + text[at + len(old) :], first=first, last=first + new.rstrip("\r\n").count("\n")
+    )
+
+
+def kept_lines(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end stay, where the new ones replace the old ones."""
+    before = _same(old, new)
+    return before, _same(old[before:][::-1], new[before:][::-1])
+
+
+def _same(one: list[str], other: list[str]) -> int:
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
+
+
+def _edit_alike(text: str, old: str, new: str) -> Edited | Unfound:
+    """As `edit`, for a text that is there but for spaces or line numbers. Lines that stay the same are not touched."""
+    was, now = _as_lines(old, new)
+    if was == now:
+        return Unfound(reason=_SAME)
+    lines = text.split("\n")
+    places = _places_alike(lines, was)
+    if len(places) > 1:
+        return Unfound(reason=_several([place + 1 for place in places]))
+    if not places:
+        return Unfound(reason=_nearest(text, old))
+    before, after = kept_lines(was, now)
+    at = places[0]
+    put = _indented(now[before : len(now) - after], was, lines[at : at + len(was)])
+    if put is None:
+        told, _ = numbered(lines_of(text), at + 1, at + len(was), _SHOWN)
+        return Unfound(
+            reason=f"that text is there, but indented otherwise. Nothing was changed. It is:\n{told}\n{_COPY}"
+        )
+    end = "\r" if "\r\n" in text else ""
+    first = at + before
+    edited = [*lines[:first], *(line + end for line in put), *lines[at + len(was) - after :]]
+    return Edited(text="\n".join(edited).removesuffix("\r"), first=first + 1, last=first + len(put))
+
+
+def _as_lines(old: str, new: str) -> tuple[list[str], list[str]]:
+    """The lines of both, without blank ones around them, and without the numbers that `read_file` shows."""
+    was, now = _trimmed(old), _trimmed(new)
+    bare = [_unnumbered(line) for line in was]
+    if any(map(str.strip, bare)) and all(one != line for one, line in zip(bare, was, strict=True) if line.strip()):
+        return bare, [_unnumbered(line) for line in now]
+    return was, now
+
+
+def _trimmed(text: str) -> list[str]:
+    lines = lines_of(text)
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
+
+
+def _unnumbered(line: str) -> str:
+    """The line without a number and a bar before it."""
+    number, bar, rest = line.partition("|")
+    return rest.removeprefix(" ") if bar and number.strip().isdecimal() else line
+
+
+def _places_alike(lines: list[str], wanted: list[str]) -> list[int]:
+    """Where the wanted lines are, spaces aside; at most one more place than a message names."""
+    bare = "\n" + "".join(f"{_bare(line)}\n" for line in lines)
+    sought = "\n" + "".join(f"{_bare(line)}\n" for line in wanted)
+    places: list[int] = []
+    at = bare.find(sought)
+    while at >= 0 and len(places) <= _PLACES:
+        places.append(bare.count("\n", 0, at))
+        at = bare.find(sought, at + 1)
+    return places
+
+
+def _bare(line: str) -> str:
+    return "".join(line.split())
+
+
+def _indented(new: list[str], given: list[str], there: list[str]) -> list[str] | None:
+    """The new lines, indented as those in the file; None where the given ones are not evenly indented otherwise."""
+    pairs = {(_indent(line), _indent(real)) for line, real in zip(given, there, strict=True) if line.strip()}
+    mine, real = min(pairs)
+    if real.endswith(mine):
+        more = real.removesuffix(mine)
+        if all(other == more + own for own, other in pairs):
+            return [more + line if line.strip() else line for line in new]
+    elif mine.endswith(real):
+        less = mine.removesuffix(real)
+        if all(own == less + other for own, other in pairs) and all(
+            line.startswith(less) or not line.strip() for line in new
+        ):
+            return [line.removeprefix(less) for line in new]
+    return None
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+_SAME = "the old and the new text are the same, so nothing would change"
+
+_COPY = "Copy the old text exactly from there, without the line numbers and the bars; one line may be enough"
+
+
+def _lines_at(text: str, old: str) -> list[int]:
+    """The lines of the places where the text is; at most one more than a message names."""
+    places: list[int] = []
+    at = text.find(old)
+    while at >= 0 and len(places) <= _PLACES:
+        places.append(text.count("\n", 0, at) + 1)
+        at = text.find(old, at + 1)
+    return places
+
+
+def _several(places: list[int]) -> str:
+    count = f"more than {_PLACES}" if len(places) > _PLACES else str(len(places))
+    return (
+        f"that text is there {count} times, at lines {', '.join(map(str, places[:_PLACES]))}. Nothing was changed. "
+        "Give more of the lines around the right one, so that it is there once"
+    )
+
+
+def _nearest(text: str, old: str) -> str:
+    lines, wanted = lines_of(text), [line for line in lines_of(old) if line.strip()]
+    if not lines:
+        return "that text is not in the file, which is empty; use write_file"
+    at = _most_alike(lines, wanted)
+    told, _ = numbered(lines, max(1, at + 1 - _AROUND), at + len(wanted) + _AROUND, _SHOWN)
+    return (
+        f"that text is not in the file. Nothing was changed. The nearest lines are:\n{told}\n"
+        f"{_first_difference(lines[at:], lines_of(old))}{_COPY}"
+    )
+
+
+def _first_difference(lines: list[str], wanted: list[str]) -> str:
+    """Which of the wanted lines is the first that is not as in the file."""
+    for there, line in zip(lines, wanted, strict=False):
+        if _bare(there) != _bare(line):
+            return f"Your text has {one_line(line)!r} where the file has {one_line(there)!r}. "
+    return ""
+
+
+def _most_alike(lines: list[str], wanted: list[str]) -> int:
+    """The line that has most words in common with the first wanted line that has any."""
+    sought = next(filter(None, map(_words, wanted)), frozenset[str]())
+    alike = [_likeness(_words(line), sought) for line in islice(lines, _COMPARED)]
+    return alike.index(max(alike))
+
+
+def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / (len(one | other) or 1)
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset("".join(c if c.isalnum() else " " for c in line[:WIDEST].lower()).split())

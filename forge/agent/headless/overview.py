@@ -1,0 +1,43 @@
+"""Overview: the files that the agent of a task is shown before it begins, so that it can begin with the change."""
+
+from itertools import islice
+
+from forge.agent.files.root import Parts, Root, shown
+from forge.agent.files.texts import lines_of, numbered
+from forge.agent.files.walk import walked
+from forge.agent.headless.limits import Limits, not_written
+from forge.errors import ToolResolutionError
+
+_SHOWN = 6_000
+"""Maximum characters of all files together: about a quarter of a small model's context of 8,192 tokens."""
+
+_LOOKED_AT, _READ = 2_000, 20
+"""Maximum files whose names are looked at, and of those that are read."""
+
+
+def overview(root: Root, limits: Limits, said: str) -> str:
+    """The files that may be changed or that are named in what is said of the task, whole, as many as there is room for.
+
+    Those that are named come first; lines have numbers, as `read_file` shows them. Empty where there are none.
+    """
+    files = [one.parts for one in islice(walked(root, ()), _LOOKED_AT) if one.kind == "file"]
+    wanted = [parts for parts in files if shown(*parts) in said or not_written(limits, parts) is None]
+    wanted.sort(key=lambda parts: (not_written(limits, parts) is not None, shown(*parts) not in said))
+    told: list[str] = []
+    room = _SHOWN
+    for parts in wanted[:_READ]:
+        text = _numbered(root, parts)
+        if 0 < len(text) <= room:
+            told.append(text)
+            room -= len(text)
+    return "\n\n".join(told)
+
+
+def _numbered(root: Root, parts: Parts) -> str:
+    """The file with the numbers of its lines; empty for what is no text, is empty, or is longer than what is shown."""
+    try:
+        lines = lines_of(root.read(parts))
+    except ToolResolutionError:
+        return ""
+    told, last = numbered(lines, 1, len(lines), _SHOWN)
+    return f"{shown(*parts)}:\n{told}" if lines and last == len(lines) else ""
