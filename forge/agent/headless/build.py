@@ -65,8 +65,8 @@ def default_agent(backend: AnyBackend) -> Agent:
         built_in_tools=[],
         max_iterations=_MAX_CALLS,
         iteration_warning=0,  # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
-        # Not `pin`: an agent that is stuck should try something else, not say that it is done.
-        escalation=Escalation(levels=("narrow", "open")),
+        # An agent that is stuck should try something else, not be left with nothing but to say that it is done.
+        escalation=Escalation(levels=()),
     )
 
 
