@@ -49,7 +49,7 @@ _NOT_GATED = frozenset({"ask_question", "converse"})
 
 @tool(name="task_completion", effect="terminal", idempotent=True)
 def _completion(result: str = "") -> str:
-    """Finish: all of the task is done, as far as you know. Its checks are run then, and you are told what fails."""
+    """Finish: all of the task is done. If it has checks, they are run now, and you are told what fails."""
     # No description of the argument: small models copy that, instead of saying what they did.
     return result
 

@@ -18,10 +18,11 @@ _LOOKED_AT, _READ = 2_000, 20
 def overview(root: Root, limits: Limits, said: str) -> str:
     """The files that may be changed or that are named in what is said of the task, whole, as many as there is room for.
 
-    Those that are named come first; lines have numbers, as `read_file` shows them. Empty where there are none.
+    Those that are named come first; lines have numbers, as `read_file` shows them. Empty where there are none. Hidden
+    files, which may hold secrets, are shown only if they are named.
     """
     files = [one.parts for one in islice(walked(root, ()), _LOOKED_AT) if one.kind == "file"]
-    wanted = [parts for parts in files if shown(*parts) in said or not_written(limits, parts) is None]
+    wanted = [parts for parts in files if shown(*parts) in said or _may_be_changed(parts, limits)]
     wanted.sort(key=lambda parts: (not_written(limits, parts) is not None, shown(*parts) not in said))
     told: list[str] = []
     room = _SHOWN
@@ -31,6 +32,10 @@ def overview(root: Root, limits: Limits, said: str) -> str:
             told.append(text)
             room -= len(text)
     return "\n\n".join(told)
+
+
+def _may_be_changed(parts: Parts, limits: Limits) -> bool:
+    return not_written(limits, parts) is None and not any(name.startswith(".") for name in parts)
 
 
 def _numbered(root: Root, parts: Parts) -> str:

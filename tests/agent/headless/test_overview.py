@@ -56,6 +56,12 @@ def test_a_file_is_shown_whole_or_not_at_all_and_all_of_them_are_bounded(folder:
     assert told.count("100 | part") == told.count("src/part") > 1
 
 
+def test_a_hidden_file_is_shown_only_if_it_is_named(folder: Path) -> None:
+    (folder / "src" / ".env").write_text("KEY=1\n")
+    assert "KEY" not in seen(folder, write=("src",))
+    assert "src/.env:\n1 | KEY=1" in seen(folder, "Correct src/.env.", write=("src",))
+
+
 def test_what_is_no_text_and_what_a_link_leads_to_is_not_shown(folder: Path) -> None:
     (folder / "src" / "binary").write_bytes(b"\0\1")
     (folder / "src" / "empty").write_text("")
