@@ -59,7 +59,7 @@ def fill_chat(parser: Parser) -> None:
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md of this folder")
     add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
     parser.set_defaults(command=command_of("forge.cli.chat.run", "run_chat"))
-    add_backend(parser, required=False)
+    add_backend(parser, default="local")
 
 
 def fill_agent(parser: Parser) -> None:
@@ -183,7 +183,7 @@ def fill_mcp(parser: Parser) -> None:
     )
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.mcp", "run_mcp"))
-    add_backend(parser)
+    add_backend(parser, default="that of the agent that is served")
 
 
 def fill_models(parser: Parser) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 _MODES = ("auto", "native", "prompted", "constrained")
 
 
-def add_backend(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Options for the backend and its model."""
+def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
+    """Options for the backend and its model; `default` says what is used where none is given, if that may be."""
     parser.add_argument(
         "--backend",
-        required=required,
+        required=not default,
         help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
-        "llama-server:FILE starts a server" + ("" if required else " (default: local)"),
+        "llama-server:FILE starts a server" + (f" (default: {default})" if default else ""),
     )
     parser.add_argument("--profile", help="profile of the server at the address: a name or a TOML file")
     parser.add_argument(

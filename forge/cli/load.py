@@ -30,14 +30,13 @@ def load_agent(reference: str) -> Agent:
     return _named(reference, (Agent,), "agent", "agent = Agent(…)")
 
 
-def load_served(reference: str) -> Workflow:
-    """The Workflow, or the workflow of the Agent, of that name in that file, as `load_workflow` finds it."""
+def load_served(reference: str) -> Workflow | Agent:
+    """The Workflow or the Agent of that name in that file, as `load_workflow` finds it."""
     if reference == "demo":
         return demo.workflow
     line = "workflow = Workflow(…) or agent = Agent(…)"
     kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
-    found = _named(reference, kinds, "workflow or agent", line)
-    return found.workflow if isinstance(found, Agent) else found
+    return _named(reference, kinds, "workflow or agent", line)
 
 
 def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) -> _T:

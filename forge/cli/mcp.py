@@ -4,15 +4,20 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 
 from rich.console import Console
 
+from forge.agent import Agent
+from forge.backends.servers import Progress
 from forge.cli.execute import prompt_values
 from forge.cli.load import load_served
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.signals import until_signal
+from forge.connection import AnyBackend
 from forge.errors import ForgeError
+from forge.workflow.workflow import Workflow
 
 
 def run_mcp(options: argparse.Namespace) -> int:
@@ -22,7 +27,8 @@ def run_mcp(options: argparse.Namespace) -> int:
         from forge.mcp.serving import serve  # noqa: PLC0415 - it imports the SDK, which is an extra
     except ImportError as error:
         raise ForgeError(str(error)) from None
-    workflow = load_served(options.workflow)
+    served = load_served(options.workflow)
+    workflow = served.workflow if isinstance(served, Agent) else served
     values = prompt_values(options.var)
     workflow.start("a request", values)  # a wrong definition is reported now, not to a client
 
@@ -30,7 +36,7 @@ def run_mcp(options: argparse.Namespace) -> int:
         with downloading(Console(stderr=True)) as progress:
             await serve(
                 workflow,
-                backend=backend_of(options, progress),
+                backend=_backend(served, options, progress),
                 source=source,
                 target=target,
                 description=options.description,
@@ -39,6 +45,17 @@ def run_mcp(options: argparse.Namespace) -> int:
         return 0
 
     return asyncio.run(until_signal(work()))
+
+
+def _backend(served: Workflow | Agent, options: argparse.Namespace, progress: Callable[[Progress], None]) -> AnyBackend:
+    """The backend of the command line, else the agent's own. ForgeError where neither names one."""
+    if options.backend is not None:
+        return backend_of(options, progress)
+    if isinstance(served, Workflow):
+        raise ForgeError("a workflow does not say what it runs on; give --backend")
+    if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
+        raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
+    return served.backend
 
 
 def _claimed() -> tuple[int, int]:

@@ -138,6 +138,31 @@ def test_an_agent_is_served_on_the_backend_of_the_command_line(tmp_path: Path) -
         assert asyncio.run(use(address)) == "Hi."
 
 
+def test_an_agent_is_served_on_its_own_backend_where_the_command_line_names_none() -> None:
+    async def use() -> str:
+        own = StdioServerParameters(
+            command=sys.executable, args=["-m", "forge", "mcp", f"{FLOW}:agent"], env={**os.environ}
+        )
+        async with Client(own) as client:
+            return text_of(await client.call_tool("helper", {"message": "Hello."}))
+
+    assert "cannot connect to http://127.0.0.1:9" in asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([f"{FLOW}:workflow"], "a workflow does not say what it runs on; give --backend"),
+        ([f"{FLOW}:agent", "--model", "x"], "--model is for --backend, which is left out"),
+    ],
+)
+def test_what_cannot_be_served_without_a_backend_is_told(words: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "forge", "mcp", *words]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+
+
 def test_standard_output_is_the_protocol_alone_and_its_end_is_the_programs(tmp_path: Path) -> None:
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     sent = [
