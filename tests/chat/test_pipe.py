@@ -26,8 +26,14 @@ def pay(amount: int) -> str:
 @tool(effect="read")
 async def wait() -> str:
     """Wait."""
-    while "WAITS" in os.environ:
-        await asyncio.sleep(1)
+    await asyncio.Event().wait()
+    return "never"
+
+@tool(effect="read")
+def look() -> str:
+    """Look outside."""
+    if "PIPE" in os.environ:
+        open(os.environ["PIPE"]).read()
     return "rain"
 
 def made(*script):
@@ -35,7 +41,7 @@ def made(*script):
 
 paying = made(call("pay", amount=5))
 waiting = made(call("wait"))
-interrupted = made(*([call("wait")] if "WAITS" in os.environ else []), "It rains.")
+looking = Agent("till", backend=Scripted([call("look") if "PIPE" in os.environ else "It rains."]), tools=[look])
 failing = made(Fault(kind="unreachable", detail="nobody"), "Here again.")
 '''
 
@@ -95,20 +101,20 @@ def test_a_fact_is_known_in_the_next_conversation_until_it_is_forgotten(tmp_path
 
 def test_a_chat_that_was_killed_while_a_tool_ran_says_so_and_continues(tmp_path: Path) -> None:
     (tmp_path / "till.py").write_text(AGENT)
-    env = {**os.environ, "FORGE_STATE": str(tmp_path / "state"), "WAITS": "1"}
-    command = [sys.executable, "-m", "forge", "chat", "till.py:interrupted"]
+    os.mkfifo(tmp_path / "pipe")
+    env = {**os.environ, "FORGE_STATE": str(tmp_path / "state"), "PIPE": "pipe"}
+    command = [sys.executable, "-m", "forge", "chat", "till.py:looking"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=env) as running:
         assert running.stdin is not None
-        assert running.stdout is not None
         running.stdin.write("How is the weather?\n")
         running.stdin.flush()
-        while not running.stdout.readline().startswith("    calls  wait"):
-            pass
-        running.kill()
-    done = chat(tmp_path, "/continue\n/continue\n", "till.py:interrupted", "--resume")
+        with (tmp_path / "pipe").open("w"):  # which waits until the tool reads it
+            running.kill()
+            running.wait()
+    done = chat(tmp_path, "/continue\n/continue\n", "till.py:looking", "--resume")
     rows = done.stdout.splitlines()
-    assert "  cut off  wait may have been under way; /continue goes on with it, or say something else" in rows
+    assert "  cut off  look may have been under way; /continue goes on with it, or say something else" in rows
     assert rows[-4:-2] == ["   result  rain", "   answer  It rains."]
     assert rows[-1] == "  problem  no message was left unanswered, so there is nothing to continue"
     assert done.returncode == 0
@@ -145,10 +151,10 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["nothing.py:agent"], "there is no file nothing.py; write the agent as FILE.py:NAME"),
-        (["till.py"], "till.py has more than one agent: paying, waiting, interrupted, failing; write till.py:NAME"),
+        (["till.py"], "till.py has more than one agent: paying, waiting, looking, failing; write till.py:NAME"),
         (
             ["till.py:payin"],
-            "till.py has no agent named 'payin'; it has: paying, waiting, interrupted, failing. Did you mean paying?",
+            "till.py has no agent named 'payin'; it has: paying, waiting, looking, failing. Did you mean paying?",
         ),
         (["till.py:paying", "--model", "x"], "--model is for the default agent"),
         (["nothing.py:agent", "--model", "x"], "there is no file nothing.py"),
