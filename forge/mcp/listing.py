@@ -34,8 +34,8 @@ class Listing:
         self._listing = asyncio.Lock()
 
     async def begin(self, client: Client) -> None:
-        """List them for the first time."""
-        self.tools = await _listed(client)
+        """List them for the first time; of a server that was started again, compare them before the next call."""
+        self.tools, self._stale = self.tools or await _listed(client), bool(self.tools)
 
     async def notice(self, message: IncomingMessage) -> None:
         """Take note if the server says that its tools have changed; one of the newest protocol has to be asked to."""

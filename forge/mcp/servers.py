@@ -5,7 +5,7 @@ from pathlib import Path
 
 from forge.tools.definition import ToolOptions
 from stages.options.option_checks import Options
-from stages.options.types import Seconds, Tokens
+from stages.options.types import Count, Seconds, Tokens
 
 MESSAGE_LIMIT = 4 << 20
 """Maximum bytes of one message, unless the server says otherwise; the rest of a longer one is read and dropped."""
@@ -31,12 +31,14 @@ class Stdio(_Server, frozen=True):
     `only` names the tools to have, as the server names them; None: all. `tools` has options of `forge.tool` for single
     tools. `trust_hints` takes the server's word for which tools only read and which are idempotent. `required=False`:
     go on without this server where it cannot be reached. `timeout` is the maximum seconds of a call, `connect_timeout`
-    of the start; `message_limit` the maximum bytes of one message.
+    of the start; `message_limit` the maximum bytes of one message. If the program has ended, the next call starts it
+    again, `restarts` times at most.
     """
 
     command: Sequence[str]
     env: Mapping[str, str] = {}
     cwd: str | Path | None = None
+    restarts: Count = 1
 
     def __repr__(self) -> str:
         """The program; the other words and the environment may hold secrets."""

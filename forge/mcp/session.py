@@ -1,6 +1,7 @@
 """A session with one server: opened and closed in a task of its own, its faults those of single calls."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from importlib.metadata import version
 
@@ -27,12 +28,17 @@ class Session:
     def __init__(self, name: str, server: McpServer) -> None:
         self.name, self.server, self.lost = name, server, ""
         self._hidden = Hidden(server.secrets)
-        self._transport = StdioTransport(server) if isinstance(server, Stdio) else HttpTransport(server)
+        self._restarts = server.restarts if isinstance(server, Stdio) else 0
+        self._starting = asyncio.Lock()
+        self._transport = self._new_transport()
         self._listing = Listing(name)
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready, self._stop = asyncio.Event(), asyncio.Event()
         self._fault: BaseException | None = None
+
+    def _new_transport(self) -> StdioTransport | HttpTransport:
+        return StdioTransport(self.server) if isinstance(self.server, Stdio) else HttpTransport(self.server)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -75,7 +81,10 @@ class Session:
 
     async def _ready_for(self, tool: str) -> Client:
         """The client. ToolFailed where the tool cannot be called, so that nothing has happened."""
-        if self._client is None or self._task is None or self._task.done() or not self._transport.open:
+        async with self._starting:
+            if not self._open and self._restarts and not self._stop.is_set():
+                await self._start_again()
+        if self._client is None or not self._open:
             words = self._masked(await self._transport.last_words())
             raise ToolFailed(f"the MCP server {self.name} is gone{f' ({words})' if words else ''}.")
         try:
@@ -87,6 +96,20 @@ class Session:
         if changed:
             raise ToolFailed(_CHANGED.format(tool=tool, server=self.name))
         return self._client
+
+    @property
+    def _open(self) -> bool:
+        return self._task is not None and not self._task.done() and self._transport.open
+
+    async def _start_again(self) -> None:
+        """Start a program that has ended; its tools are compared with those that it had."""
+        words = self._masked(await self._transport.last_words())
+        _log.warning("the MCP server %s is started again%s", self.name, f": {words}" if words else "")
+        await self.close()
+        self._restarts -= 1
+        self._client, self._fault, self._transport = None, None, self._new_transport()
+        self._ready, self._stop = asyncio.Event(), asyncio.Event()
+        await self.open()
 
     async def _keep_open(self) -> None:
         """The whole life of the session, in one task: the SDK's task groups belong to the task that entered them."""
@@ -122,6 +145,8 @@ class Session:
     def _masked(self, text: str) -> str:
         return self._hidden.without(text)
 
+
+_log = logging.getLogger("forge")
 
 _CHANGED = (
     "the MCP server {server} has changed or removed its tool {tool} since this work began, so it is not called. "

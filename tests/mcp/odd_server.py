@@ -61,6 +61,12 @@ def dies(number: object) -> None:
     os._exit(3)
 
 
+def tires(number: object, served: list[object] = []) -> None:  # noqa: B006 - kept from call to call
+    """Answers once, then dies."""
+    served.append(number)
+    dies(number) if len(served) > 1 else plain(number)
+
+
 def huge(number: object) -> None:
     """50 MB, with the id where TypeScript's SDK has it: last."""
     sys.stdout.write('{"result":{"content":[{"type":"text","text":"')
@@ -82,6 +88,7 @@ def noisy(number: object) -> None:
 BEHAVIOURS: dict[str, Callable[[object], None]] = {
     "hangs": lambda number: None,
     "dies": dies,
+    "tires": tires,
     "huge": huge,
     "broken": lambda number: send(f'{{"jsonrpc":"2.0","id":{number},"result":{{"content":[{{'),
     "noisy": noisy,

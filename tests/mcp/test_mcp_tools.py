@@ -202,12 +202,23 @@ def test_a_faulty_server_is_a_fault_of_its_own_calls(good: Tools, how: str, kind
 
 
 def test_a_call_that_only_reads_is_an_error_where_that_of_another_is_in_doubt() -> None:
-    server = odd("dies", tools={"go": {"effect": "read"}})
+    server = odd("dies", tools={"go": {"effect": "read"}}, restarts=0)
     with McpTools({"odd": server}) as tools:
         first, second = results(tools, call("odd_go", n=1), call("odd_go", n=2))
     assert isinstance(first, Failed)
     assert first.error == "ToolOutcomeUnknown"
     assert "is gone (it ended with exit code 3" in str(second)
+
+
+def test_a_program_that_has_ended_is_started_again_as_often_as_it_may_be(caplog: pytest.LogCaptureFixture) -> None:
+    server = odd("tires", tools={"go": {"effect": "read"}}, env={"KEY": "hunter2hunter2"})
+    with McpTools({"odd": server}) as tools:
+        came = results(tools, *(call("odd_go", n=n) for n in range(5)))
+    assert [type(one) for one in came] == [Succeeded, Failed, Succeeded, Failed, Failed]
+    assert "is gone (it ended with exit code 3" in str(came[-1])
+    (told,) = [one.message for one in caplog.records if "started again" in one.message]
+    assert told.startswith("the MCP server odd is started again: it ended with exit code 3; it said last: Traceback")
+    assert told.endswith("key=***")
 
 
 def test_servers_that_cannot_be_reached_are_all_named_without_secrets(capfd: pytest.CaptureFixture[str]) -> None:
