@@ -61,15 +61,24 @@ def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
         raise DefinitionError(("hand_off_tool: there is no agent to hand over to; name each with what it does",))
     listed = "\n".join(f"- {name}: {does}" for name, does in agents.items())
     to = {"type": "string", "enum": [*agents]}
-    payload = {"type": "string", "description": "What the other needs to know, in full: it has not read this."}
+    payload = {"type": "string", "description": _PAYLOAD}
     return ToolDef(
         name="hand_off",
         description=f"Hand the user's request over to a colleague who is responsible for it:\n{listed}",
         parameters={"type": "object", "properties": {"to": to, "payload": payload}, "required": ["to", "payload"]},
-        function=lambda to, payload: HandOff(to=to, payload=payload),
+        function=lambda to, payload: HandOff(to=to, payload=_told(payload)),
         effect="terminal",
         idempotent=True,
     )
+
+
+_PAYLOAD = "What the other needs to know, in full: it has not read this."
+
+
+def _told(payload: str) -> str:
+    """The payload; empty where it only repeats its own description, as small models do."""
+    said = payload.strip(" .").lower()
+    return "" if len(said) > len(_PAYLOAD) // 2 and said in _PAYLOAD.lower() else payload
 
 
 @checked_options

@@ -251,3 +251,19 @@ def test_a_ring_of_agents_comes_to_rest() -> None:
     assert isinstance(refused, NotHandedOver)
     assert refused.path == ("a", "b", "c", "a")
     assert "second time" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [("The other needs to know, in full: it has not read this.", False), ("What they need: a refund.", True)],
+)
+def test_a_payload_that_only_repeats_what_it_is_for_is_dropped(payload: str, shown: bool) -> None:
+    model = Scripted(["Done."])
+    desk = Agent(
+        "desk",
+        backend=Scripted([call("hand_off", to="billing", payload=payload)]),
+        tools=[hand_off_tool({"billing": "Refunds."})],
+    )
+    team = {"desk": desk, "billing": Agent("billing", backend=model)}
+    assert asyncio.run(run_with_hand_offs(team, "Money back!", first="desk")).unwrap().by == "billing"
+    assert (payload.encode() in model.requests[0], b"<note>" in model.requests[0]) == (shown, shown)
