@@ -7,11 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.tools.decorator import Grounds, grounds
-from stages.guards import CompletionCheck
-from stages.guards.completion_checks import sees_results
 from stages.options.functions import unfit_function
 from stages.policy.levels import EscalationLevel
 from stages.policy.order import Use
+from stages.policy.own_checks import CompletionCheck, sees_results
 from stages.policy.rules import BatchPolicy, OnViolation, Rules
 from stages.tool import Grounded, Prerequisite, ToolSpec
 

@@ -7,24 +7,22 @@ from msgspec.structs import replace
 
 from forge.runtime.callbacks import placed, placed_guard
 from stages.compaction import Compacted, Compactor, TieredCompact
-from stages.guards import CompletionCheck, PastCall, completion
-from stages.guards.completion_checks import sees_results
 from stages.halt import CannotFit
+from stages.policy.own_checks import CompletionCheck, PastCall, sees_results
 from stages.rescue import Family
 from stages.rescue.found import Read
-from stages.tool import ToolSpec
 from stages.verdict import Guard
 from stages.view.warnings import ContextWarning
 
 
-def own_guards(
-    checks: Mapping[str, CompletionCheck], guards: Sequence[Guard], tools: tuple[ToolSpec, ...]
-) -> tuple[Guard, ...]:
-    """The guard of the completion checks, if there are any, then the user's guards."""
-    places = {name: f"completion_checks[{name!r}]" for name in checks}
-    checked = {name: _own_check(check, places[name]) for name, check in checks.items()}
-    ends = (completion(checked, tools),) if checked else ()
-    return (*ends, *(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards)))
+def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:
+    """The user's guards."""
+    return tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards))
+
+
+def own_checks(checks: Mapping[str, CompletionCheck]) -> Mapping[str, CompletionCheck]:
+    """The user's completion checks."""
+    return {name: _own_check(check, f"completion_checks[{name!r}]") for name, check in checks.items()}
 
 
 def _own_check(check: CompletionCheck, place: str) -> CompletionCheck:

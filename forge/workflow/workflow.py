@@ -19,7 +19,7 @@ from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mi
 from forge.workflow.compiled import CompiledWorkflow, GuardList
 from forge.workflow.guard_checks import check_mistakes, grounded_specs, guard_mistakes
 from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
-from forge.workflow.own_functions import own_compactor, own_families, own_guards, own_warning
+from forge.workflow.own_functions import own_checks, own_compactor, own_families, own_guards, own_warning
 from forge.workflow.prior_checks import prior_mistakes
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
@@ -29,11 +29,11 @@ from stages.compaction import Compactor, ContextBudget
 from stages.confidence.unsure import WhenUnsure
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck
-from stages.guards.completion_checks import sees_results
 from stages.message import History
 from stages.options.types import wrong_options
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
+from stages.policy.own_checks import sees_results
 from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules, required_tools
 from stages.policy.unneeded_writes import unneeded_writes
 from stages.reading.toolset import toolset_of
@@ -222,6 +222,7 @@ class Workflow(Generic[R_co]):
             max_tool_errors=self.max_tool_errors,
             max_repeats=self.max_repeats,
             escalation=self.escalation or Escalation(),
+            checks=own_checks(self.completion_checks or {}),
             order=tuple(self.order),
             batch=self.batch,
             on_violation=self.on_violation,
@@ -261,8 +262,7 @@ class Workflow(Generic[R_co]):
         """What its runs share: made when the first of them begins, and the same for all."""
         rules, policy = self.rules, Summarize() if self.summarize is True else self.summarize
         tell_withheld(self.name, rules.withheld)
-        own = own_guards(self.completion_checks or {}, self.guards, rules.tools)
-        guards = GuardList(limited=self.budget.tool_calls is not None, own=own)
+        guards = GuardList(limited=self.budget.tool_calls is not None, own=own_guards(self.guards))
         return CompiledWorkflow(
             rules=rules,
             tools=toolset_of(rules.tools),

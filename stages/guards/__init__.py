@@ -3,13 +3,14 @@
 from stages.guards.calculations import calculated
 from stages.guards.call_budget import tool_calls
 from stages.guards.call_order import order
-from stages.guards.completion_checks import CompletionCheck, PastCall, completion
+from stages.guards.completion_checks import completion
 from stages.guards.grounded_values import grounding
 from stages.guards.own_words import own_words
 from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisite_calls import prerequisites
 from stages.guards.repeated_calls import repetition
 from stages.guards.steps import required_steps
+from stages.policy.own_checks import CompletionCheck, PastCall
 from stages.policy.rules import Rules
 from stages.verdict import Guard
 
@@ -44,4 +45,5 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
         *((calculated(rules),) if calculating else ()),
         *((own_words(rules),) if rules.terminal else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
+        *((completion(rules.checks, rules.tools),) if rules.checks else ()),
     )

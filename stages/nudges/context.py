@@ -1,6 +1,6 @@
 """What the model is told of the room that is left, and what stands in place of what was cut."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stages.nudges.quoting import listed, quote
 
@@ -32,6 +32,16 @@ def progress(done: Sequence[str], pending: Sequence[str], ends: Sequence[str]) -
     finish = f"call {' or '.join(ends)}" if ends else "give your answer"
     left = f"Still required: {listed(pending)}." if pending else f"As soon as all that was asked for is done, {finish}."
     return f"Done: {listed(done)}. {left}" if done else left
+
+
+def not_yet(refused: Mapping[str, str], changing: Sequence[str]) -> str:
+    """For a run of which all steps are done, and whose ends would be refused, each for what is wrong with it.
+
+    `changing` are the tools that may change that.
+    """
+    ends = " ".join(f"{end} would not be accepted yet: {problem}" for end, problem in refused.items())
+    first = f"call {' or '.join(changing)}" if changing else "put that right"
+    return f"{ends} First {first}."
 
 
 def recall_hint(call_id: str) -> str:

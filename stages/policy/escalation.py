@@ -12,6 +12,7 @@ from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.named_tools import related_tools, times_asked, with_spoken
 from stages.policy.progress import replies_without_progress
+from stages.policy.refused_ends import without_refused_ends
 from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
@@ -42,7 +43,7 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
     A tool that the model is stuck on may have its argument limited to values that were seen and not tried.
     """
-    allowed = legal_tools(rules, state)
+    allowed = without_refused_ends(rules, state, legal_tools(rules, state))
     match escalation_level(rules, state):
         case "open" | "constrained" | "prompted":
             return _looking_first(rules, state, allowed)

@@ -15,6 +15,7 @@ from stages.message import Kind, Tool, User
 from stages.nudges import context
 from stages.pipeline import Stage, on
 from stages.policy.order import times_used
+from stages.policy.refused_ends import mending_writes, refused_ends
 from stages.policy.rules import Rules, outdated, pending, required_tools
 from stages.state import Folded, State
 
@@ -83,7 +84,11 @@ def note_progress(rules: Rules) -> Stage:
         left = pending(rules, state.ledger)
         done = [step for step in required_tools(rules) if step not in left]
         steps = [_counted(step, rules, state) for step in left]
-        said = context.progress(done, steps, _ends(rules))
+        ends, refused = _ends(rules), refused_ends(rules, state)
+        if ends and refused.keys() >= {*ends}:
+            said = context.not_yet(refused, mending_writes(rules, state))
+        else:
+            said = context.progress(done, steps, [end for end in ends if end not in refused])
         return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
     return stage

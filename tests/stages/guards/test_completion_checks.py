@@ -1,17 +1,15 @@
 """Checks of how a run may end: of the arguments of its last call, and of what was found out before."""
 
 import pytest
-from msgspec import structs
 
 from forge import Workflow, run_sync, tool
 from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
 from stages.guards import CompletionCheck, PastCall, completion
-from stages.guards.completion_checks import past_calls
-from stages.message import Assistant, Tool, ToolCall
+from stages.message import ToolCall
 from stages.objection import Incomplete, Objection
-from stages.state import Cleared, State
+from stages.state import State
 
 
 @tool(effect="read", repeatable=True)
@@ -42,47 +40,6 @@ def test_a_check_sees_what_was_found_out() -> None:
     model = Scripted([*script, call("finish", path="b")])
     assert run_sync(checking(passed), "Go.", backend=model).unwrap().value == "b is done"
     assert b"[Incomplete] finish was not accepted: a has not passed. Put that right" in model.requests[2]
-
-
-CALLS = (
-    ToolCall(id="1", name="look", arguments='{"at":"x"}'),
-    ToolCall(id="2", name="look", arguments='{"at":"y"}'),
-    ToolCall(id="3", name="fail", arguments="{}"),
-)
-RESULTS = (
-    Tool(call_id="1", name="look", text='{"n": 1}'),
-    Tool(call_id="2", name="look", text="not JSON"),
-    Tool(call_id="3", name="fail", text="[ToolError] no", status="failed"),
-)
-FIRST = PastCall(tool="look", arguments={"at": "x"}, result={"n": 1})
-SECOND = PastCall(tool="look", arguments={"at": "y"}, result="not JSON")
-
-
-def cut(call_id: str, text: str) -> Cleared:
-    made = next(one for one in CALLS if one.id == call_id)
-    return Cleared(call_id=call_id, name=made.name, arguments=made.arguments, text=text)
-
-
-@pytest.mark.parametrize(
-    ("state", "past"),
-    [
-        (State(history=()), ()),
-        (State(history=(Assistant(calls=CALLS), *RESULTS)), (FIRST, SECOND)),
-        (State(history=(Assistant(calls=CALLS[1:]), *RESULTS[1:]), cleared=(cut("1", '{"n":1}'),)), (FIRST, SECOND)),
-        (
-            State(
-                history=(Assistant(calls=CALLS), structs.replace(RESULTS[0], text='{"n"…'), *RESULTS[1:]),
-                cleared=(cut("1", '{"n":1}'),),
-            ),
-            (FIRST, SECOND),
-        ),
-    ],
-    ids=["nothing", "in the history", "cut with its call", "cut in its place"],
-)
-def test_the_calls_that_have_succeeded_are_there_whatever_compaction_has_cut(
-    state: State, past: tuple[PastCall, ...]
-) -> None:
-    assert past_calls(state) == past
 
 
 def test_compaction_keeps_what_a_check_wants_to_see() -> None:
