@@ -16,7 +16,7 @@ from stages.options.option_checks import checked
 from stages.pipeline import Stage, on
 from stages.policy.escalation import demanded_tools, escalation_level, offered_tools, remember
 from stages.policy.rules import Rules, welcomes_words
-from stages.policy.untried_values import looked_up, needless_arguments
+from stages.policy.untried_values import looked_up, needless_arguments, refused_values
 from stages.schema import Target
 from stages.state import Folded, Prepared, Sent, SourceValues, State
 from stages.tokens import length
@@ -206,7 +206,8 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
 
     def tried(seen: State, values: tuple[SourceValues, ...]) -> dict[str, frozenset[str]]:
         texts = [text for one in values if one.source for text in one.texts or ()]
-        return {t.name: looked_up(rules, seen.ledger, t, texts) for t in rules.tools if t.grounded and texts}
+        bound = [tool for tool in rules.tools if tool.grounded]
+        return {tool.name: looked_up(rules, seen.ledger, tool, texts) | refused_values(tool, seen) for tool in bound}
 
     def end(seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
         tools = offered_tools(rules, seen) or rules.tools

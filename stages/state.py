@@ -94,7 +94,8 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     """The values in what one tool answered, or, with an empty name, in what the user said; each once.
 
     `repeated`: those that the answered call had itself. None: more than a list may have. `ids` are those among them
-    that stand under the name of an id, with that name.
+    that stand under the name of an id, with that name. `echo` are words of the texts that stand in none but as a
+    repetition of the answered call.
     """
 
     source: str
@@ -102,6 +103,7 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     texts: tuple[str, ...] | None = ()
     numbers: tuple[Decimal, ...] | None = ()
     ids: tuple[tuple[str, str | int], ...] = ()
+    echo: frozenset[str] = frozenset()
 
 
 class Sent(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,14 +1,21 @@
 """Values that the model is shown, collected message by message: what a constraint can list for a grounded argument."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from decimal import Decimal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.grounding.identifiers import Ids, is_id, is_own, shown_ids
-from stages.grounding.matching import decimal_of, evidence, named_values, normalized, numbers_in, plainly_spelled
+from stages.grounding.matching import (
+    decimal_of,
+    evidence,
+    named_values,
+    normalized,
+    numbers_in,
+    plainly_spelled,
+)
 from stages.grounding.sources import Given, echoed, texts_given, with_their_calls
 from stages.message import History
 from stages.state import SourceValues
@@ -35,7 +42,7 @@ def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> t
     for given in texts_given(view[with_their_calls(view, start) :], recalled=True):
         for repeated, values in _values(given).items():
             before = found.get((given.tool, repeated), SourceValues(source=given.tool, repeated=repeated))
-            found[given.tool, repeated] = _joined(before, values.texts, values.numbers, values.ids)
+            found[given.tool, repeated] = _joined(before, values)
     return tuple(found.values())
 
 
@@ -47,7 +54,9 @@ def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
     useful = [one for one in known if (one.source in bound.sources if bound.sources else not one.repeated)]
     whole = SourceValues(source=bound.argument)
     for one in useful:
-        whole = _joined(whole, one.texts, one.numbers, ())
+        whole = _joined(whole, replace(one, ids=()))
+    if bound.sources:
+        whole = replace(whole, echo=frozenset())  # a source may repeat what another text has given
     ids = shown_ids(value for one in useful for name, value in one.ids if is_own(bound, name, one.source))
     return _only_ids(whole, ids) if ids else whole
 
@@ -55,7 +64,8 @@ def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
 def _only_ids(seen: SourceValues, ids: Ids) -> SourceValues:
     if seen.texts is None or seen.numbers is None:
         return seen
-    texts = dict.fromkeys(part for text in seen.texts for part in ids.parts_of(text))
+    parts = (part for text in seen.texts for part in ids.parts_of(text))
+    texts = dict.fromkeys(part for part in parts if not _words_of([part]) <= seen.echo)
     return replace(seen, texts=tuple(texts), numbers=seen.numbers if ids.numeric else ())
 
 
@@ -69,40 +79,55 @@ def words_in(text: str) -> list[re.Match[str]]:
     return [*_WORD.finditer(plainly_spelled(text))]
 
 
-class _Values(Struct):
-    texts: list[str] = []
-    numbers: list[Decimal] = []
-    ids: list[tuple[str, str | int]] = []
-
-
-def _values(given: Given) -> dict[bool, _Values]:
+def _values(given: Given) -> dict[bool, SourceValues]:
     """The values of a text; under True those that are in the call that it answers."""
     echo = echoed(given) if given.echo else evidence(())
-    found = {False: _Values(), True: _Values()}
+    texts, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
+    ids: list[tuple[str, str | int]] = []
     for name, leaf in named_values(given.text):
-        numbers = set[Decimal]()
+        among = set[Decimal]()
         if isinstance(leaf, str):
-            numbers.update(numbers_in(normalized(leaf)))
-            found[echo.shows(leaf) and numbers <= echo.numbers].texts.append(leaf)
+            among.update(numbers_in(normalized(leaf)))
+            repeats = echo.shows(leaf) or echo.has_the_words_of(leaf)
+            texts[repeats and among <= echo.numbers].append(leaf)
         if isinstance(leaf, str | int) and given.tool and is_id(name) and not echo.shows(leaf):
-            found[False].ids.append((name, leaf))
+            ids.append((name, leaf))
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
-            numbers.add(decimal_of(leaf))
-        for number in numbers:
-            found[number in echo.numbers].numbers.append(number)
-    return found
+            among.add(decimal_of(leaf))
+        for number in among:
+            numbers[number in echo.numbers].append(number)
+    repeating = frozenset(word for word in _words_of(texts[False]) if echo.has_the_words_of(word))
+    return {
+        repeated: SourceValues(
+            source=given.tool,
+            repeated=repeated,
+            texts=tuple(texts[repeated]),
+            numbers=tuple(numbers[repeated]),
+            ids=() if repeated else tuple(ids),
+            echo=frozenset() if repeated else repeating,
+        )
+        for repeated in (False, True)
+    }
 
 
-def _joined(
-    known: SourceValues,
-    texts: Iterable[str] | None,
-    numbers: Iterable[Decimal] | None,
-    ids: Iterable[tuple[str, str | int]],
-) -> SourceValues:
-    texts, numbers = _more_texts(known.texts, texts), _more_numbers(known.numbers, numbers)
-    # Where not all values can be listed, which of them are ids makes no difference.
-    ids = () if texts is None or numbers is None else tuple(dict.fromkeys((*known.ids, *ids)))
-    return replace(known, texts=texts, numbers=numbers, ids=ids)
+def _joined(known: SourceValues, more: SourceValues) -> SourceValues:
+    texts, numbers = _more_texts(known.texts, more.texts), _more_numbers(known.numbers, more.numbers)
+    if texts is None or numbers is None:
+        # Where not all values can be listed, which of them are ids or repeated makes no difference.
+        return replace(known, texts=texts, numbers=numbers, ids=(), echo=frozenset())
+    ids = tuple(dict.fromkeys((*known.ids, *more.ids)))
+    echo = known.echo | more.echo
+    echo = echo - _free_words(known) - _free_words(more) if echo else echo
+    return replace(known, texts=texts, numbers=numbers, ids=ids, echo=echo)
+
+
+def _free_words(seen: SourceValues) -> frozenset[str]:
+    """The words that stand in a text and are no echo there."""
+    return _words_of(seen.texts or ()) - seen.echo
+
+
+def _words_of(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(normalized(word[0]) for text in texts for word in words_in(text))
 
 
 def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -71,33 +71,34 @@ def _texts(seen: SourceValues, tried: frozenset[str]) -> Json:
     short = (text for text, words in spelt if 0 < len(words) <= _IN_A_ROW and text.isprintable())
     whole = [*dict.fromkeys((*short, *(f"{number:f}" for number in seen.numbers)))]
     left: list[Json] = [text for text in whole if normalized(text) not in tried]
-    parts = [part for text, words in spelt if len(words) > 1 or text not in whole for part in _parts(words, tried)]
+    longer = (words for text, words in spelt if len(words) > 1 or text not in whole)
+    parts = [part for words in longer for part in _parts(words, tried, seen.echo)]
     kinds: list[Json] = [{"type": "string", "enum": left}] if left else []
     if parts:
         kinds.append({"type": "string", "pattern": f"^({'|'.join(dict.fromkeys(parts))})$"})
     return {"anyOf": kinds} if kinds else None
 
 
-def _parts(words: list[re.Match[str]], tried: frozenset[str]) -> Iterator[str]:
-    """A pattern for each word: it, and what follows it in the text."""
+def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[str]) -> Iterator[str]:
+    """A pattern for each word: it, and what follows it in the text; at least up to a word that is no echo."""
+    telling = [re.match(r"\w", word[0]) is not None and normalized(word[0]) not in echo for word in words]
     for place, word in enumerate(words):
-        if word[0] in _CLOSING:
+        if word[0] in _CLOSING or True not in telling[place:]:
             continue
-        rest = _following(words, place + 1, _IN_A_ROW - 1)
-        alone = re.match(r"\w", word[0]) is not None and normalized(word[0]) not in tried
-        if rest or alone:
-            yield _spelt(word[0]) + (f"({rest})?" if rest and alone else rest)
+        again = normalized(word[0]) in tried
+        least = max(telling.index(True, place), place + again)
+        if least < len(words):
+            yield _sequence(words, place, least, _IN_A_ROW)
 
 
-def _following(words: list[re.Match[str]], place: int, most: int) -> str:
-    """The words from there on, at least one; empty where there is none."""
-    if place >= len(words):
-        return ""
-    if not most:
-        return _REST
-    blank = " " if words[place - 1].end() < words[place].start() else ""
-    rest = _following(words, place + 1, most - 1)
-    return blank + _spelt(words[place][0]) + (f"({rest})?" if rest else "")
+def _sequence(words: list[re.Match[str]], place: int, least: int, most: int) -> str:
+    """The words from there on: those up to the one at `least`, and any number of those after it."""
+    here = _spelt(words[place][0])
+    if place + 1 == len(words):
+        return here
+    blank = " " if words[place].end() < words[place + 1].start() else ""
+    rest = blank + _sequence(words, place + 1, least, most - 1) if most > 1 else _REST
+    return here + (rest if place < least else f"({rest})?")
 
 
 _CLOSING = frozenset(",.;:!?)]}'%")

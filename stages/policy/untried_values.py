@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from toolz import unique
 
 from stages.grounding.identifiers import like_an_id, look
-from stages.grounding.matching import leaves, named_values, normalized
+from stages.grounding.matching import evidence, leaves, named_values, normalized
 from stages.grounding.sources import Given, given_latest_first, texts_given, ungrounded_values
-from stages.message import Assistant
+from stages.message import Assistant, System, Tool
 from stages.policy.rules import Rules
 from stages.schema.nullable_members import optional_members
 from stages.schema.value import Json
@@ -99,6 +99,27 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
     tried, alike = frozenset(map(normalized, found)), {_kind(value) for value in found}
     left = any(_kind(text) in alike and normalized(text) not in tried | vain for text in texts)
     return tried | vain if left else vain
+
+
+def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
+    """The values, normalized, that the tool has said it does not have, in calls since the last progress.
+
+    Of several values of a call, those that its answer names. Whatever is new since then may have changed that.
+    """
+    progress = state.ledger.progress
+    recent = [*takewhile(lambda m: not isinstance(m, System) and m.turn > progress, reversed(state.history))]
+    made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
+    answers = [m for m in recent if isinstance(m, Tool) and m.name == tool.name and m.status == "unresolved"]
+    return frozenset(
+        normalized(value) for m in answers for value in _in_question(m.text, made.get(m.call_id, "{}")) if value
+    )
+
+
+def _in_question(answer: str, arguments: str) -> list[str]:
+    """The texts of a call that its answer may be about."""
+    texts = [value for value in leaves(arguments) if isinstance(value, str)]
+    said = evidence((answer,)) if len(texts) > 1 else None
+    return [text for text in texts if said is None or said.shows(text)]
 
 
 def _kind(value: str) -> tuple[str, bool]:

@@ -66,6 +66,40 @@ def test_numbers_are_those_that_were_seen_and_fit() -> None:
     assert listed({"type": "integer"}, User(text="Go.")) == {"type": "integer"}, "nothing would be left"
 
 
+FAILED = (
+    Assistant(calls=(ToolCall(id="2", name="look", arguments='{"room":"Blue Whale","id":"V-9"}'),)),
+    Tool(
+        call_id="2",
+        name="look",
+        text="[ToolResolutionError] No room Blue Whale (V-9) on Monday.",
+        status="unresolved",
+    ),
+)
+
+
+def test_what_an_error_only_repeats_of_its_call_is_not_offered() -> None:
+    kind = listed(TEXT, User(text="A room."), *FAILED)
+    assert [one for one in ("Blue", "Whale", "Blue Whale", "V-9", "Whale (V-9)") if takes(kind, one)] == []
+    assert all(takes(kind, one) for one in ("Monday", "room", "No", "V-9) on", "Whale (V-9) on Monday"))
+    said = listed(TEXT, User(text="The whale room, Blue."), *FAILED)
+    assert all(takes(said, one) for one in ("Blue", "Whale", "Blue Whale"))
+    assert not takes(said, "V-9")
+
+
+def test_where_a_source_is_named_it_may_repeat_what_another_text_has_given() -> None:
+    bound = Grounded(argument="what", sources=("look",))
+    view = (User(text="The room Blue Whale."), *FAILED)
+    assert unseen_values(["Blue Whale"], bound, State(history=view)) == []
+    assert takes(listed_values(TEXT, values_for(bound, with_values((), view, 0))), "Blue Whale")
+
+
+def test_no_id_is_offered_that_only_an_error_repeats() -> None:
+    rooms = (LOOKED[0], Tool(call_id="1", name="list_rooms", text='[{"room_id":"R-7"},{"room_id":"R-9"}]'))
+    seen = values_for(Grounded(argument="room_id"), with_values((), (*rooms, *FAILED), 0))
+    kind = listed_values(TEXT, seen)
+    assert [one for one in ("R-7", "R-9", "V-9", "Monday") if takes(kind, one)] == ["R-7", "R-9"]
+
+
 def test_ids_that_are_numbers_are_listed() -> None:
     rooms = (LOOKED[0], Tool(call_id="1", name="list_rooms", text='[{"room_id":71},{"room_id":72}]'))
     seen = values_for(Grounded(argument="room_id"), with_values((), (User(text="For 3."), *rooms), 0))
@@ -129,7 +163,9 @@ def views(draw: st.DrawFn) -> History:
     view: History = (User(text=draw(letters)),)
     for number in range(draw(st.integers(0, 3))):
         arguments = msgspec.json.encode({"id": draw(leaf)}).decode()
-        text = msgspec.json.encode(draw(results)).decode() if draw(st.booleans()) else draw(letters)
+        quoted = msgspec.json.decode(arguments)["id"]
+        words = letters | st.sampled_from([f"No '{quoted}' there.", f"{quoted} B-2", f"[{quoted}] is on Monday"])
+        text = msgspec.json.encode(draw(results)).decode() if draw(st.booleans()) else draw(words)
         name = draw(st.sampled_from(["look", "list_rooms"]))
         view += (
             Assistant(calls=(ToolCall(id=f"{number}", name=name, arguments=arguments),)),
