@@ -78,14 +78,16 @@ def is_id(name: str) -> bool:
 def is_own(bound: Grounded, name: str, tool: str) -> bool:
     """Whether what the tool gives under that name is what the argument is called.
 
-    For `room_id` that is also the `id` that `list_rooms` gives. A mere `id` is anybody's, unless a source is named.
+    For `room_id` that is also the `id` that `list_rooms` gives, and what it lists without a name. A mere `id` is
+    anybody's, unless a source is named.
     """
-    if not (is_id(bound.argument) and is_id(name)):
+    if not is_id(bound.argument) or (name and not is_id(name)):
         return name == bound.argument
     wanted, given = _words(bound.argument)[:-1], _words(name)[:-1]
     if not wanted:
         return not given and tool in bound.sources
-    return wanted == given or (not given and not _forms(wanted[-1]).isdisjoint(_words(tool)))
+    said = _words(tool) if name else _words(tool)[-1:]  # list_room_tags lists no rooms
+    return wanted == given or (not given and not _forms(wanted[-1]).isdisjoint(said))
 
 
 def _words(name: str) -> list[str]:

@@ -7,16 +7,16 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from stages.grounding.identifiers import Ids, is_id, is_own, shown_ids
+from stages.grounding.identifiers import Ids, is_own, shown_ids
 from stages.grounding.matching import (
     decimal_of,
     evidence,
-    named_values,
+    leaves,
     normalized,
     numbers_in,
     plainly_spelled,
 )
-from stages.grounding.sources import Given, echoed, texts_given, with_their_calls
+from stages.grounding.sources import Given, echoed, ids_given_by, texts_given, with_their_calls
 from stages.message import History
 from stages.state import SourceValues
 from stages.tool import Grounded
@@ -83,15 +83,12 @@ def _values(given: Given) -> dict[bool, SourceValues]:
     """The values of a text; under True those that are in the call that it answers."""
     echo = echoed(given) if given.echo else evidence(())
     texts, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
-    ids: list[tuple[str, str | int]] = []
-    for name, leaf in named_values(given.text):
+    for leaf in leaves(given.text):
         among = set[Decimal]()
         if isinstance(leaf, str):
             among.update(numbers_in(normalized(leaf)))
             repeats = echo.shows(leaf) or echo.has_the_words_of(leaf)
             texts[repeats and among <= echo.numbers].append(leaf)
-        if isinstance(leaf, str | int) and given.tool and is_id(name) and not echo.shows(leaf):
-            ids.append((name, leaf))
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
             among.add(decimal_of(leaf))
         for number in among:
@@ -103,7 +100,7 @@ def _values(given: Given) -> dict[bool, SourceValues]:
             repeated=repeated,
             texts=tuple(texts[repeated]),
             numbers=tuple(numbers[repeated]),
-            ids=() if repeated else tuple(ids),
+            ids=() if repeated or not given.tool else tuple(ids_given_by(given)),
             echo=frozenset() if repeated else repeating,
         )
         for repeated in (False, True)

@@ -58,8 +58,8 @@ def _unlike_ids(values: list[Json], bound: Grounded, state: State) -> list[str]:
     if not odd or not is_id(bound.argument):
         return []
     given = (one for one in possible_sources(bound, everything_given(state)) if one.tool)
-    named = ((name, leaf, one.tool) for one in given for name, leaf in values_given_by(one))
-    ids = shown_ids(leaf for name, leaf, tool in named if is_own(bound, name, tool))
+    known = ((name, leaf, one.tool) for one in given for name, leaf in ids_given_by(one))
+    ids = shown_ids(leaf for name, leaf, tool in known if is_own(bound, name, tool))
     return [one for one in odd if ids and not ids.may_have(one)]
 
 
@@ -158,6 +158,14 @@ def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
     return (
         (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
     )
+
+
+def ids_given_by(given: Given) -> Iterator[tuple[str, str | int]]:
+    """Of these values those under the name of an id, and texts of a list without a name."""
+    for name, leaf in values_given_by(given):
+        bare = not name and isinstance(leaf, str) and leaf is not given.text
+        if isinstance(leaf, str | int) and (bare or is_id(name)):
+            yield name, leaf
 
 
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:

@@ -81,7 +81,8 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     for one in given_latest_first(state):
         if not one.tool or not possible_sources(bound, (one,)):
             continue
-        for name, leaf in reversed([(n, leaf) for n, leaf in values_given_by(one) if n]):
+        known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]
+        for name, leaf in reversed(known):
             if is_own(bound, name, one.tool):
                 named[leaf, one.tool] = None
             if isinstance(leaf, str) is isinstance(value, str):
