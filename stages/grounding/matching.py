@@ -44,8 +44,12 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def has_the_words_of(self, text: str) -> bool:
         """Whether all words of the text occur, in any order: those of `John Smith`."""
-        words = {*_WORD.findall(normalized(text))}
-        return bool(words) and words <= {*_WORD.findall(self.words)}
+        return bool(self.with_all_words([normalized(text)]))
+
+    def with_all_words(self, texts: Iterable[str]) -> frozenset[str]:
+        """Those of the normalized texts that have words, all of which occur, in any order."""
+        known = {*_WORD.findall(self.words)}
+        return frozenset(text for text in texts if (words := {*_WORD.findall(text)}) and words <= known)
 
     def _says(self, value: str) -> bool:
         wanted = normalized(value)

@@ -93,7 +93,7 @@ def _values(given: Given) -> dict[bool, SourceValues]:
             among.add(decimal_of(leaf))
         for number in among:
             numbers[number in echo.numbers].append(number)
-    repeating = frozenset(word for word in _words_of(texts[False]) if echo.has_the_words_of(word))
+    repeating = echo.with_all_words(_words_of(texts[False])) if echo.words else frozenset()
     return {
         repeated: SourceValues(
             source=given.tool,
