@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
+from forge.agent.headless.build import default_agent
 from forge.backends.servers import KNOWN, kept, remove
 from forge.backends.servers.download import parts_of, path_of
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import TAIL, glance
+from stages.serialize import Mode
 
 
 def forge(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -86,9 +88,9 @@ def finish() -> str:
 TILL = Workflow("till \x1b[2J", tools=[pay, finish], terminal_tool="finish", max_iterations=3)
 
 
-def recorded(folder: Path, name: str, script: list[Line]) -> Path:
+def recorded(folder: Path, name: str, script: list[Line], mode: Mode = "native") -> Path:
     path = folder / f"{name}.jsonl"
-    run_sync(TILL, "Go.", backend=Scripted(script), journal=str(path))
+    run_sync(TILL, "Go.", backend=Scripted(script, mode=mode), journal=str(path))
     return path
 
 
@@ -110,6 +112,9 @@ def test_a_glance_says_how_far_a_run_came(tmp_path: Path) -> None:
     assert glance(cut(good, 1)).outcome == "interrupted before anything was done"
     bad = glance(recorded(tmp_path, "bad", ["Hm."] * 9))
     assert (bad.state, bad.outcome) == ("ended", "ended after a reply in text")
+    again = '{"tool": "pay", "args": {"amount": 5}}'  # in this mode calls are written as text
+    stuck = glance(recorded(tmp_path, "stuck", [again] * 3, mode="constrained"))
+    assert (stuck.state, stuck.outcome) == ("ended", "ended after a reply of the model")
 
 
 def test_a_glance_reads_the_end_of_a_long_journal_only(tmp_path: Path) -> None:
@@ -149,6 +154,16 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
     assert [(one["path"], one["state"]) for one in told] == [(str(begun), "open")]
     assert "no runs are recorded" in forge("runs", FORGE_STATE=str(tmp_path / "none")).stdout
     assert forge("runs", str(tmp_path / "none")).returncode == 2
+
+
+def test_a_task_without_a_person_is_resumed_by_its_own_command(tmp_path: Path) -> None:
+    agent = default_agent(Scripted([call("task_completion", result="Done.")]))
+    whole = tmp_path / "whole.jsonl"
+    agent.process_sync("Go.", journal=str(whole)).unwrap()
+    begun = cut(whole, 2)
+    whole.unlink()
+    done = forge("runs", str(tmp_path))
+    assert f"forge agent run TASK.toml --resume {begun} --backend BACKEND" in done.stdout
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

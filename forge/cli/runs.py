@@ -82,7 +82,10 @@ def _when(started: str) -> str:
 
 
 def _resume_line(run: Glance) -> str:
-    """The command that resumes a run; the journal names neither the workflow's file nor the server."""
+    """The command that resumes a run; the journal names neither the workflow's or task's file nor the server."""
+    from forge.agent.headless.build import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
+
     given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    return f"forge resume FILE.py:NAME {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}".rstrip()
+    way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
+    return f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}".rstrip()

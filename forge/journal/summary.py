@@ -1,7 +1,6 @@
 """A journal at a glance: which run it is and how far it got, from its first and last lines only."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, assert_never
 
@@ -89,7 +88,7 @@ def glance(path: Path) -> Glance:
         raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
     header = _header(path, first)
     lines = _lines(tail, cut=cut)
-    state, outcome = _ending(lines, header.definition.tools)
+    state, outcome = _ending(lines, header)
     sampling = header.setup.sampling
     return Glance(
         path=str(path),
@@ -136,7 +135,7 @@ def _turns(lines: list[_Line], *, cut: bool) -> int | None:
     return None if cut else 0
 
 
-def _ending(lines: list[_Line], tools: Mapping[str, _Tool]) -> tuple[Literal["done", "open", "ended"], str]:
+def _ending(lines: list[_Line], header: _Header) -> tuple[Literal["done", "open", "ended"], str]:
     asked = next((line.effect for line in reversed(lines) if isinstance(line, EffectLine)), None)
     if asked is None:
         return "open", "interrupted before anything was done"
@@ -150,10 +149,11 @@ def _ending(lines: list[_Line], tools: Mapping[str, _Tool]) -> tuple[Literal["do
         case OutcomeLine(outcome=Results(results=results)) if isinstance(asked, Execute):
             names = {call.id: call.name for call in asked.calls}
             good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))
-            ends = [name for name in good if tools.get(name, _Tool()).effect == "terminal"]
+            ends = [name for name in good if header.definition.tools.get(name, _Tool()).effect == "terminal"]
             return ("done", f"{ends[0]} returned") if ends else ("ended", "ended after the results of its tools")
         case OutcomeLine(outcome=Replied(reply=reply)):
-            said = not reply.calls and bool(reply.text.strip())
+            # In the other modes calls are written as text, too.
+            said = header.setup.mode == "native" and not reply.calls and bool(reply.text.strip())
             return "ended", "ended after a reply in text" if said else "ended after a reply of the model"
         case OutcomeLine():
             return "ended", "ended after a person's answer"

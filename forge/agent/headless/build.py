@@ -32,6 +32,9 @@ You work on the files of a folder with tools, step by step, and nobody is there 
 Read what you need and is not shown to you. Then make the change. Change only what the task needs.
 When all of it is done, call task_completion."""
 
+HEADLESS = "headless"
+"""The name of the agent of tasks that name none."""
+
 _MAX_CALLS = 30
 """Maximum model calls of a task whose agent is the default one, unless it says otherwise."""
 
@@ -57,7 +60,7 @@ def _completion(result: str = "") -> str:
 def default_agent(backend: AnyBackend) -> Agent:
     """The agent of tasks that name none."""
     return Agent(
-        "headless",
+        HEADLESS,
         backend=backend,
         instructions=_INSTRUCTIONS,
         tools=[_completion],
