@@ -10,6 +10,7 @@ from forge.mcp.naming import local_names
 from forge.mcp.results import progress_text
 from forge.mcp.session import Session
 from forge.tools.decorator import Tool
+from forge.tools.definition import ToolOptions
 from forge.tools.signature import Returned
 from forge.workflow.suggestions import did_you_mean
 from stages.schema.value import Json
@@ -23,7 +24,7 @@ _log = logging.getLogger("forge")
 def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
     """The tools of these sessions, opened in the running event loop; each may be called in any other.
 
-    McpError for servers that are required and were not reached, DefinitionError for tools that are not there.
+    McpError for servers that are required and were not reached, DefinitionError for unknown tools and options.
     """
     lost = [session for session in sessions if session.lost]
     if missed := [session.lost for session in lost if session.server.required]:
@@ -31,7 +32,9 @@ def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
     for session in lost:
         _log.warning("going on without an MCP server: %s", session.lost)
     open_ones = {session.name: session for session in sessions if not session.lost}
-    if wrong := tuple(problem for session in open_ones.values() for problem in _unknown(session)):
+    if wrong := tuple(
+        problem for session in open_ones.values() for problem in (*_unknown(session), *_wrong_options(session))
+    ):
         raise DefinitionError(wrong)
     loop = asyncio.get_running_loop()
     wanted = {name: [tool for tool in one.tools if _is_wanted(one, tool.name)] for name, one in open_ones.items()}
@@ -54,6 +57,18 @@ def _unknown(session: Session) -> list[str]:
     there = ", ".join(known) or "none"
     sentence = "server {}: it has no tool {!r}; it has: {}.{}"
     return [sentence.format(session.name, one, there, did_you_mean(one, known)) for one in named if one not in known]
+
+
+def _wrong_options(session: Session) -> list[str]:
+    """A sentence for each option of a tool that there is not."""
+    known = ToolOptions.__annotations__
+    sentence = "server {}: the tool {} has no option {!r}; there are: {}.{}"
+    return [
+        sentence.format(session.name, tool, option, ", ".join(known), did_you_mean(option, known))
+        for tool, options in session.server.tools.items()
+        for option in options
+        if option not in known
+    ]
 
 
 def _function(

@@ -343,6 +343,17 @@ def test_options_for_single_tools_come_before_hints_and_unknown_tools_are_refuse
         pass
 
 
+def test_a_misspelt_option_of_a_tool_is_named_with_its_server() -> None:
+    misspelt = {"set": {"efect": "read"}}
+    with (
+        pytest.raises(
+            DefinitionError, match=r"server odd: the tool set has no option 'efect'; .* Did you mean effect\?"
+        ),
+        McpTools({"odd": odd("hints", tools=misspelt)}),
+    ):
+        pass
+
+
 def test_a_server_is_given_little_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sesame")
     with McpTools({"odd": odd("environment", env={"ITS_OWN": "1"})}) as tools:
