@@ -57,7 +57,7 @@ def _refuse_unjudged(rows: Iterable[Row], scenarios: Collection[str]) -> None:
         names = ", ".join(sorted({row.scenario for row in unjudged}))
         verb = "is" if len(unjudged) == 1 else "are"
         raise ForgeError(
-            f"{quantity(len(unjudged), 'run')} {verb} unjudged, since the scenario's own code raised an exception: "
+            f"{quantity(len(unjudged), 'run')} {verb} unjudged, since the scenario's own code failed: "
             f"{names}. They say nothing of a model: mend the scenario, and write its runs to another file with -o"
         )
 

@@ -33,18 +33,18 @@ class Series(Struct, frozen=True, kw_only=True):
                 "--unsure needs log-probabilities, and this server gives none as far as its profile says; give one "
                 "with logprobs = true by --profile if it does, else leave --unsure out"
             )
-        waiting = iter(left)
+        waiting, one_by_one = iter(left), asyncio.Lock()
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(parallel):
-                    group.create_task(self._work(waiting))
+                    group.create_task(self._work(waiting, one_by_one))
         except* ForgeError as errors:
             raise _first(errors) from None
 
-    async def _work(self, waiting: Iterator[Cell]) -> None:
+    async def _work(self, waiting: Iterator[Cell], one_by_one: asyncio.Lock) -> None:
         for cell in waiting:
             player = self.players[cell.configuration.player]
-            self.told(await row_of(cell, player, self._connection(cell), self.options))
+            self.told(await row_of(cell, player, self._connection(cell), self.options, one_by_one))
 
     def _connection(self, cell: Cell) -> Connection:
         return self.serving.connection(cell.configuration)

@@ -13,8 +13,9 @@ from forge.evals.metering import metered
 from forge.evals.player import Player, PlayerMissing, RunEnd, Task
 from forge.evals.record import Record
 from forge.evals.row import Row
-from forge.evals.scenario import Judgement, World, judge
+from forge.evals.scenario import Judgement, World
 from forge.evals.scenario_digest import scenario_digest
+from forge.evals.user_code import Hung, judgement_of, made_world
 from forge.evals.variants import configured_sampling, configured_workflow
 from forge.runtime.reaching import with_sampling
 from stages.effect import Fault
@@ -32,36 +33,30 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     commit: str = ""
 
 
-async def row_of(cell: Cell, player: Player, connection: Connection, options: RunOptions) -> Row:
+async def row_of(
+    cell: Cell, player: Player, connection: Connection, options: RunOptions, one_by_one: asyncio.Lock
+) -> Row:
     """The row of a run. ServerLost if its model cannot be asked, PlayerMissing if its player cannot play at all.
 
-    Anything else that goes wrong is in the row.
+    Anything else that goes wrong is in the row. `one_by_one` is the lock of a series, under which worlds are made.
     """
     record = Record(started=time.time())
     journal = _fresh(options.journals / cell.journal) if options.journals else None
     try:
-        world = _world_of(cell)
+        world = await made_world(cell, options.seconds, one_by_one)
         task = task_of(cell, world, connection, record, journal)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
-        ended, judged = _crashed(error), Judgement("unjudged", f"the scenario raised {type(error).__name__}: {error}")
-        return _row(cell, options, record, ended, judged)
+    except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
+        why = str(error) if isinstance(error, Hung) else f"the scenario raised {type(error).__name__}: {error}"
+        return _row(cell, options, record, _crashed(error), Judgement("unjudged", why))
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
     if record.fault is not None and _is_lost(record.fault):
         raise ServerLost(f"the model's server cannot be used any more: {record.fault.detail}")
-    judged = judge(world, record.trajectory(len(world.messages)))
+    judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
     if judged.verdict == "unfinished" and ended.why:
         judged = Judgement("unfinished", ended.why)
     return _row(cell, options, record, ended, judged)
-
-
-def _world_of(cell: Cell) -> World:
-    """The scenario's world for the seed. TypeError if its function returns something else, as a user's may."""
-    made: object = cell.scenario.world(cell.seed)
-    if not isinstance(made, World):
-        raise TypeError(f"its world function returned {type(made).__name__}, not World")
-    return made
 
 
 def task_of(cell: Cell, world: World, connection: Connection, record: Record, journal: Path | None = None) -> Task:

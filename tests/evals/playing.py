@@ -28,4 +28,4 @@ def played(
     table = Table(scenario.world(seed), player, mode, calculates=calculates, responds=loop is FORGE)
     setup = Setup(mode=mode, model="player")
     cell = Cell(configuration=configuration, scenario=scenario, seed=seed)
-    return asyncio.run(row_of(cell, loop, Connection(setup, table), RunOptions()))
+    return asyncio.run(row_of(cell, loop, Connection(setup, table), RunOptions(), asyncio.Lock()))

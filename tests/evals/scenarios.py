@@ -19,6 +19,8 @@ def world(seed: int, way: str) -> World:
         return f"Refunded {total}"
 
     def right(trajectory: Trajectory) -> str:
+        if way == "ponders":
+            Event().wait()
         if way == "raises":
             raise ValueError("no idea")
         return "" if trajectory.of("refund") else "nothing was paid back"
@@ -38,11 +40,16 @@ def unborn(seed: int) -> World:
     raise LookupError("no data for it")
 
 
+def slow_to_come(seed: int) -> World:
+    Event().wait()
+
+
 def flat(seed: int) -> None:
     """Forgets to return its world."""
 
 
 from functools import partial
+from threading import Event
 from forge.evals import Player
 from forge.evals.player import PlayerMissing
 from stages.state import Price
@@ -51,7 +58,7 @@ PRICE = Price(prompt=1.0, completion=2.0, cached=0.5)
 WAYS = [
     Scenario(name=f"refund_{way}", about=f"refund, {way}", world=partial(world, way=way), ideal_calls=2,
              tags=frozenset({"money", way}))
-    for way in ("rightly", "wrong", "text", "hang", "raises", "together", "forbidden")
+    for way in ("rightly", "wrong", "text", "hang", "raises", "ponders", "together", "forbidden")
 ]
 flat = Scenario(name="flat", about="returns no world", world=flat, ideal_calls=1, tags=frozenset({"broken"}))
 async def lazy(task):
@@ -64,5 +71,6 @@ async def gone(task):
 
 GONE = Player(name="gone", about="cannot play here", play=gone)
 LAZY = Player(name="lazy", about="returns nothing", play=lazy)
+waits = Scenario(name="waits", about="makes no end of its world", world=slow_to_come, ideal_calls=1)
 nothing = Scenario(name="nothing", about="has no world", world=unborn, ideal_calls=1, tags=frozenset({"broken"}))
 '''

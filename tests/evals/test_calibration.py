@@ -147,7 +147,7 @@ def _played(unsure: str, replies: list[Line]) -> Row:
 
     async def run() -> Row:
         async with model.connect() as connection:
-            return await row_of(_cell(unsure), FORGE, connection, RunOptions())
+            return await row_of(_cell(unsure), FORGE, connection, RunOptions(), asyncio.Lock())
 
     return asyncio.run(run())
 
