@@ -10,7 +10,7 @@ from forge.clients.llamafile import LlamafileClient
 from forge.core.messages import Message, MessageMeta, MessageRole, MessageType
 from forge.errors import ForgeError, ToolResolutionError
 from forge.tools import respond_tool
-from pipe import orders, run_tool, tell
+from pipe import begin, orders, run_tool, tell
 
 
 def tool(spec):
@@ -42,7 +42,10 @@ def workflow_of(order):
 async def play(order):
     """Say one message after the other; the history goes on."""
     history = []
-    client = LlamafileClient("model.gguf", base_url=f"{order['url']}/v1", mode=order["mode"].removesuffix("ed"))
+    # How long a reply may take is the runner's to say, for all players alike.
+    client = LlamafileClient(
+        "model.gguf", base_url=f"{order['url']}/v1", mode=order["mode"].removesuffix("ed"), timeout=None
+    )
     runner = WorkflowRunner(
         client,
         ContextManager(TieredCompact(keep_recent=2), budget_tokens=order["context"]),
@@ -53,7 +56,7 @@ async def play(order):
     )
     workflow = workflow_of(order)
     for number, message in enumerate(order["messages"]):
-        tell(message=number)
+        begin(number)
         if number:
             history.append(Message(MessageRole.USER, message, MessageMeta(MessageType.USER_INPUT)))
         try:

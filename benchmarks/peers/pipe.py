@@ -25,6 +25,12 @@ def tell(**said):
     _out.flush()
 
 
+def begin(message):
+    """Tell the runner which of the user's messages is next, and wait until it is ready for what that leads to."""
+    tell(message=message)
+    sys.stdin.readline()
+
+
 def run_tool(name, arguments):
     """What the runner says of a call: `text`, what the tool returned, or its `error`; `unresolved`: no such data.
 

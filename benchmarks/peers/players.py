@@ -66,6 +66,7 @@ class _Played(ExitStack):
             match await self._peer.heard():
                 case {"message": int(number)}:
                     self._begin(number)
+                    self._peer.tell({})
                 case {"call": str(name), "arguments": arguments}:
                     self._peer.tell(await self._run(name, arguments))
                 case {"done": str(text)}:

@@ -9,7 +9,8 @@ prompt.
 
 import asyncio
 
-from pipe import orders, run_tool, tell
+from openai import AsyncOpenAI
+from pipe import begin, orders, run_tool, tell
 from pydantic_ai import Agent, ModelRetry, NativeOutput, PromptedOutput, StructuredDict, Tool, ToolOutput
 from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -63,7 +64,9 @@ def output_type(order, outputs):
 
 
 def agent_of(order):
-    model = OpenAIChatModel("model", provider=OpenAIProvider(base_url=f"{order['url']}/v1", api_key="none"))
+    # How long a reply may take is the runner's to say, for all players alike.
+    client = AsyncOpenAI(base_url=f"{order['url']}/v1", api_key="none", timeout=None)
+    model = OpenAIChatModel("model", provider=OpenAIProvider(openai_client=client))
     separate = order["mode"] != "default"
     terminal = [spec for spec in order["tools"] if spec["name"] in order["terminal"]]
     plain = [spec for spec in order["tools"] if not separate or spec not in terminal]
@@ -80,7 +83,7 @@ async def play(order):
     """Say one message after the other; the history goes on."""
     agent, history = agent_of(order), []
     for number, message in enumerate(order["messages"]):
-        tell(message=number)
+        begin(number)
         try:
             limit = UsageLimits(request_limit=order["iterations"])
             result = await agent.run(message, message_history=history, usage_limits=limit)

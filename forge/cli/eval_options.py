@@ -19,6 +19,10 @@ _Count = Annotated[int, Meta(ge=1)]
 _Names = tuple[str, ...]
 
 
+_SHORTEST = 300.0
+"""Seconds that a model call may go without a byte at least: of a run that takes too long, its own limit says so."""
+
+
 class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model and its server: `[[model]]` of the file, or the options of the same names."""
 
@@ -32,8 +36,11 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     chat_template: str = ""
     larger: str = ""
 
-    def server(self) -> ModelServer:
-        """The server. ForgeError for a key that is not set, and for sampling that no server takes."""
+    def server(self, run_seconds: float) -> ModelServer:
+        """The server, a call of which may take as long as a run.
+
+        ForgeError for a key that is not set, and for sampling that no server takes.
+        """
         return ModelServer(
             backend=self.backend,
             model=self.model,
@@ -43,6 +50,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             slots=self.slots,
             chat_template_file=self.chat_template,
             larger=self.larger,
+            request_seconds=max(run_seconds, _SHORTEST),
         )
 
 

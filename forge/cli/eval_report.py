@@ -1,7 +1,7 @@
 """`forge eval report`: what files of results show, as a table, as Markdown, or as a page."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 from rich.console import Console, RenderableType
@@ -73,7 +73,12 @@ def _parts(made: EvalReport) -> Iterator[RenderableType]:
             for sentence in calibration_texts(column):
                 yield Text.assemble(("- ", "dim"), sentence)
         yield Text()
-        yield _scenarios(made, columns)
+        yield _cells(
+            "scenario", {name: [of.runs.get(name, ()) for _, of in columns] for name in made.scenarios}, columns
+        )
+        if made.tags:
+            yield Text()
+            yield _cells("tag", {tag: [of.tagged(tag) for _, of in columns] for tag in made.tags}, columns)
     if few := few_seeds(made):
         yield Text(f"\n{few}")
     for note in notes(made):
@@ -90,11 +95,12 @@ def _metrics(made: EvalReport, columns: list[tuple[int, Column]]) -> Table:
     return table
 
 
-def _scenarios(made: EvalReport, columns: list[tuple[int, Column]]) -> Table:
-    table = _table("scenario", *(column.name for _, column in columns))
-    for name in made.scenarios:
-        cells = [cell_text(column.runs.get(name, ())) for _, column in columns]
-        table.add_row(Text(name), *(Text(cell, style="red" if "harm" in cell else "") for cell in cells))
+def _cells(kind: str, rows: Mapping[str, Sequence[Sequence[Row]]], columns: list[tuple[int, Column]]) -> Table:
+    """The counts of each scenario, or tag, by configuration."""
+    table = _table(kind, *(column.name for _, column in columns))
+    for name, cells in rows.items():
+        texts = [cell_text(cell) for cell in cells]
+        table.add_row(Text(name), *(Text(text, style="red" if "harm" in text else "") for text in texts))
     return table
 
 

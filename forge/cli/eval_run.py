@@ -30,14 +30,14 @@ def run_eval(given: argparse.Namespace) -> int:
     options, console = eval_options(given), Console(highlight=False)
     picked = chosen(options.files, options.suite, options.scenario, options.tags)
     if given.probe:
-        servers = [model.server() for model in options.model]
+        servers = [model.server(options.timeout) for model in options.model]
         return asyncio.run(until_signal(_probe(console, _evaluation(options, picked), servers)))
     return carried_out(options, picked, console)
 
 
 def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
     """Make the runs of these scenarios; the exit code. ForgeError, when all are made, if some could not be judged."""
-    evaluation, servers = _evaluation(options, picked), [model.server() for model in options.model]
+    evaluation, servers = _evaluation(options, picked), [model.server(options.timeout) for model in options.model]
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
             console.print(Text(f"The last line of {file.path} was incomplete; that run is made again."), soft_wrap=True)

@@ -29,7 +29,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     @property
     def told(self) -> tuple[Comparison, ...]:
         """The comparisons over all scenarios, and those of a scenario that show a difference."""
-        return tuple(one for one in self.comparisons if not one.scenario or one.finding != "no difference shown")
+        return tuple(one for one in self.comparisons if not one.part or one.finding != "no difference shown")
 
 
 def check_against(
@@ -54,9 +54,8 @@ def check_against(
         second = "its baseline" if ours == theirs else f"the baseline's {theirs.name} ({theirs.model})"
         comparisons += _comparisons(named[ours], second, pairing)
         notes += _notes(named[ours], pairing)
-    notes += [f"{named[one]} is not in the baseline, and was not compared" for one in new if one not in sides]
-    gone = [one for one in old if one not in sides.values()]
-    notes += [f"{label} is in the baseline only, and was not compared" for label in labels(gone).values()]
+    notes += _one_sided("in the results only", [named[one] for one in new if one not in sides])
+    notes += _one_sided("in the baseline only", list(labels(one for one in old if one not in sides.values()).values()))
     return Checked(comparisons=family(comparisons, alpha), notes=tuple(notes))
 
 
@@ -135,6 +134,11 @@ def _notes(label: str, pairing: Pairing) -> Iterator[str]:
             f"{label}: {quantity(pairing.repeated, 'pair')} left out as repetitions of another of the same scenario, "
             "as at temperature 0"
         )
+
+
+def _one_sided(where: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{where}, and not compared: {', '.join(names)}"
 
 
 def _rules(row: Row) -> tuple[int, int]:

@@ -22,14 +22,15 @@ _ASKED_POINTS = 5
 class Comparison(Struct, frozen=True, kw_only=True):
     """Two sides and in how many of their pairs only one of them was right, or did harm.
 
-    `scenario` is empty for a comparison over all of them. `p` is McNemar's, `corrected` Holm's of it over the `family`
-    of comparisons that it was made with, those left out that could not have shown anything.
+    `part` is the scenario or the tag that the pairs are of, empty for a comparison over all scenarios. `p` is
+    McNemar's, `corrected` Holm's of it over the `family` of comparisons that it was made with, those left out that
+    could not have shown anything.
     """
 
     first: str
     second: str
     quality: Quality = "right"
-    scenario: str = ""
+    part: str = ""
     pairs: int
     only_first: int
     only_second: int
@@ -52,15 +53,15 @@ class Comparison(Struct, frozen=True, kw_only=True):
         return self.only_first + self.only_second
 
 
-def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, scenario: str = "") -> Comparison:
-    """The comparison of the two sides in one quality, not yet corrected. `scenario`: that of all the pairs."""
+def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, part: str = "") -> Comparison:
+    """The comparison of the two sides in one quality, not yet corrected. `part`: what all the pairs are of."""
     only_first = sum(pair.first.verdict == quality != pair.second.verdict for pair in pairs)
     only_second = sum(pair.second.verdict == quality != pair.first.verdict for pair in pairs)
     return Comparison(
         first=first,
         second=second,
         quality=quality,
-        scenario=scenario,
+        part=part,
         pairs=len(pairs),
         only_first=only_first,
         only_second=only_second,
@@ -89,7 +90,7 @@ def sentence(comparison: Comparison) -> str:
 
 def headline(one: Comparison) -> str:
     """What may be said of the two sides."""
-    where = f" in {one.scenario}" if one.scenario else ""
+    where = f" in {one.part}" if one.part else ""
     if not one.pairs:
         return f"Nothing can be said of {one.first} and {one.second}{where}"
     if one.finding == "no difference shown":

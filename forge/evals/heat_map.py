@@ -33,7 +33,7 @@ _STEPS = 10
 
 def heat_map_of(report: EvalReport) -> str:
     """The map with its filters."""
-    tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
+    tags = report.tags
     return _FILTERS.format(
         models=_options(column.configuration.model for column in report.columns),
         ablations=_options(ablation_of(column) for column in report.columns),
@@ -110,7 +110,12 @@ def _cell(key: str, column: int, of: str, found: Metrics) -> str:
     """A cell of the map; its button opens the runs."""
     if not found.runs:
         return f"<td data-col={column} class=none><span class=hidden>not run</span></td>"
-    counts = {"harm": found.harm.count, "unjudged": found.unjudged, "repeated": found.repeated}
+    counts = {
+        "harm": found.harm.count,
+        "timed out": found.timed_out,
+        "unjudged": found.unjudged,
+        "repeated": found.repeated,
+    }
     known = {word: number for word, number in counts.items() if number}
     small = "".join(f"<em>{number} {word}</em>" for word, number in known.items())
     spoken = [f"{of}: right in {found.right}", *(f"{word} in {number}" for word, number in known.items())]

@@ -18,13 +18,15 @@ class Metrics(Struct, frozen=True, kw_only=True):
     """What runs came to. Proportions count the judged runs that do not repeat another one; means are of all runs.
 
     `passed`: of how many scenarios all of the first `seeds` runs were right (pass^k); scenarios with fewer runs are
-    left out. `efficiency`: the ideal number of model calls by those made, over the runs that were right; above 1 if
-    runs found a shorter way. `wasted`: model calls beyond the ideal, `seconds`: duration, both a completed run. None
-    where there is no run to take it from, `cost` also where a run's is not known.
+    left out. `timed_out`: runs that had not ended in their time. `efficiency`: the ideal number of model calls by those
+    made, over the runs that were right; above 1 if runs found a shorter way. `wasted`: model calls beyond the ideal,
+    `seconds`: duration, both a completed run. None where there is no run to take it from, `cost` also where a run's is
+    not known.
     """
 
     runs: int
     unjudged: int
+    timed_out: int
     repeated: int
     right: Proportion
     completed: Proportion
@@ -50,6 +52,7 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     return Metrics(
         runs=len(runs),
         unjudged=unjudged,
+        timed_out=sum(row.timed_out for row in runs),
         repeated=len(runs) - unjudged - len(evidence),
         right=_share(evidence, lambda row: row.verdict == "right"),
         completed=_share(evidence, _completed),

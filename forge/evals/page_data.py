@@ -54,7 +54,7 @@ def _run(row: Row) -> dict[str, object]:
 
 
 def _matchup(one: Matchup, names: list[str]) -> dict[str, object]:
-    each = {names.index(part.scenario): (part.only_first, part.only_second, part.finding) for part in one.scenarios}
+    each = {names.index(part.part): (part.only_first, part.only_second, part.finding) for part in one.scenarios}
     return {
         "claims": (right_claim(one), harm_claim(one)),
         "alone": one.pairing.alone,

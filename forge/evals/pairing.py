@@ -37,6 +37,11 @@ class Pairing(Struct, frozen=True, kw_only=True):
         """The pairs of each scenario."""
         return _by_scenario(self.pairs)
 
+    def by_tag(self) -> dict[str, list[Pair]]:
+        """The pairs of the scenarios with each tag; a scenario with several is in several of them."""
+        tags = sorted({tag for pair in self.pairs for tag in pair.first.tags})
+        return {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
+
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     """The runs of two sides paired by scenario and seed, in that order, whatever the order of the rows."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from forge.errors import ForgeError
 from forge.evals.comparison import ALPHA, Comparison, compare, family
 from forge.evals.metrics import Metrics, metrics_of
-from forge.evals.pairing import Pairing, paired
+from forge.evals.pairing import Pair, Pairing, paired
 from forge.evals.row import Configuration, Row
 from forge.workflow.suggestions import did_you_mean
 
@@ -27,6 +27,10 @@ class Column(Struct, frozen=True, kw_only=True):
     metrics: Metrics
     runs: Mapping[str, tuple[Row, ...]]
 
+    def tagged(self, tag: str) -> tuple[Row, ...]:
+        """The runs of the scenarios with that tag."""
+        return tuple(row for runs in self.runs.values() for row in runs if tag in row.tags)
+
     @property
     def planned(self) -> int:
         """How many runs it was to have when the last of them was made; 0 if that is not known."""
@@ -36,7 +40,8 @@ class Column(Struct, frozen=True, kw_only=True):
 class Matchup(Struct, frozen=True, kw_only=True):
     """Two columns, by their numbers, compared on the pairs of their runs.
 
-    `right` and `harm` are corrected with those of the other matchups, `scenarios` (in `right`) with one another.
+    `right` and `harm` are corrected with those of the other matchups, `scenarios` (in `right`) with one another, and so
+    are `tags`.
     `asked`: it was chosen by its reference, before anybody saw the results.
     """
 
@@ -46,6 +51,7 @@ class Matchup(Struct, frozen=True, kw_only=True):
     right: Comparison
     harm: Comparison
     scenarios: tuple[Comparison, ...]
+    tags: tuple[Comparison, ...]
     pairing: Pairing
 
 
@@ -56,6 +62,11 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
     alpha: float = ALPHA
+
+    @property
+    def tags(self) -> list[str]:
+        """Every tag of the scenarios."""
+        return sorted({tag for tags in self.scenarios.values() for tag in tags})
 
     @property
     def shown(self) -> tuple[Matchup, ...]:
@@ -154,10 +165,25 @@ def _matchups(
     corrected = iter(family(overall, alpha))
     for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        each = [compare(*name, cell, "right", scenario) for scenario, cell in pairing.by_scenario().items()]
-        # A single scenario is the whole of it: it must not need less to be significant.
-        told = family(each, alpha) if len(each) > 1 else tuple(replace(right, scenario=one.scenario) for one in each)
-        yield Matchup(first=first, second=second, asked=asked, right=right, harm=harm, scenarios=told, pairing=pairing)
+        scenarios, tags = (_parts(name, cells, right, alpha) for cells in (pairing.by_scenario(), pairing.by_tag()))
+        yield Matchup(
+            first=first,
+            second=second,
+            asked=asked,
+            right=right,
+            harm=harm,
+            scenarios=scenarios,
+            tags=tags,
+            pairing=pairing,
+        )
+
+
+def _parts(
+    names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison, alpha: float
+) -> tuple[Comparison, ...]:
+    """The comparison of each part as one family; a single one is the whole: it must not need less to be significant."""
+    each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
+    return family(each, alpha) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
 
 
 def _names(first: Column, second: Column) -> tuple[str, str]:

@@ -37,6 +37,10 @@ def _lines(report: EvalReport) -> Iterator[str]:
         yield from _table(("configuration", *(HEADINGS[number][0] for number in told)), _metrics(columns, told))
         yield from ("", *(f"- {_text(str(claim))}" for claim in said.get(model, ())))
         yield from (f"- {_text(text)}" for _, column in columns for text in calibration_texts(column))
+        if report.tags:
+            yield from ("", f"### Tags with {_text(model)}", "")
+            heads = ("tag", *(_text(column.name) for _, column in columns))
+            yield from _table(heads, (_tag(tag, columns) for tag in report.tags))
         yield from ("", f"### Scenarios with {_text(model)}", "")
         heads = ("scenario", *(_text(column.name) for _, column in columns))
         yield from _table(heads, (_scenario(name, columns) for name in report.scenarios))
@@ -54,6 +58,10 @@ def _metrics(columns: _Columns, told: Sequence[int]) -> Iterator[tuple[str, ...]
 
 def _scenario(name: str, columns: _Columns) -> tuple[str, ...]:
     return (_text(name), *(cell_text(column.runs.get(name, ())) for _, column in columns))
+
+
+def _tag(tag: str, columns: _Columns) -> tuple[str, ...]:
+    return (_text(tag), *(cell_text(column.tagged(tag)) for _, column in columns))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -13,9 +13,7 @@ def notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
     yield from _left_out(report)
-    commits = {row.commit for column in report.columns for runs in column.runs.values() for row in runs}
-    if len(commits) > 1:
-        yield "the runs are of several commits: a difference may be that of the commits"
+    yield from _commits(report)
 
 
 def _of_column(column: Column) -> Iterator[str]:
@@ -25,6 +23,8 @@ def _of_column(column: Column) -> Iterator[str]:
     runs = [run for runs in column.runs.values() for run in runs]
     if larger := sum(run.larger_calls for run in runs):
         yield f"{larger:,} of {sum(run.calls for run in runs):,} model calls were the larger model's"
+    if found.timed_out:
+        yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
     if found.unjudged:
         why = next(run.why for run in runs if run.verdict == "unjudged")
         yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
@@ -47,6 +47,15 @@ def _left_out(report: EvalReport) -> Iterator[str]:
         if changed := one.pairing.changed:
             names = ", ".join(dict.fromkeys(changed))
             yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
+
+
+def _commits(report: EvalReport) -> Iterator[str]:
+    """Which configurations were run on which commit, where there are several."""
+    of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
+    commits = sorted(set().union(*of.values()))
+    if len(commits) > 1:
+        each = (f"{', '.join(name for name in of if one in of[name])}: {one or 'not known'}" for one in commits)
+        yield f"the runs are of several commits, and a difference may be that of the commits ({'; '.join(each)})"
 
 
 def method(report: EvalReport) -> str:

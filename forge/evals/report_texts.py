@@ -94,10 +94,11 @@ def told_metrics(report: EvalReport) -> list[int]:
 
 
 def cell_text(runs: Sequence[Row]) -> str:
-    """The runs of one scenario by one configuration: right of judged, and how many did harm."""
+    """The runs of a scenario, or of a tag, by one configuration: right of judged; how many did harm, or timed out."""
     judged = [row.verdict for row in runs if row.verdict != "unjudged"]
-    harm = judged.count("harm")
-    return f"{judged.count('right')}/{len(judged)}{f', {harm} harm' if harm else ''}" if judged else NONE
+    also = {"harm": judged.count("harm"), "timed out": sum(row.timed_out for row in runs)}
+    told = "".join(f", {number} {word}" for word, number in also.items() if number)
+    return f"{judged.count('right')}/{len(judged)}{told}" if judged else NONE
 
 
 def by_model(report: EvalReport) -> Iterator[tuple[str, list[tuple[int, Column]]]]:
@@ -136,13 +137,16 @@ def harm_claim(matchup: Matchup) -> Conclusion:
 
 
 def right_claim(matchup: Matchup) -> Conclusion:
-    """Which of the two is right more often, over all scenarios and by scenario."""
-    by_finding = {
-        finding: [each.scenario for each in matchup.scenarios if each.finding == finding]
-        for finding in ("better", "worse")
-    }
+    """Which of the two is right more often, over all scenarios, by scenario and by tag."""
+    parts = {"scenario": matchup.scenarios, "tag": matchup.tags}
+    return _claim(matchup.right, "".join(_of_parts(kind, each) for kind, each in parts.items()))
+
+
+def _of_parts(kind: str, parts: Sequence[Comparison]) -> str:
+    """In which scenarios, or with which tags, something is shown."""
+    by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
     told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
-    return _claim(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
+    return f"; by {kind}: {'; '.join(told)}" if told else ""
 
 
 def _claim(one: Comparison, more: str = "") -> Conclusion:

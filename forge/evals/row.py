@@ -56,7 +56,8 @@ class Row(Struct, frozen=True, kw_only=True):
     `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
     different ones are not of the same task. `confidence` is that of the least sure call that was run, None where none
     was measured. `planned` is how many runs its configuration was to have in the file when
-    it was made, 0 if not known.
+    it was made, 0 if not known. `unanswered` says what kept its last model call from being answered, as `timeout` or
+    `status`, empty if it was answered.
     """
 
     version: int = ROW_VERSION
@@ -89,6 +90,12 @@ class Row(Struct, frozen=True, kw_only=True):
     digest: str = ""
     scenario_digest: str = ""
     planned: int = 0
+    unanswered: str = ""
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it did not finish because the time ran out, of the run or of its last model call."""
+        return self.verdict == "unfinished" and "timeout" in {self.end.lower(), self.unanswered}
 
     @property
     def key(self) -> RowKey:

@@ -106,8 +106,10 @@ def _player_modes(players: Mapping[str, Player], name: str) -> Iterator[tuple[Pl
     """The player that `NAME` or `NAME:MODE` stands for, in that mode, else in all that it has."""
     own, _, mode = name.partition(":")
     player = picked(players, own, "player")
+    if own == "forge":
+        raise ForgeError("forge plays anyway, so it is not to be named in --against; --mode chooses its modes")
     if mode and not player.modes:
-        raise ForgeError(f"{name!r}: the player {own!r} has no modes of its own; --mode chooses those of forge")
+        raise ForgeError(f"{name!r}: the player {own!r} has no modes of its own")
     if mode:
         yield player, picked({known: known for known in player.modes}, mode, f"mode of {own}")
     else:

@@ -29,7 +29,8 @@ class ModelServer(Struct, frozen=True, kw_only=True):
 
     Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
     `chat_template_file` are for a server that is started for the runs. `larger` is the backend of a larger model,
-    which is asked where this one is not sure.
+    which is asked where this one is not sure. `request_seconds` is how long a
+    model call may go without a byte.
     """
 
     backend: str
@@ -40,6 +41,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     slots: int | None = None
     chat_template_file: str = ""
     larger: str = ""
+    request_seconds: float = 300.0
     probe: bool = True
 
 
@@ -133,12 +135,16 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
         "sampling": server.sampling,
         "api_key": server.api_key,
         "context_tokens": context_tokens,
+        "timeout": server.request_seconds,
         "probe": server.probe,
     }
     small = named(server.backend, server.model, profile=server.profile or None, **options)
     if not server.larger:
         return small
-    return Cascade(small, named(server.larger, mode=mode, sampling=server.sampling, probe=server.probe))
+    return Cascade(
+        small,
+        named(server.larger, mode=mode, sampling=server.sampling, timeout=server.request_seconds, probe=server.probe),
+    )
 
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:

@@ -139,6 +139,7 @@ def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged:
         started=round(record.started, 3),
         commit=options.commit,
         journals=_written(cell, options),
+        unanswered=record.fault.kind if record.fault else "",
         digest=record.digest,
         scenario_digest=scenario_digest(cell.scenario),
     )

@@ -41,7 +41,7 @@ def test_a_scenario_lost_altogether_is_named() -> None:
     """In all others everything is as it was."""
     rows = rows_of(AUTO, [R] * 12, "triage") + rows_of(AUTO, [W, R] * 30, "other")
     lost = [replace(one, verdict=W) if one.scenario == "triage" else one for one in rows]
-    assert {one.scenario for one in check_against(lost, rows).losses} == {"", "triage"}
+    assert {one.part for one in check_against(lost, rows).losses} == {"", "triage"}
 
 
 def test_more_harm_is_a_loss() -> None:
@@ -65,11 +65,14 @@ def test_two_configurations_are_compared_each_with_its_own() -> None:
 
 
 def test_what_only_one_of_the_files_has_is_said() -> None:
-    checked = check_against([*GOOD, row(PLAIN)], [*GOOD, row(AUTO, seed=77), row(configuration(mode="native"))])
+    checked = check_against(
+        [*GOOD, row(PLAIN)],
+        [*GOOD, row(AUTO, seed=77), *(row(configuration(mode=mode)) for mode in ("native", "prompted"))],
+    )
     assert checked.notes == (
         "forge auto: 1 run left out, whose scenario and seed the other file lacks",
-        "plain is not in the baseline, and was not compared",
-        "forge native is in the baseline only, and was not compared",
+        "in the results only, and not compared: plain",
+        "in the baseline only, and not compared: forge native, forge prompted",
     )
 
 
@@ -84,7 +87,7 @@ def test_a_scenario_whose_code_was_changed_is_not_compared() -> None:
     old = [replace(one, scenario_digest="a") for one in GOOD]
     checked = check_against(new, old)
     assert "forge auto: 10 pairs left out, as the scenario was changed since: act_or_not" in checked.notes
-    assert "act_or_not" not in {one.scenario for one in checked.comparisons}
+    assert "act_or_not" not in {one.part for one in checked.comparisons}
     assert checked.comparisons[0].pairs == len(GOOD) - 10
     assert check_against(new, GOOD).comparisons[0].pairs == len(GOOD), "of older rows nothing is known"
 
@@ -125,7 +128,7 @@ def elsewhere(rows: list[Row], **changed: object) -> list[Row]:
         ),
         (
             [row(AUTO), row(PLAIN)],
-            [row(configuration(mode="native"))],
+            [*(row(configuration(mode=mode)) for mode in ("native", "prompted"))],
             {},
             r"the two files share no configuration: the results have forge auto \(qwen, .*--baseline-configuration",
         ),

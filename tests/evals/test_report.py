@@ -147,7 +147,37 @@ def test_what_to_know_of_the_rows_is_noted() -> None:
     assert told[0].startswith("plain: 4 of 5 runs only repeat another run of the same scenario, as at temperature 0")
     assert told[1].startswith("forge auto: 1 run left out, because nobody could judge: ")
     assert "plain and forge auto: 2 runs left out, without a partner of the same scenario and seed" in told
-    assert told[-1] == "the runs are of several commits: a difference may be that of the commits"
+    assert told[-1] == (
+        "the runs are of several commits, and a difference may be that of the commits "
+        "(forge auto: 68f308e; plain: other)"
+    )
+
+
+def test_runs_that_timed_out_are_told_from_wrong_ones() -> None:
+    late = [replace(row(AUTO, "triage", 1, "unfinished"), end="BackendFailed", unanswered="timeout")]
+    late += [replace(row(AUTO, "triage", 2, "unfinished"), end="Timeout")]
+    others = [row(AUTO, "triage", 3, "wrong"), replace(row(AUTO, "triage", 4, "harm"), unanswered="timeout")]
+    made = report_of([*late, *others])
+    assert "forge auto: 2 runs timed out, which may be the machine's fault, and counts as not right" in list(
+        notes(made)
+    )
+    assert "| triage | 0/4, 1 harm, 2 timed out |" in markdown(made)
+
+
+def test_a_claim_by_tag_names_the_tags() -> None:
+    two = [
+        configuration(player, mode, model="qwen2.5-coder-1.5b") for player, mode in (("forge", "auto"), ("plain", ""))
+    ]
+    made = report_of([one for one in ROWS if one.configuration in two])
+    ((_, (claim, *_)),) = claims(made)
+    (matchup,) = made.matchups
+    assert {one.part for one in matchup.tags} == set(made.tags)
+    better = [one.part for one in matchup.tags if one.finding == "better"]
+    assert str(claim).endswith(f"by tag: better in {', '.join(better)}.")
+    pairs = {one.part: one.pairs for one in matchup.tags}
+    assert (pairs["plumbing"], pairs["parallel"]) == (15, 5)
+    plumbing = sum(row.verdict == "right" for row in made.columns[0].tagged("plumbing"))
+    assert f"| plumbing | {plumbing}/15" in markdown(made)
 
 
 def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> None:

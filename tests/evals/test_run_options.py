@@ -1,5 +1,6 @@
 """The options of `forge eval run`, from the command line and from a file: what is taken, and what is refused."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from forge.cli.eval_options import ModelOptions
 from forge.evals.results import read_results
+from forge.evals.serving import serving
 from tests.evals.running import run, served
 from tests.evals.scenarios import SCENARIOS
 
@@ -42,7 +45,9 @@ def server() -> Iterator[str]:
         ),
         (("--suite=nowhere.py",), "there is no file nowhere.py"),
         (("--against", "plane"), "Did you mean plain?"),
-        (("--against", "forge:native"), "the player 'forge' has no modes of its own; --mode chooses those of forge"),
+        (("--against", "plain:native"), "the player 'plain' has no modes of its own"),
+        (("--against", "forge"), "forge plays anyway, so it is not to be named in --against; --mode chooses its modes"),
+        (("--against", "forge:native"), "forge plays anyway"),
         (("empty.py",), "empty.py has no scenario"),
         (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
         (("missing.py",), "there is no file missing.py"),
@@ -87,6 +92,17 @@ def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tm
     assert (ended.returncode, ended.stderr) == (0, "")
     found = [row.configuration for row in read_results(tmp_path / "r.jsonl")]
     assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]
+
+
+@pytest.mark.parametrize(("seconds", "call"), [(1800.0, 1800.0), (20.0, 300.0)])
+def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, call: float) -> None:
+    async def limit() -> float:
+        async with serving(ModelOptions(backend=server).server(seconds), ["auto"], 0) as ready:
+            endpoint = ready.connections["auto"].endpoint
+            assert endpoint is not None
+            return endpoint.timeout
+
+    assert asyncio.run(limit()) == call
 
 
 @pytest.mark.parametrize(
