@@ -1,7 +1,9 @@
 """A scenario's world and its checks: what is no answer of a check is refused, not taken for one."""
 
+import asyncio
 import sys
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from msgspec import Raw
 
 from forge import Workflow, tool
 from forge.evals import Judgement, Trajectory, World, judge
+from forge.evals.user_code import judgement_of
 from stages.state import Completed
 
 
@@ -52,6 +55,15 @@ def test_a_check_that_returns_no_text_judges_nothing(check: str, answer: object)
 
 def test_a_check_that_ends_the_program_does_not() -> None:
     assert judge(replace(WORLD, right=lambda _: sys.exit(3)), FINISHED).verdict == "unjudged"
+
+
+def test_a_check_that_hangs_judges_nothing() -> None:
+    def right(_: Trajectory) -> str:
+        Event().wait()
+        return ""
+
+    judged = asyncio.run(judgement_of(replace(WORLD, right=right), FINISHED, 0.05))
+    assert judged == Judgement("unjudged", "a check had not ended after 0.05 s")
 
 
 @pytest.mark.parametrize("messages", ["Go.", (), (1,), None])
