@@ -39,7 +39,7 @@ def run_report(options: argparse.Namespace) -> int:
         save_page(options.html, content)
         Console(highlight=False).print(f"written: {options.html}", markup=False, soft_wrap=True)
     elif options.markdown:
-        print(markdown(report_of(rows, options.against, options.alpha)), end="")
+        print(markdown(report_of(rows, options.against, options.alpha), options.title or "Evals"), end="")
     else:
         console = Console(highlight=False)
         console = console if console.is_terminal else Console(highlight=False, width=_WIDE)
@@ -55,7 +55,7 @@ def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
         replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals))) for row in rows
     ]
     made = report_of(hidden, options.against, options.alpha)
-    title = f"Evals: {', '.join(model for model, _ in by_model(made))}"
+    title = options.title or f"Evals: {', '.join(model for model, _ in by_model(made))}"
     return page_of(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
 
 

@@ -65,6 +65,7 @@ def _fill_report(parser: Parser) -> None:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="results of forge eval run")
     add("--against", default="", metavar="NAME", help="compare this configuration with the others of its model")
+    add("--title", default="", help="heading of the Markdown or the page (default: Evals, and the models on a page)")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="print the report as Markdown")
     shown.add_argument("--html", type=Path, metavar="OUT", help="write the report as a page that needs no network")

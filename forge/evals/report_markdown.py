@@ -22,13 +22,13 @@ _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
 """Characters that would be formatting; an underscore within a word is none."""
 
 
-def markdown(report: EvalReport) -> str:
+def markdown(report: EvalReport, title: str = "Evals") -> str:
     """The report: what was run, each model's configurations with what they show, then every scenario."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(_lines(report, title)) + "\n"
 
 
-def _lines(report: EvalReport) -> Iterator[str]:
-    yield from ("# Evals", "", _text(facts(report)) + ".")
+def _lines(report: EvalReport, title: str) -> Iterator[str]:
+    yield from (f"# {_text(title)}", "", _text(facts(report)) + ".")
     yield ""
     yield _text(method(report))
     said, told = dict(claims(report)), told_metrics(report)

@@ -54,8 +54,9 @@ def _commits(report: EvalReport) -> Iterator[str]:
     of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
     commits = sorted(set().union(*of.values()))
     if len(commits) > 1:
-        each = (f"{', '.join(name for name in of if one in of[name])}: {one or 'not known'}" for one in commits)
-        yield f"the runs are of several commits, and a difference may be that of the commits ({'; '.join(each)})"
+        yield "the runs are of several commits: a difference may be that of the commits"
+        for one in commits:
+            yield f"commit {one or 'not known'}: {', '.join(name for name in of if one in of[name])}"
 
 
 def method(report: EvalReport) -> str:

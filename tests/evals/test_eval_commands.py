@@ -70,6 +70,8 @@ def test_markdown_goes_to_standard_output(results: Path, capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert said.startswith("# Evals\n\n120 runs")
     assert "| forge auto |" in said
+    assert run_command(["eval", "report", str(results), "--markdown", "--title", "Night of *June*"]) == 0
+    assert capsys.readouterr().out == said.replace("# Evals", r"# Night of \*June\*")
 
 
 def test_a_page_is_written_that_only_its_owner_may_read(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

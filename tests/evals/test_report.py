@@ -147,10 +147,11 @@ def test_what_to_know_of_the_rows_is_noted() -> None:
     assert told[0].startswith("plain: 4 of 5 runs only repeat another run of the same scenario, as at temperature 0")
     assert told[1].startswith("forge auto: 1 run left out, because nobody could judge: ")
     assert "plain and forge auto: 2 runs left out, without a partner of the same scenario and seed" in told
-    assert told[-1] == (
-        "the runs are of several commits, and a difference may be that of the commits "
-        "(forge auto: 68f308e; plain: other)"
-    )
+    assert told[-3:] == [
+        "the runs are of several commits: a difference may be that of the commits",
+        "commit 68f308e: forge auto",
+        "commit other: plain",
+    ]
 
 
 def test_runs_that_timed_out_are_told_from_wrong_ones() -> None:
