@@ -33,7 +33,7 @@ _STEPS = 10
 
 def heat_map_of(report: EvalReport) -> str:
     """The map with its filters."""
-    tags = report.tags
+    tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
     return _FILTERS.format(
         models=_options(column.configuration.model for column in report.columns),
         ablations=_options(ablation_of(column) for column in report.columns),

@@ -38,9 +38,10 @@ class Pairing(Struct, frozen=True, kw_only=True):
         return _by_scenario(self.pairs)
 
     def by_tag(self) -> dict[str, list[Pair]]:
-        """The pairs of the scenarios with each tag; a scenario with several is in several of them."""
+        """The pairs of the scenarios with each tag that not all have; a scenario with several is in several of them."""
         tags = sorted({tag for pair in self.pairs for tag in pair.first.tags})
-        return {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
+        cells = {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
+        return {tag: cell for tag, cell in cells.items() if len(cell) < len(self.pairs)}
 
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:

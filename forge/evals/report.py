@@ -65,8 +65,9 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def tags(self) -> list[str]:
-        """Every tag of the scenarios."""
-        return sorted({tag for tags in self.scenarios.values() for tag in tags})
+        """The tags that tell scenarios apart: one that all of them have says no more than the whole."""
+        every = [frozenset(tags) for tags in self.scenarios.values()]
+        return sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
 
     @property
     def shown(self) -> tuple[Matchup, ...]:

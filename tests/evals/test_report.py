@@ -165,6 +165,14 @@ def test_runs_that_timed_out_are_told_from_wrong_ones() -> None:
     assert "| triage | 0/4, 1 harm, 2 timed out |" in markdown(made)
 
 
+def test_a_tag_that_all_scenarios_have_is_no_part() -> None:
+    made = report_of([*rows_of(AUTO, ["right"] * 9), *rows_of(PLAIN, ["wrong"] * 9)])
+    assert made.scenarios == {"basic_2step": ("plumbing",)}
+    assert made.matchups[0].tags == ()
+    assert "by tag" not in markdown(made)
+    assert "Tags" not in markdown(made)
+
+
 def test_a_claim_by_tag_names_the_tags() -> None:
     two = [
         configuration(player, mode, model="qwen2.5-coder-1.5b") for player, mode in (("forge", "auto"), ("plain", ""))
