@@ -118,6 +118,12 @@ def number_counts(texts: Iterable[str]) -> Counter[Decimal]:
     return Counter(number for text in texts for leaf in leaves(text) for number in _numbers_of(leaf))
 
 
+def percentage_counts(texts: Iterable[str]) -> Counter[Decimal]:
+    """How often each number occurs in these texts as a percentage: `19 %`, `19%`, `19 percent`."""
+    said = (normalized(leaf) for text in texts for leaf in leaves(text) if isinstance(leaf, str))
+    return Counter(number for one in said for found in _PERCENTAGE.finditer(one) for number in _readings(found[1]))
+
+
 def _numbers_of(leaf: Json) -> Iterator[Decimal]:
     if isinstance(leaf, str):
         yield from numbers_in(normalized(leaf))
@@ -206,6 +212,7 @@ def _in_word(character: str) -> bool:
 
 _CHUNK = re.compile(r"[^\s\"()\[\]{}<>:;=|]+")
 _NUMBER = re.compile(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
+_PERCENTAGE = re.compile(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
 _DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
 _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
 

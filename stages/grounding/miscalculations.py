@@ -7,6 +7,8 @@ of the constants of the world, or count numbers of the calculation: the 3 of an 
 A sum may have a number as often as it was given, wherever that was: small models, held to a list of numbers, add the
 same one again and again, or subtract it from itself. What counts several times can be multiplied. The same answer to
 the same call gives its numbers once.
+
+A percentage is no amount: what was given only as `25 %` is divided by a hundred before it meets a price.
 """
 
 from collections import Counter
@@ -20,7 +22,7 @@ from toolz import unique
 
 from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of, documents_of
 from stages.grounding.calculation import Calculation, Incalculable, Operand, as_json_number, calculate
-from stages.grounding.matching import decimal_of, number_counts
+from stages.grounding.matching import decimal_of, number_counts, percentage_counts
 from stages.grounding.sources import Given, everything_given, unseen_values
 from stages.schema.value import Json
 from stages.state import State
@@ -60,6 +62,14 @@ class NumberOverused(Struct, frozen=True, kw_only=True, tag="number_overused"):
     given: int
 
 
+class PercentageAsAmount(Struct, frozen=True, kw_only=True, tag="percentage_as_amount"):
+    """A calculation that takes a number that was only given as a percentage for an amount."""
+
+    argument: str
+    text: str
+    number: str
+
+
 class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
     """A calculation whose result, `found`, does not fit the tool's schema."""
 
@@ -69,8 +79,14 @@ class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
     found: str
 
 
-Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | WrongResult
+Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | PercentageAsAmount | WrongResult
 """What may be wrong with one calculated argument."""
+
+_SHARES = ("percent", "pct", "rate")
+"""Parts of the names of arguments that are percentages themselves."""
+
+_WHOLE = 100
+"""The number that makes a share of a percentage, as in `25 / 100` and `100 - 25`."""
 
 _RATE = 2
 """Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
@@ -91,7 +107,33 @@ def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> Misc
         case Calculation(operands=operands, sums=sums):
             if made_up := _made_up(tool, bound, operands, state):
                 return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up)
-            return _overused(tool, bound, text, sums, state)
+            return _overused(tool, bound, text, sums, state) or _percentage(tool, bound, text, operands, state)
+
+
+def _percentage(
+    tool: ToolSpec, bound: Calculated, text: str, operands: tuple[Operand, ...], state: State
+) -> PercentageAsAmount | None:
+    """The first percentage that stands beside an amount, and nothing in the calculation makes a share of it.
+
+    `25 * 80` and `80 - 25` are refused after `25 %`; `25 / 100 * 80`, `25% * 80`, `25 + 10` and `25 * 12` (percent,
+    months) are not, and where the argument is a percentage itself, nothing is.
+    """
+    if any(one.value == _WHOLE for one in operands) or any(map(bound.argument.lower().__contains__, _SHARES)):
+        return None
+    texts = (*(one.text for one in everything_given(state)), *documents_of(tool, bound))
+    percentages = percentage_counts(texts)
+    if not any(_shown(one) in percentages for one in operands):
+        return None
+    counts = number_counts(texts)
+    given = [one for one in operands if counts[_shown(one)] and not _known(one, operands)]
+    alone = [one for one in given if counts[_shown(one)] <= percentages[_shown(one)]]
+    if not alone or len(alone) == len(given):
+        return None
+    return PercentageAsAmount(argument=bound.argument, text=text, number=str(as_json_number(alone[0].value)))
+
+
+def _shown(operand: Operand) -> Decimal:
+    return decimal_of(as_json_number(operand.value))
 
 
 def _overused(

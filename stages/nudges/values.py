@@ -9,6 +9,7 @@ from stages.grounding.miscalculations import (
     NumberAlone,
     NumberOverused,
     NumbersUnseen,
+    PercentageAsAmount,
     WrongResult,
 )
 from stages.nudges.quoting import listed, may_call, quote
@@ -52,6 +53,8 @@ def _problem(problem: Miscalculation) -> str:
         case NumberOverused(number=number, used=used, given=given):
             times = "once" if given == 1 else f"{given} times"
             return f"{what}, but {number} was given {times}, not {used} times; take it {times}, or multiply"
+        case PercentageAsAmount(number=number):
+            return f"{what}, but {number} is a percentage ({number} %) and no amount; write {number} / 100 * the amount"
         case WrongResult(expected=expected, found=found):
             return f"{what}, which comes to {found}; expected {expected}"
         case _:

@@ -19,7 +19,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.effect import Approved, Ask, Execute, Failed
 from stages.grounding.calculated_arguments import argument_check, calculation_pattern, constraint_of
-from stages.grounding.miscalculations import NumberOverused, NumbersUnseen, calculation_problems
+from stages.grounding.miscalculations import NumberOverused, NumbersUnseen, PercentageAsAmount, calculation_problems
 from stages.grounding.seen_values import all_numbers, with_values
 from stages.guards import calculated
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
@@ -178,7 +178,7 @@ def test_what_counts_as_a_number_that_was_given(text: str, made_up: str) -> None
 
 
 TWICE: list[tuple[str, tuple[str, int, int] | None]] = [
-    ("11 + 19 + 19 + 7", None),
+    ("11 + 19 + 19 + 20", None),
     ("19 - 19", None),
     ("(19 + 19 + 11) * 0.07 + 19 + 19", None),
     ("11 + 11 * 0.07", None),
@@ -225,6 +225,44 @@ def test_a_number_is_not_given_twice_by_the_same_answer_to_the_same_call(second:
     found = calculation_problems(spec, '{"amount":"45 - 45"}', State(history=history))
     over = NumberOverused(argument="amount", text="45 - 45", number="45", used=2, given=given)
     assert found == ((over,) if given == 1 else ())
+
+
+SHARES: list[tuple[str, str, bool]] = [
+    # what the user and the results say, the calculation, whether it takes a percentage for an amount
+    ("The price is 80, the fee 25 % of it.", "80 - 25 * 80", True),
+    ("The price is 80, the fee 25% of it.", "80 - 25", True),
+    ("A discount of 15 percent on 240.", "240 * 15", True),
+    ("240 and 60, less 15 per cent", "(240 + 60) - 15", True),
+    ("The price is 80, the fee 25 % of it.", "80 - 25 / 100 * 80", False),
+    ("The price is 80, the fee 25 % of it.", "80 * (100 - 25) / 100", False),
+    ("The price is 80, the fee 25 % of it.", "80 - 25% * 80", False),
+    ("The price is 80, the fee 25 % of it.", "80 * 0.75", False),
+    ("The price is 80, the fee 25 % of it, at least 25 euros.", "80 - 25", False),
+    ("The tax is 19 %, in the other country 23 %.", "23 - 19", False),
+    ("3.5 % a month, for a year.", "3.5 * 12", False),
+    ("7 % of 80 a week", "80 * 7", False),
+]
+
+
+@pytest.mark.parametrize(("told", "text", "refused"), SHARES)
+def test_what_was_given_as_a_percentage_is_no_amount(told: str, text: str, *, refused: bool) -> None:
+    def problems(argument: str) -> list[str]:
+        asked = Calculated(argument=argument, number=Raw(b'{"type":"number"}'))
+        spec = ToolSpec(name="pay", description="", parameters=Raw(b"{}"), calculated=(asked,))
+        given = State(history=(User(text=told),))
+        found = calculation_problems(spec, msgspec.json.encode({argument: text}).decode(), given)
+        return [one.number for one in found if isinstance(one, PercentageAsAmount)]
+
+    assert bool(problems("amount")) == refused
+    assert problems("interest_rate") == []
+
+
+def test_a_model_that_takes_a_percentage_for_an_amount_is_told_how_a_share_is_written() -> None:
+    desk = Orders()
+    state = desk.run(GOODS, SHIPPING, invoice("19.9 + 11 - 19 * 19.9"), invoice("19.9 + 11 - 19 / 100 * 19.9"))
+    (text,) = corrections(state)
+    assert "but 19 is a percentage (19 %) and no amount; write 19 / 100 * the amount. Call send_invoice again" in text
+    assert desk.sent == [(pytest.approx(27.119), 1)]
 
 
 amounts = st.decimals(2, 99_999, places=2).map(lambda n: f"{n.normalize():f}")
