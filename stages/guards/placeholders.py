@@ -1,9 +1,9 @@
-"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, its own description."""
+"""Placeholders: no call with an argument that only stands for a value: `<customer_id>`, the tool's own words."""
 
 from stages.execution.unknown_outcomes import unknown_outcome
 from stages.message import ToolCall
 from stages.objection import Objection, Placeholder
-from stages.policy.placeholder_values import described_arguments, placeholder_arguments
+from stages.policy.placeholder_values import described_arguments, example_arguments, placeholder_arguments
 from stages.policy.rules import Rules
 from stages.state import State
 from stages.tool import ToolSpec
@@ -22,7 +22,9 @@ def no_placeholders(rules: Rules) -> Guard:
         again = not unknown_outcome(tool, state.ledger)
         if found := placeholder_arguments(call, tools, state):
             return Placeholder(arguments=found, again=again)
-        copied = described_arguments(call, tool, state)
-        return Placeholder(arguments=copied, again=again, described=True) if copied else None
+        if copied := described_arguments(call, tool, state):
+            return Placeholder(arguments=copied, again=again, copied="description")
+        examples = example_arguments(call, tool, state)
+        return Placeholder(arguments=examples, again=again, copied="example") if examples else None
 
     return guard

@@ -7,10 +7,11 @@ import msgspec
 from msgspec import Raw
 
 from stages.grounding.matching import normalized, values_within
+from stages.grounding.sources import values_nowhere
 from stages.message import Kind, ToolCall, User
 from stages.schema.value import Json
 from stages.state import State
-from stages.tool import ToolSpec
+from stages.tool import Grounded, ToolSpec
 
 _WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
 _PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
@@ -27,6 +28,11 @@ _DOCUMENTS = frozenset(
 
 _COPIED = 20
 """Minimum of characters of a text that was copied from a tool's description: shorter ones may be there by chance."""
+
+_EXAMPLE = re.compile(
+    r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
+)
+"""What a description gives as an example."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
@@ -72,12 +78,35 @@ def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[t
     return tuple((n, text) for n, text in dict.fromkeys(own) if not _said(text, state))
 
 
+def example_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments of a write that are the example in a description, `As in 19:30`, which nobody has given.
+
+    Only texts with a digit count that are no numbers: a time, a date, an id. `EUR` may be what the user calls euros,
+    and an example of `10` what is usual.
+    """
+    if tool.effect == "read":
+        return ()
+    texts = {n: v for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)}
+    schemas = _properties(tool) if texts else {}
+    found = [(n, v) for n, v in texts.items() if normalized(v) in _examples(tool.description, schemas.get(n))]
+    return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
+
+
+def _is_a_code(text: str) -> bool:
+    return any(map(str.isdigit, text)) and not text.strip(" +-").translate(_OF_NUMBERS).isdigit()
+
+
+_OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
+
+
+def _examples(description: str, schema: Raw | None) -> frozenset[str]:
+    found = _EXAMPLE.findall(f"{description}\n{_property(schema).description}")
+    return frozenset(normalized(text.rstrip(".,;:)")) for text in found)
+
+
 def _describes(text: str, schema: Raw | None) -> bool:
     """Whether the text is the description of an argument of this schema, and not one of the values that it lists."""
-    try:
-        known = msgspec.json.decode(schema or b"{}", type=_Property)
-    except msgspec.ValidationError:  # `true`, any value at all
-        return False
+    known = _property(schema)
     return known.description.strip().rstrip(".") == text.strip().rstrip(".") and text not in known.listed
 
 
@@ -149,6 +178,13 @@ def _said(text: str, state: State) -> bool:
 class _Property(msgspec.Struct):
     description: str = ""
     listed: list[object] = msgspec.field(default_factory=list, name="enum")
+
+
+def _property(schema: Raw | None) -> _Property:
+    try:
+        return msgspec.json.decode(schema or b"{}", type=_Property)
+    except msgspec.ValidationError:  # `true`, any value at all
+        return _Property()
 
 
 class _Schema(msgspec.Struct):

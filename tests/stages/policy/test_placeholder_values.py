@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from stages.message import ToolCall, User
-from stages.policy.placeholder_values import described_arguments, placeholder_arguments
+from stages.message import Tool, ToolCall, User
+from stages.policy.placeholder_values import described_arguments, example_arguments, placeholder_arguments
 from stages.state import State
-from stages.tool import ToolSpec
+from stages.tool import ToolEffect, ToolSpec
 
 PARAMETERS = {
     "type": "object",
@@ -131,3 +131,39 @@ def test_a_text_that_is_the_description_of_its_argument(argument: str, text: str
         ((argument, text),) if copied else ()
     )
     assert described_arguments(call, tool, State(history=(User(text=f"Write: {text}"),))) == ()
+
+
+@pytest.mark.parametrize(
+    ("about", "text", "copied"),
+    [
+        ("When it begins. As in 19:30.", "19:30", True),
+        ("When it begins, e.g. 19:30.", " 19:30 ", True),
+        ('The id, such as "inv-2024/7".', "INV-2024/7", True),
+        ("The day (for example 2024-05-17).", "2024-05-17", True),
+        ("The day, like 2024-05-17", "2024-05-18", False),
+        ("When it begins: 09:00 if nobody says more.", "09:00", False),
+        ("The currency, e.g. EUR.", "EUR", False),
+        ("How many, e.g. 10", "10", False),
+        ("The version, as in 1.2.", "1.2", False),
+    ],
+)
+def test_the_example_of_a_description_is_no_value_of_a_write_before_somebody_has_given_it(
+    about: str, text: str, *, copied: bool
+) -> None:
+    said = (User(text="Go."),)
+    result = Tool(call_id="call_1", name="look", text=json.dumps({"value": text.strip()}))
+
+    def examples(effect: ToolEffect, *, of_tool: bool, history: tuple[User | Tool, ...]) -> object:
+        described, argument = (about, "") if of_tool else ("", about)
+        schema = {"type": "object", "properties": {"at": {"type": "string", "description": argument}}}
+        parameters = Raw(json.dumps(schema).encode())
+        made = ToolSpec(name="book", description=described, parameters=parameters, effect=effect)
+        call = ToolCall(id="call_2", name="book", arguments=json.dumps({"at": text}))
+        return example_arguments(call, made, State(history=history))
+
+    for of_tool in (False, True):
+        assert examples("write", of_tool=of_tool, history=said) == ((("at", text),) if copied else ())
+        assert examples("terminal", of_tool=of_tool, history=said) == ((("at", text),) if copied else ())
+        assert examples("read", of_tool=of_tool, history=said) == ()
+        assert examples("write", of_tool=of_tool, history=(*said, result)) == ()
+        assert examples("write", of_tool=of_tool, history=(User(text=f"Take {text.strip()}."),)) == ()
