@@ -8,6 +8,7 @@ from typing import assert_never
 
 import msgspec
 
+from stages.grounding.identifiers import is_id
 from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.named_tools import related_tools, times_asked, with_spoken
@@ -71,11 +72,27 @@ def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) ->
     left, looks = pending(rules, state.ledger), [tool.name for tool in allowed if _looks(tool)]
     if any(name in left for name in looks) and not replies_without_progress(state.ledger):
         return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
+    if _nothing_found(rules, state, looks):
+        allowed = tuple(tool for tool in allowed if tool.effect != "terminal")
     if looks and rules.held_back and _holds_back(state):
         held = [tool for tool in allowed if tool.name in rules.held_back]
         beside = {tool.name for tool in held} - related_tools(held, state)
         return tuple(tool for tool in allowed if tool.name not in beside)
     return allowed
+
+
+def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
+    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a value.
+
+    That is a grounded one, which could only be the user's; ids aside, which users give.
+    """
+    ends = [tool for tool in rules.tools if tool.effect == "terminal"]
+    needy = bool(ends) and all(any(not is_id(bound.argument) for bound in tool.grounded) for tool in ends)
+    if not needy or rules.on_text == "accept" or not _holds_back(state):
+        return False
+    ledger, reads = state.ledger, {tool.name for tool in rules.tools if _looks(tool)}
+    tried = {attempt.name for attempt in ledger.attempts}
+    return reads.isdisjoint(succeeded_names(ledger)) and not tried.issuperset(looks)
 
 
 def _looks(tool: ToolSpec) -> bool:

@@ -17,6 +17,9 @@ from stages.tool import ToolSpec
 _TELLING = 4
 """Letters of a word that says what a tool is about."""
 
+_IN_A_FIELD = 5
+"""Maximum words of a value that says what a record is; a longer one is text, by whomever."""
+
 _WORDS = re.compile(r"[a-z0-9]+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
@@ -49,7 +52,8 @@ def related_tools(tools: Iterable[ToolSpec], state: State) -> frozenset[str]:
 
     A tool's words are the parts of its name and of its arguments' names; those of less than four letters say too
     little. "Annul invoice 7" is related to `void_invoice`, "lend it to the member Ines" to a tool with a `member_id`.
-    Of an answer the values count that its call did not have, and no names of members, which are often arguments'.
+    Of an answer the values count that its call did not have, and no names of members, which are often arguments'. A
+    state such as "overdue" may call for a tool, but what stands in a mail or a note is nobody's order.
     """
     words = {tool.name: _words_of(tool) for tool in tools}
     known, before = _known(words.keys(), state)
@@ -94,7 +98,12 @@ def _asks(message: Message) -> bool:
 def _speaks(given: Given, words: re.Pattern[str]) -> bool:
     # Most texts have none of the words, and that is found out many times faster.
     values = values_given_by(given) if words.search(given.text) else ()
-    return any(isinstance(value, str) and words.search(value) is not None for _, value in values)
+    texts = (value for _, value in values if isinstance(value, str) and not (given.tool and _is_prose(value)))
+    return any(words.search(text) is not None for text in texts)
+
+
+def _is_prose(text: str) -> bool:
+    return len(text.split(maxsplit=_IN_A_FIELD)) > _IN_A_FIELD
 
 
 def _words_of(tool: ToolSpec) -> re.Pattern[str]:
