@@ -24,7 +24,7 @@ def no_placeholders(rules: Rules) -> Guard:
             return Placeholder(arguments=found, again=again)
         if copied := described_arguments(call, tool, state):
             return Placeholder(arguments=copied, again=again, copied="description")
-        examples = example_arguments(call, tool, state)
+        examples = example_arguments(call, tools, state)
         return Placeholder(arguments=examples, again=again, copied="example") if examples else None
 
     return guard

@@ -112,7 +112,7 @@ def _example(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str
     what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
     then = f", then call {tool} with it" if again else ""
     return (
-        f"{tool} was not run: {what}, which is only the example of its description. Take the value from what the user "
+        f"{tool} was not run: {what}, which is only an example in a description. Take the value from what the user "
         f"said or from a result, or call the tool that finds it{then}."
     )
 

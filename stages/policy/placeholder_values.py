@@ -1,7 +1,7 @@
 """Placeholder values: arguments that only stand for a value, such as `<customer_id>`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec import Raw
@@ -78,17 +78,17 @@ def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[t
     return tuple((n, text) for n, text in dict.fromkeys(own) if not _said(text, state))
 
 
-def example_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments of a write that are the example in a description, `As in 19:30`, which nobody has given.
+def example_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments of a write that are an example in a tool's description, `As in 19:30`, which nobody has given.
 
     Only texts with a digit count that are no numbers: a time, a date, an id. `EUR` may be what the user calls euros,
     and an example of `10` what is usual.
     """
-    if tool.effect == "read":
+    if tools[call.name].effect == "read":
         return ()
-    texts = {n: v for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)}
-    schemas = _properties(tool) if texts else {}
-    found = [(n, v) for n, v in texts.items() if normalized(v) in _examples(tool.description, schemas.get(n))]
+    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)]
+    examples = _examples(tools.values()) if texts else frozenset()
+    found = [(n, v) for n, v in texts if normalized(v) in examples]
     return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
 
 
@@ -99,9 +99,14 @@ def _is_a_code(text: str) -> bool:
 _OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
 
 
-def _examples(description: str, schema: Raw | None) -> frozenset[str]:
-    found = _EXAMPLE.findall(f"{description}\n{_property(schema).description}")
-    return frozenset(normalized(text.rstrip(".,;:)")) for text in found)
+def _examples(tools: Iterable[ToolSpec]) -> frozenset[str]:
+    """The examples in the descriptions of these tools and of their arguments."""
+    texts = (text for tool in tools for text in (tool.description, *_descriptions(tool)))
+    return frozenset(normalized(found.rstrip(".,;:)")) for text in texts for found in _EXAMPLE.findall(text))
+
+
+def _descriptions(tool: ToolSpec) -> Iterator[str]:
+    return (_property(schema).description for schema in _properties(tool).values())
 
 
 def _describes(text: str, schema: Raw | None) -> bool:

@@ -157,6 +157,6 @@ def test_a_write_with_the_example_of_its_description_is_told_to_take_the_value_f
     model = Scripted([copied, call("get_visit", visit_id="V-1"), copied, right])
     run_sync(workflow, "Move visit V-1 to Friday, same time.", backend=model).unwrap()
     assert moved == ["9:40"]
-    said = b"[Placeholder] move_visit was not run: time is '14:15', which is only the example of its description."
+    said = b"[Placeholder] move_visit was not run: time is '14:15', which is only an example in a description."
     assert said in model.requests[1]
     assert said in model.requests[3]

@@ -150,20 +150,19 @@ def test_a_text_that_is_the_description_of_its_argument(argument: str, text: str
 def test_the_example_of_a_description_is_no_value_of_a_write_before_somebody_has_given_it(
     about: str, text: str, *, copied: bool
 ) -> None:
-    said = (User(text="Go."),)
     result = Tool(call_id="call_1", name="look", text=json.dumps({"value": text.strip()}))
 
-    def examples(effect: ToolEffect, *, of_tool: bool, history: tuple[User | Tool, ...]) -> object:
-        described, argument = (about, "") if of_tool else ("", about)
-        schema = {"type": "object", "properties": {"at": {"type": "string", "description": argument}}}
-        parameters = Raw(json.dumps(schema).encode())
-        made = ToolSpec(name="book", description=described, parameters=parameters, effect=effect)
+    def examples(effect: ToolEffect, where: str, *history: User | Tool) -> object:
+        described = {"type": "string", "description": about if where == "argument" else ""}
+        schema = Raw(json.dumps({"type": "object", "properties": {"at": described}}).encode())
+        book = ToolSpec(name="book", description=about if where == "tool" else "", parameters=schema, effect=effect)
+        look = ToolSpec(name="look", description=about if where == "another tool" else "", parameters=Raw(b"{}"))
         call = ToolCall(id="call_2", name="book", arguments=json.dumps({"at": text}))
-        return example_arguments(call, made, State(history=history))
+        return example_arguments(call, {"book": book, "look": look}, State(history=history))
 
-    for of_tool in (False, True):
-        assert examples("write", of_tool=of_tool, history=said) == ((("at", text),) if copied else ())
-        assert examples("terminal", of_tool=of_tool, history=said) == ((("at", text),) if copied else ())
-        assert examples("read", of_tool=of_tool, history=said) == ()
-        assert examples("write", of_tool=of_tool, history=(*said, result)) == ()
-        assert examples("write", of_tool=of_tool, history=(User(text=f"Take {text.strip()}."),)) == ()
+    go, found = User(text="Go."), (("at", text),) if copied else ()
+    for where in ("argument", "tool", "another tool"):
+        assert examples("write", where, go) == examples("terminal", where, go) == found
+        assert examples("read", where, go) == ()
+        assert examples("write", where, go, result) == ()
+        assert examples("write", where, User(text=f"Take {text.strip()}.")) == ()
