@@ -35,7 +35,10 @@ class Listing:
 
     async def begin(self, client: Client) -> None:
         """List them for the first time; of a server that was started again, compare them before the next call."""
-        self.tools, self._stale = self.tools or await _listed(client), bool(self.tools)
+        if self.tools:
+            self._stale = True
+        else:
+            self.tools = await _listed(client)
 
     async def notice(self, message: IncomingMessage) -> None:
         """Take note if the server says that its tools have changed; one of the newest protocol has to be asked to."""
