@@ -108,7 +108,8 @@ def _opened(path: Path, flags: int) -> Iterator[FileIO]:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | flags, 0o600)
     except OSError as error:
-        raise JournalError(f"cannot write the journal {path}: {error.strerror}") from None
+        elsewhere = "write it elsewhere (--journal FILE, or FORGE_STATE for all that forge keeps)"
+        raise JournalError(f"cannot write the journal {path}: {error.strerror}; {elsewhere}") from None
     except UnicodeEncodeError:
         raise JournalError(f"{str(path)!r} cannot be the name of a file here") from None
     with FileIO(descriptor, "ab") as file:

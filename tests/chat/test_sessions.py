@@ -64,5 +64,5 @@ def test_a_state_folder_that_cannot_be_made_is_told_in_a_sentence(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("FORGE_STATE", str(tmp_path / "file" / "state"))
-    with pytest.raises(ForgeError, match=r"cannot be made: Not a directory; FORGE_STATE names another place"):
+    with pytest.raises(ForgeError, match=r"cannot be made: Not a directory; set FORGE_STATE to another folder"):
         chat_store(tmp_path)

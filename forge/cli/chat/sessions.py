@@ -29,7 +29,7 @@ def chat_store(folder: Path) -> SQLiteStore:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         why = f"the folder {path.parent} cannot be made: {error.strerror}"
-        raise ForgeError(f"conversations cannot be kept, as {why}; FORGE_STATE names another place") from None
+        raise ForgeError(f"conversations cannot be kept, as {why}; set FORGE_STATE to another folder") from None
     return SQLiteStore(path)
 
 
