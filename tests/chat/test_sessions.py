@@ -66,3 +66,9 @@ def test_a_state_folder_that_cannot_be_made_is_told_in_a_sentence(
     monkeypatch.setenv("FORGE_STATE", str(tmp_path / "file" / "state"))
     with pytest.raises(ForgeError, match=r"cannot be made: Not a directory; set FORGE_STATE to another folder"):
         chat_store(tmp_path)
+
+
+def test_a_list_without_conversations_says_so_and_one_that_was_taken_back_has_no_title() -> None:
+    assert [row.text for row in session_rows(())] == ["no conversation was held in this folder yet"]
+    (row,) = session_rows((SessionSummary(name="ann", title="", messages=1, saved=0.0),))
+    assert row.text.endswith("ann  (1 message)")

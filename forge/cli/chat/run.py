@@ -34,11 +34,8 @@ def run_chat(options: argparse.Namespace) -> int:
 
 
 def _list(store: SQLiteStore) -> int:
-    found = asyncio.run(store.sessions())
-    for row in session_rows(found):
+    for row in session_rows(asyncio.run(store.sessions())):
         print(row.text)
-    if not found:
-        print("no conversation was held in this folder yet")
     return 0
 
 

@@ -53,6 +53,8 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
 
 def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
     """The conversations, the last one first: name, time, size, how it begins."""
+    if not found:
+        return (LabelledText("", "no conversation was held in this folder yet"),)
     rows = [LabelledText("", f"{_when(one.saved)}  {printable(one.name)}  {_facts(one)}") for one in found[:_LISTED]]
     if len(found) > _LISTED:
         rows.append(LabelledText("", f"and {len(found) - _LISTED} older"))
@@ -60,7 +62,7 @@ def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
 
 
 def _facts(one: SessionSummary) -> str:
-    return f"({quantity(one.messages, 'message')}) {printable(one.title)}"
+    return f"({quantity(one.messages, 'message')}) {printable(one.title)}".rstrip()  # no title: all was taken back
 
 
 def _when(seconds: float) -> str:
