@@ -41,6 +41,19 @@ def lines_with(text: str, wanted: str, *, ignore_case: bool) -> Iterator[tuple[i
             yield number, line
 
 
+def unfenced(text: str, name: str) -> str:
+    """The text of a file of that name, without the Markdown code fence that a model has put around all of it.
+
+    Small models write code in fences wherever they write it. A Markdown file may be meant so.
+    """
+    lines = text.strip("\n").split("\n")
+    first = lines[0].rstrip()
+    fenced = len(lines) > 1 and first.startswith("```") and "`" not in first[3:] and lines[-1].rstrip() == "```"
+    if not fenced or name.lower().endswith((".md", ".markdown")) or any("```" in line for line in lines[1:-1]):
+        return text
+    return "".join(f"{line}\n" for line in lines[1:-1])
+
+
 def one_line(line: str) -> str:
     """The line, shortened, without what surrounds it."""
     return _cut(line.strip())

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from forge.agent.files.editing import Unfound, edit
 from forge.agent.files.root import Root, shown
-from forge.agent.files.texts import lines_of, numbered
+from forge.agent.files.texts import lines_of, numbered, unfenced
 from forge.errors import ToolResolutionError, quantity
 from forge.tools.decorator import tool
 
@@ -14,7 +14,7 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
 
     @tool(effect="write", approval=approval, idempotent=True)
     def write_file(path: str, content: str) -> str:
-        """Write a whole file: a new one, or in place of what was in it. To change a part of a file, use edit_file.
+        """Write a whole file: a new one, or in place of what was in it. The best way to change a short one.
 
         Args:
             path: The path of the file; folders that are not there are made.
@@ -23,6 +23,7 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
         parts = root.resolved(path)
         if not overwrite and root.exists(parts):
             raise ToolResolutionError(f"there is {shown(*parts)} already; change it with edit_file")
+        content = unfenced(content, parts[-1])
         before = quantity(len(lines_of(root.read(parts))), "line") if root.exists(parts) else ""
         root.write(parts, content)
         now = quantity(len(lines_of(content)), "line")
@@ -30,7 +31,7 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
 
     @tool(effect="write", approval=approval)
     def edit_file(path: str, old_snippet: str, new_snippet: str) -> str:
-        """Change a few lines of a file.
+        """Change a few lines of a long file.
 
         Args:
             path: The path of the file.

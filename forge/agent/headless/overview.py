@@ -3,7 +3,7 @@
 from itertools import islice
 
 from forge.agent.files.root import Parts, Root, shown
-from forge.agent.files.texts import lines_of, numbered
+from forge.agent.files.texts import lines_of
 from forge.agent.files.walk import walked
 from forge.agent.headless.limits import Limits, not_written
 from forge.errors import ToolResolutionError
@@ -18,8 +18,8 @@ _LOOKED_AT, _READ = 2_000, 20
 def overview(root: Root, limits: Limits, said: str) -> str:
     """The files that may be changed or that are named in what is said of the task, whole, as many as there is room for.
 
-    Those that are named come first; lines have numbers, as `read_file` shows them. Empty where there are none. Hidden
-    files, which may hold secrets, are shown only if they are named.
+    Those that are named come first, each as it is, to be copied. Empty where there are none. Hidden files,
+    which may hold secrets, are shown only if they are named.
     """
     files = [one.parts for one in islice(walked(root, ()), _LOOKED_AT) if one.kind == "file"]
     wanted = [parts for parts in files if shown(*parts) in said or _may_be_changed(parts, limits)]
@@ -27,7 +27,7 @@ def overview(root: Root, limits: Limits, said: str) -> str:
     told: list[str] = []
     room = _SHOWN
     for parts in wanted[:_READ]:
-        text = _numbered(root, parts)
+        text = _whole(root, parts)
         if 0 < len(text) <= room:
             told.append(text)
             room -= len(text)
@@ -38,11 +38,10 @@ def _may_be_changed(parts: Parts, limits: Limits) -> bool:
     return not_written(limits, parts) is None and not any(name.startswith(".") for name in parts)
 
 
-def _numbered(root: Root, parts: Parts) -> str:
-    """The file with the numbers of its lines; empty for what is no text, is empty, or is longer than what is shown."""
+def _whole(root: Root, parts: Parts) -> str:
+    """The file under its name; empty for what is no text or is empty."""
     try:
         lines = lines_of(root.read(parts))
     except ToolResolutionError:
         return ""
-    told, last = numbered(lines, 1, len(lines), _SHOWN)
-    return f"{shown(*parts)}:\n{told}" if lines and last == len(lines) else ""
+    return "\n".join([f"{shown(*parts)}:", "```", *lines, "```"]) if lines else ""

@@ -64,11 +64,11 @@ async def run_task(
 
 
 async def _message(task: AgentTask, gates: Gates) -> str:
-    """The task, with what a model should know before it begins: the files that it is about, and what is wrong now."""
+    """The files as they are, what is wrong now, and the task, last: small models go by what they have read last."""
     failure = await gates.failure()
     files = overview(Root(task.folder, follow_links=False), task.limits, f"{task.task}\n{failure}")
     now = f"Files as they are now:\n\n{files}" if files else ""
-    return "\n\n".join(filter(None, (task.task, now, f"Now {failure}" if failure else "")))
+    return "\n\n".join(filter(None, (now, f"Now {failure}" if failure else "", task.task)))
 
 
 def _steps(journal: Path, workflow: Workflow) -> tuple[Step, ...]:

@@ -1,9 +1,10 @@
 """Texts of files: shown with line numbers, in pieces that leave nothing out, and bounded."""
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from forge.agent.files.texts import ending, lines_of, lines_with, numbered
+from forge.agent.files.texts import ending, lines_of, lines_with, numbered, unfenced
 
 pieces = st.text(st.sampled_from("ab \n"), max_size=30)
 
@@ -49,3 +50,26 @@ def test_the_lines_with_a_text_are_found(text: str, wanted: str) -> None:
     assert list(lines_with(text, wanted.upper(), ignore_case=True)) == [
         (n, line) for n, line in enumerate(lines, 1) if wanted.lower() in line
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "written"),
+    [
+        ("```python\nx = 1\n```", "a.py", "x = 1\n"),
+        ("\n```\nx = 1\n\ny = 2\n```\n", "a.py", "x = 1\n\ny = 2\n"),
+        ("```\n```", "a.py", ""),
+        ("```python\nx = 1\n```", "README.md", "```python\nx = 1\n```"),
+        ("```python\nx = 1\n```\nSo it is 1.", "a.py", "```python\nx = 1\n```\nSo it is 1."),
+        ("```a\nx\n```\n```b\ny\n```", "a.txt", "```a\nx\n```\n```b\ny\n```"),
+        ("```x = 1```", "a.py", "```x = 1```"),
+        ("```", "a.py", "```"),
+    ],
+)
+def test_a_code_fence_around_all_of_a_file_is_no_part_of_it(text: str, name: str, written: str) -> None:
+    assert unfenced(text, name) == written
+
+
+@given(st.text(st.characters(exclude_characters="`\r")))
+def test_what_has_no_fence_is_written_as_it_is(text: str) -> None:
+    assert unfenced(text, "a.py") == text
+    assert unfenced(f"```py\n{text}\n```", "a.py") == f"{text}\n"

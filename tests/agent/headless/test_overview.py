@@ -23,9 +23,9 @@ def seen(folder: Path, said: str = "", **limits: tuple[str, ...]) -> str:
     return overview(Root(folder, follow_links=False), Limits(**limits), said)  # type: ignore[arg-type]
 
 
-CALC = "src/calc.py:\n1 | def add(a, b):\n2 |     return a - b"
-OTHER = "src/other.py:\n1 | x = 1"
-TEST = "test_calc.py:\n1 | import calc"
+CALC = "src/calc.py:\n```\ndef add(a, b):\n    return a - b\n```"
+OTHER = "src/other.py:\n```\nx = 1\n```"
+TEST = "test_calc.py:\n```\nimport calc\n```"
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_a_file_is_shown_whole_or_not_at_all_and_all_of_them_are_bounded(folder:
     assert len(told) <= 6_100
     assert "big.py" not in told
     assert CALC in told
-    assert told.count("100 | part") == told.count("src/part") > 1
+    assert told.count("part = ") == 100 * told.count("src/part") > 100
 
 
 def test_a_hidden_file_is_shown_only_if_it_is_named(folder: Path) -> None:
     (folder / "src" / ".env").write_text("KEY=1\n")
     assert "KEY" not in seen(folder, write=("src",))
-    assert "src/.env:\n1 | KEY=1" in seen(folder, "Correct src/.env.", write=("src",))
+    assert "src/.env:\n```\nKEY=1\n```" in seen(folder, "Correct src/.env.", write=("src",))
 
 
 def test_what_is_no_text_and_what_a_link_leads_to_is_not_shown(folder: Path) -> None:

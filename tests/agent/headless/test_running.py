@@ -75,8 +75,9 @@ def test_what_a_gate_says_goes_to_the_agent_before_and_after(repo: Path) -> None
     )
     assert record.outcome == "done"
     first, third = asked(model)[0], asked(model)[3]
-    shown = "src/calc.py:\\n1 | def add(a, b):\\n2 |     return a - b\\n\\ncheck.py:\\n1 | import sys"
-    assert f"Mend add.\\n\\nFiles as they are now:\\n\\n{shown}" in first
+    shown = "src/calc.py:\\n```\\ndef add(a, b):\\n    return a - b\\n```\\n\\ncheck.py:\\n```\\nimport sys"
+    assert f"Files as they are now:\\n\\n{shown}" in first
+    assert '\\n\\nMend add."' in first
     assert f"\\n\\nNow {sys.executable} check.py fails (exit code 1)." in first
     assert "add is wrong" in first
     assert "The task is not done" in third
