@@ -44,6 +44,8 @@ st.register_type_strategy(
         WhenUnsure, below=st.floats(0, 1), then=_STEPS | st.lists(_STEPS).map(tuple), max_calls=st.integers(0, 2**60)
     ),
 )
+# A user's own functions are no data; rules without them are.
+st.register_type_strategy(Rules, st.builds(Rules, checks=st.just({})))
 
 NOUNS: list[object] = [
     *(Message, ToolSpec, Rules, Effect, Outcome, CallResult, RawCall, Reply, Fault, Halt, Objection, Budget, Ledger),

@@ -18,7 +18,7 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
 
         Args:
             path: The path of the file; folders that are not there are made.
-            content: All of the text that the file is to have.
+            content: All of the text that the file is to have, also what stays as it was.
         """
         parts = root.resolved(path)
         if not overwrite and root.exists(parts):

@@ -317,7 +317,8 @@ def test_calls_of_one_reply_are_judged_as_if_those_before_them_succeeded(
     editor = Editor(on_violation="block_call", max_iterations=6)
     several = calls(*((name, {"n": 5 + place}) for place, name in enumerate(names)))
     model = editor.run(one("read"), one("edit"), one("read", 2), one("check"), several, one("look"))
-    assert editor.log == ["read", "edit", "read", "check", *ran]
+    assert editor.log[:4] == ["read", "edit", "read", "check"]
+    assert sorted(editor.log[4:]) == sorted(ran)  # calls that only read run at the same time
     assert told is None or told.encode() in model.requests[-1]
 
 
