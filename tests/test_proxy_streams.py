@@ -289,7 +289,10 @@ def test_200_streams_at_once() -> None:
             while len(there.model.asked) < len(lines):
                 await there.get("/forge/health")
             gate.set()
-            assert {*await asyncio.gather(*asking)} == {b"".join(GOOD)}
+            # Not the same bytes: a stream that waited long on a slow machine was begun by the proxy itself.
+            wanted = b"".join(GOOD)
+            for got in await asyncio.gather(*asking):
+                assert (calls_of(got), deltas(got)[-1], got.count(DONE)) == (calls_of(wanted), "tool_calls", 1)
 
     run(go)
 
