@@ -29,8 +29,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
 
     Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
     `chat_template_file` are for a server that is started for the runs. `larger` is the backend of a larger model,
-    which is asked where this one is not sure. `request_seconds` is how long a
-    model call may go without a byte.
+    which is asked where this one is not sure. `request_seconds` is how long a model call may go without a byte.
     """
 
     backend: str

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from forge.runtime.callbacks import placed, placed_guard
 from stages.compaction import Compacted, Compactor, TieredCompact
 from stages.halt import CannotFit
-from stages.policy.own_checks import CheckOfResults, CompletionCheck, PastCall, sees_results
+from stages.policy.own_checks import CompletionCheck, PastCall, sees_results
 from stages.rescue import Family
 from stages.rescue.found import Read
 from stages.verdict import Guard
@@ -20,17 +20,18 @@ def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:
     return tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards))
 
 
-def own_checks(checks: Mapping[str, CompletionCheck]) -> Mapping[str, CheckOfResults]:
-    """The user's completion checks, each as one that also takes results."""
+def own_checks(checks: Mapping[str, CompletionCheck]) -> Mapping[str, CompletionCheck]:
+    """The user's completion checks."""
     return {name: _own_check(check, f"completion_checks[{name!r}]") for name, check in checks.items()}
 
 
-def _own_check(check: CompletionCheck, place: str) -> CheckOfResults:
-    asked = placed(check, place, str, NoneType)  # it does not say how many arguments it takes
-    with_results = sees_results(check)
+def _own_check(check: CompletionCheck, place: str) -> CompletionCheck:
+    asked = placed(check, place, str, NoneType)
+    if not sees_results(check):
+        return asked
 
     def of_both(arguments: dict[str, object], results: tuple[PastCall, ...]) -> str | None:
-        return asked(arguments, results) if with_results else asked(arguments)
+        return asked(arguments, results)  # what `placed` makes does not say how many it takes
 
     return of_both
 

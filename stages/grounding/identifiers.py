@@ -72,7 +72,7 @@ def _a_number(said: str) -> bool:
 
 def is_id(name: str) -> bool:
     """Whether an argument, or a member of a result, is called an id or a list of them."""
-    return _words(name)[-1:] in (["id"], ["ids"])
+    return name_words(name)[-1:] in (["id"], ["ids"])
 
 
 def is_own(bound: Grounded, name: str, tool: str) -> bool:
@@ -83,14 +83,15 @@ def is_own(bound: Grounded, name: str, tool: str) -> bool:
     """
     if not is_id(bound.argument) or (name and not is_id(name)):
         return name == bound.argument
-    wanted, given = _words(bound.argument)[:-1], _words(name)[:-1]
+    wanted, given = name_words(bound.argument)[:-1], name_words(name)[:-1]
     if not wanted:
         return not given and tool in bound.sources
-    said = _words(tool) if name else _words(tool)[-1:]  # list_room_tags lists no rooms
+    said = name_words(tool) if name else name_words(tool)[-1:]  # list_room_tags lists no rooms
     return wanted == given or (not given and not _forms(wanted[-1]).isdisjoint(said))
 
 
-def _words(name: str) -> list[str]:
+def name_words(name: str) -> list[str]:
+    """The words of a name, in small letters: of `orderId` and of `order_id`, order and id."""
     return [word.lower() for word in _NAME_PART.findall(name)]
 
 

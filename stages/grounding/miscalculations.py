@@ -22,6 +22,7 @@ from toolz import unique
 
 from stages.grounding.calculated_arguments import CONSTANTS, calculations_in, documentation_of, documents_of
 from stages.grounding.calculation import Calculation, Incalculable, Operand, as_json_number, calculate
+from stages.grounding.identifiers import name_words
 from stages.grounding.matching import decimal_of, number_counts, percentage_counts
 from stages.grounding.sources import Given, everything_given, unseen_values
 from stages.schema.value import Json
@@ -82,8 +83,8 @@ class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
 Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | PercentageAsAmount | WrongResult
 """What may be wrong with one calculated argument."""
 
-_SHARES = ("percent", "pct", "rate")
-"""Parts of the names of arguments that are percentages themselves."""
+_SHARES = frozenset({"percent", "percentage", "pct", "rate"})
+"""Words in the names of arguments that are percentages themselves."""
 
 _WHOLE = 100
 """The number that makes a share of a percentage, as in `25 / 100` and `100 - 25`."""
@@ -118,7 +119,7 @@ def _percentage(
     `25 * 80` and `80 - 25` are refused after `25 %`; `25 / 100 * 80`, `25% * 80`, `25 + 10` and `25 * 12` (percent,
     months) are not, and where the argument is a percentage itself, nothing is.
     """
-    if any(one.value == _WHOLE for one in operands) or any(map(bound.argument.lower().__contains__, _SHARES)):
+    if any(one.value == _WHOLE for one in operands) or not _SHARES.isdisjoint(name_words(bound.argument)):
         return None
     texts = (*(one.text for one in everything_given(state)), *documents_of(tool, bound))
     percentages = percentage_counts(texts)

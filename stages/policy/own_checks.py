@@ -34,9 +34,12 @@ CheckOfResults = Callable[[dict[str, object], tuple[PastCall, ...]], str | None]
 CompletionCheck = CheckOfArguments | CheckOfResults
 """Either of them; which, its parameters say."""
 
+AnyCheck = Callable[..., str | None]
+"""A completion check in a value that survives JSON without one: msgspec knows no union of two kinds of functions."""
+
 
 def problem_with(
-    check: CompletionCheck, arguments: str, calculating: ToolSpec | None, past: tuple[PastCall, ...]
+    check: CheckOfResults, arguments: str, calculating: ToolSpec | None, past: tuple[PastCall, ...]
 ) -> str | None:
     """What the check says is wrong with a call of these arguments; None: nothing.
 
@@ -46,7 +49,7 @@ def problem_with(
         worked_out = with_results(arguments, calculating) if calculating else arguments
     except ValueError as error:
         return f"{error}."
-    return of_both(check)(_arguments(worked_out), past)
+    return check(_arguments(worked_out), past)
 
 
 def sees_results(check: CompletionCheck) -> TypeGuard[CheckOfResults]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.policy.own_checks import past_calls, problem_with
+from stages.policy.own_checks import of_both, past_calls, problem_with, sees_results
 from stages.policy.rules import Rules, legal_tools
 from stages.state import State
 from stages.tool import ToolSpec
@@ -21,8 +21,8 @@ def refused_ends(rules: Rules, state: State) -> Mapping[str, str]:
         return {}
     refused = {made.name: made.arguments for made in ledger.attempts if made.name in rules.checks and not made.answer}
     ends = [tool for tool in legal_tools(rules, state) if tool.effect == "terminal" and tool.name in refused]
-    past = past_calls(state) if ends else ()
-    asked = ((tool, problem_with(rules.checks[tool.name], refused[tool.name], tool, past)) for tool in ends)
+    past = past_calls(state) if any(sees_results(rules.checks[tool.name]) for tool in ends) else ()
+    asked = ((tool, problem_with(of_both(rules.checks[tool.name]), refused[tool.name], tool, past)) for tool in ends)
     return {tool.name: problem for tool, problem in asked if problem}
 
 

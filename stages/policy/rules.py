@@ -13,7 +13,7 @@ from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
 from stages.policy.order import Use, current_successes, obstacle, underused_tools
-from stages.policy.own_checks import CheckOfResults
+from stages.policy.own_checks import AnyCheck
 from stages.policy.progress import Repeating
 from stages.schema.canonical_json import canonical
 from stages.state import Ledger, State
@@ -90,7 +90,7 @@ class Rules(Options, frozen=True, kw_only=True):
     """Tools that may not be called before the user or an error names them: writes that nothing needs."""
     held_back: tuple[str, ...] = ()
     """Tools that no reply to the user's first message is offered while it goes well and nobody speaks of them."""
-    checks: Mapping[str, CheckOfResults] = {}
+    checks: Mapping[str, AnyCheck] = {}
     """By tool, a function of the user's that says what is wrong with a call. Rules without any survive JSON."""
     batch: BatchPolicy = "auto"
     on_violation: OnViolation = "block_all"

@@ -8,13 +8,20 @@ from forge.agent.files.texts import lines_of, numbered, unfenced
 from forge.errors import ToolResolutionError, quantity
 from forge.tools.decorator import tool
 
+# Small models write a short file anew better than they copy the lines to change.
+_WRITE = "Write a whole file: a new one, or in place of what was in it. The best way to change a short one."
+_EDIT_LONG = "Change a few lines of a long file."
+
+_WRITE_NEW = "Write a new file."
+_EDIT = "Change a few lines of a file."
+
 
 def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool) -> tuple[Callable[..., object], ...]:
     """The tools that write; `approval`: a person is asked first; `overwrite`: whole files may be replaced."""
 
-    @tool(effect="write", approval=approval, idempotent=True)
+    @tool(effect="write", approval=approval, idempotent=True, description=_WRITE if overwrite else _WRITE_NEW)
     def write_file(path: str, content: str) -> str:
-        """Write a whole file: a new one, or in place of what was in it. The best way to change a short one.
+        """Write a whole file.
 
         Args:
             path: The path of the file; folders that are not there are made.
@@ -29,9 +36,9 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
         now = quantity(len(lines_of(content)), "line")
         return f"{shown(*parts)} has {now} now; before it had {before}" if before else f"{shown(*parts)} is new: {now}"
 
-    @tool(effect="write", approval=approval)
+    @tool(effect="write", approval=approval, description=_EDIT_LONG if overwrite else _EDIT)
     def edit_file(path: str, old_snippet: str, new_snippet: str) -> str:
-        """Change a few lines of a long file.
+        """Change a few lines of a file.
 
         Args:
             path: The path of the file.

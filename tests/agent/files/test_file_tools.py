@@ -238,3 +238,13 @@ def test_two_sets_of_tools_do_not_share_their_outputs(folder: Path) -> None:
     assert one["read_output"](1) == "output 1, lines 1 to 1 of 1:\n1 | hello"
     with pytest.raises(Exception, match="there is no output 1"):
         other["read_output"](1)
+
+
+def test_whole_files_are_only_recommended_where_they_may_be_replaced(tmp_path: Path) -> None:
+    def told(*, overwrite: bool) -> str:
+        tools = file_tools(tmp_path, overwrite=overwrite)
+        return " ".join(one.spec.description for one in tools if isinstance(one, Tool))
+
+    assert "in place of what was in it" in told(overwrite=True)
+    assert "in place of what was in it" not in told(overwrite=False)
+    assert "Write a new file." in told(overwrite=False)

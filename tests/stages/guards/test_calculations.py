@@ -253,8 +253,8 @@ def test_what_was_given_as_a_percentage_is_no_amount(told: str, text: str, *, re
         found = calculation_problems(spec, msgspec.json.encode({argument: text}).decode(), given)
         return [one.number for one in found if isinstance(one, PercentageAsAmount)]
 
-    assert bool(problems("amount")) == refused
-    assert problems("interest_rate") == []
+    assert bool(problems("amount")) == bool(problems("separate_total")) == refused
+    assert problems("interest_rate") == problems("percentage") == []
 
 
 def test_a_model_that_takes_a_percentage_for_an_amount_is_told_how_a_share_is_written() -> None:

@@ -4,7 +4,7 @@ import pytest
 from msgspec import Raw, structs
 
 from stages.message import Assistant, Tool, ToolCall
-from stages.policy.own_checks import PastCall, past_calls, problem_with
+from stages.policy.own_checks import PastCall, of_both, past_calls, problem_with
 from stages.state import Cleared, State
 from stages.tool import Calculated, ToolSpec
 
@@ -55,6 +55,6 @@ def test_a_check_is_given_what_a_calculation_comes_to() -> None:
     def check(arguments: dict[str, object]) -> str | None:
         return None if arguments["amount"] == 5 else f"{arguments['amount']} is wrong."
 
-    assert problem_with(check, '{"amount":"2 + 3"}', pay, ()) is None
-    assert problem_with(check, '{"amount":"2 + 4"}', pay, ()) == "6 is wrong."
-    assert "cannot be worked out" in (problem_with(check, '{"amount":"2 / 0"}', pay, ()) or "")
+    assert problem_with(of_both(check), '{"amount":"2 + 3"}', pay, ()) is None
+    assert problem_with(of_both(check), '{"amount":"2 + 4"}', pay, ()) == "6 is wrong."
+    assert "cannot be worked out" in (problem_with(of_both(check), '{"amount":"2 / 0"}', pay, ()) or "")

@@ -101,7 +101,7 @@ def test_an_end_stands_refused_while_the_check_refuses_the_last_call_of_it(
 
 
 def test_where_nothing_else_may_be_called_the_end_is_offered() -> None:
-    rules = Rules(tools=(RULES.tools[2],), checks={"finish": lambda _, __: "no."})
+    rules = Rules(tools=(RULES.tools[2],), checks={"finish": lambda _: "no."})
     state = State(history=(), ledger=Ledger(attempts=(Attempt(name="finish", arguments="{}"),)))
     assert refused_ends(rules, state) == {"finish": "no."}
     assert [one.name for one in offered_tools(rules, state)] == ["finish"]
