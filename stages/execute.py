@@ -57,7 +57,7 @@ def execute(rules: Rules) -> Stage:
             return state.to(_questioned(state, batch, paused, specs))
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
-        new = batch_record(batch)
+        new = batch_record(batch, rules.order)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
         if batch.heard:
             ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition

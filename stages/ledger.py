@@ -48,16 +48,25 @@ class Budget(Options, frozen=True, kw_only=True):
     price: Price = _FREE
 
 
+class Listed(Struct, frozen=True, kw_only=True, gc=False):
+    """Values that a tool has listed, and the tool that has to be called with each of them."""
+
+    tool: str
+    values: tuple[str, ...]
+
+
 class Success(Struct, frozen=True, kw_only=True, gc=False):
     """A call that succeeded: steps and prerequisites are judged by these.
 
-    `answer` is the digest of what the model was told of it, `turn` the model call that made it.
+    `answer` is the digest of what the model was told of it, `turn` the model call that made it. `listed` are
+    the values with which other tools have to be called.
     """
 
     name: str
     arguments: str
     answer: str = ""
     turn: int = 0
+    listed: tuple[Listed, ...] = ()
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from stages.grounding.miscalculations import Miscalculation
-from stages.ledger import Counter
+from stages.ledger import Counter, Listed
 from stages.message import Kind, ToolCall
 from stages.schema.problems import Problem
 
@@ -88,12 +88,14 @@ class BesideDamage(Struct, frozen=True, kw_only=True, tag="beside_damage"):
 class StepsPending(Struct, frozen=True, kw_only=True, tag="steps_pending"):
     """A terminal call before its required steps, for the `attempt`-th time in a row.
 
-    `again` are those of them that were done, and are out of date.
+    `again` are those of them that were done, and are out of date; `left` are the values that some still
+    have to be called with.
     """
 
     steps: tuple[str, ...]
     attempt: int
     again: tuple[str, ...] = ()
+    left: tuple[Listed, ...] = ()
 
 
 class PrerequisiteMissing(Struct, frozen=True, kw_only=True, tag="prerequisite_missing"):

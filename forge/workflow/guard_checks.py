@@ -55,7 +55,15 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
     found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
     found += [problem for spec in rules.tools for bound in spec.grounded for problem in _grounding(spec, bound, names)]
     found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
-    found += [problem for use in rules.order for problem in _use(use, names)]
+    specs = {spec.name: spec for spec in rules.tools}
+    found += [problem for use in rules.order for problem in _use(use, specs)]
+    each = [use.tool for use in rules.order if use.each_of]
+    found += [f"order of {name}: each_of can be said only once" for name in sorted({*each}) if each.count(name) > 1]
+    found += [
+        f"order of {name}: it ends the run, so it cannot have to be called before the end"
+        for name in (use.tool for use in rules.order if use.at_least or use.each_of)
+        if name in rules.terminal
+    ]
     found += _endless(rules)
     steps = [use.at_step for use in rules.order if use.at_step is not None]
     found += [
@@ -73,9 +81,9 @@ def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
     )
 
 
-def _use(use: Use, names: list[str]) -> list[str]:
+def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
     where = f"order of {use.tool}"
-    found = [f"{where}: there is no tool named {name!r}" for name in use.names if name not in names]
+    found = [f"{where}: there is no tool named {name!r}" for name in use.names if name not in specs]
     if use.tool in use.names[1:]:
         found.append(f"{where}: it cannot come before or after itself")
     changed = [change.tool for change in use.changes]
@@ -90,6 +98,8 @@ def _use(use: Use, names: list[str]) -> list[str]:
         found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
     if use.distinct and use.at_least < 2:
         found.append(f"{where}: distinct is about several calls; say with at_least how many, 2 or more")
+    if use.each_of and use.tool in specs and use.each_of.argument not in (known := _schema(specs[use.tool]).properties):
+        found.append(f"{where}: each_of: {_no_argument(use.each_of.argument, known)}")
     if use.at_least < 0:
         found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
     return found
@@ -112,13 +122,17 @@ def _grounding(spec: ToolSpec, bound: Grounded, names: list[str]) -> list[str]:
     where = f"tool {spec.name}: grounded"
     found = []
     if bound.argument not in known:
-        found.append(f"{where}: it has no argument {bound.argument!r}; it has: {', '.join(known) or 'none'}")
+        found.append(f"{where}: {_no_argument(bound.argument, known)}")
     found += [
         f"{where}: the source {name!r} of {bound.argument} is no tool" for name in bound.sources if name not in names
     ]
     if spec.name in bound.sources and len(bound.sources) == 1:
         found.append(f"{where}: {bound.argument} could only come from {spec.name} itself")
     return found
+
+
+def _no_argument(name: str, known: Iterable[str]) -> str:
+    return f"it has no argument {name!r}; it has: {', '.join(known) or 'none'}"
 
 
 class _Schema(msgspec.Struct):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Paused, Refused, Succeeded, Unresolved
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import beside, outcomes
+from stages.policy.order import Use, listed_for
 from stages.policy.progress import answer_digest
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Batch, Success
@@ -128,8 +129,11 @@ class _Written(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
 
 
-def batch_record(batch: Batch) -> _Written:
-    """The record of a batch, each call answered, in the order of the calls whichever finished first."""
+def batch_record(batch: Batch, order: tuple[Use, ...] = ()) -> _Written:
+    """The record of a batch, each call answered, in the order of the calls whichever finished first.
+
+    `order` says of which results the values that they list are recorded; without it, they have listed nothing yet.
+    """
     turn = batch.said.turn
     said: list[Message] = [batch.said]
     done: list[Success] = []
@@ -138,7 +142,8 @@ def batch_record(batch: Batch) -> _Written:
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
             answer = answer_digest(call.name, call.arguments, result.text)
-            done.append(Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn))
+            listed = listed_for(order, call.name, result.text)
+            done.append(Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn, listed=listed))
         elif isinstance(result, Failed | Unresolved | Refused):
             vain.append(_attempt(call, result, turn))
     if batch.notice:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from stages.ledger import Listed
 from stages.nudges import values
-from stages.nudges.quoting import listed, may_call, quote
+from stages.nudges.quoting import listed, may_call, quote, some
 from stages.objection import (
     Custom,
     EchoedArgument,
@@ -24,8 +25,8 @@ from stages.objection import (
 def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
     """The text for a call of that tool."""
     match wrong:
-        case StepsPending(steps=steps, attempt=attempt, again=again):
-            return _step(tool, steps, attempt) + _out_of_date(again)
+        case StepsPending(steps=steps, attempt=attempt, again=again, left=left):
+            return _step(tool, steps, attempt) + _out_of_date(again) + _values_left(left)
         case PrerequisiteMissing(tools=missing, match=match, again=again):
             return _prerequisite(tool, missing, match) + _out_of_date(again)
         case NeedsDecision(tools=needed, allowed=allowed):
@@ -67,6 +68,10 @@ def _step(tool: str, pending: Sequence[str], attempt: int) -> str:
 
 def _out_of_date(again: Sequence[str]) -> str:
     return f" What {listed(again)} found has changed since." if again else ""
+
+
+def _values_left(left: Sequence[Listed]) -> str:
+    return "".join(f" {step.tool} has still to be called for each of: {some(step.values)}." for step in left)
 
 
 def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str]) -> str:

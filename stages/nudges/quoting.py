@@ -1,6 +1,6 @@
 """Quoting: a model's own words and lists of names, as they stand in a sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -21,6 +21,12 @@ def as_data(text: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """Names as a list in a sentence; `none` for no name."""
     return ", ".join(names) or "none"
+
+
+def some(values: Sequence[str], most: int = 8) -> str:
+    """The first of these values, and how many more there are: each on one line, as far as 40 characters."""
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return listed(quote(" ".join(value.split()), 40) for value in values[:most]) + more
 
 
 def may_call(names: Iterable[str]) -> str:

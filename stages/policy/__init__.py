@@ -6,6 +6,7 @@ from stages._later import later
 
 if TYPE_CHECKING:
     from stages.policy.levels import Escalation, EscalationLevel
+    from stages.policy.listing import Each
     from stages.policy.order import Change, Use
     from stages.policy.retry import Backoff, RetryPolicy, Tries
     from stages.policy.rules import RepairLimits, Rules, completed, legal_tools, pending
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Backoff",
     "Change",
+    "Each",
     "Escalation",
     "EscalationLevel",
     "RepairLimits",
@@ -32,6 +34,7 @@ __getattr__ = later(
     __name__,
     {
         "stages.policy.levels": ("Escalation", "EscalationLevel"),
+        "stages.policy.listing": ("Each",),
         "stages.policy.order": ("Change", "Use"),
         "stages.policy.retry": ("Backoff", "RetryPolicy", "Tries"),
         "stages.policy.rules": ("RepairLimits", "Rules", "completed", "legal_tools", "pending"),

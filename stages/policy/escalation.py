@@ -11,10 +11,19 @@ import msgspec
 from stages.grounding.identifiers import is_id
 from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
+from stages.policy.listing import with_values
 from stages.policy.named_tools import related_tools, times_asked, with_spoken
 from stages.policy.progress import replies_without_progress
 from stages.policy.refused_ends import without_refused_ends
-from stages.policy.rules import Rules, legal_tools, needed_tools, pending, succeeded_names, welcomes_words
+from stages.policy.rules import (
+    Rules,
+    legal_tools,
+    listed_values_left,
+    needed_tools,
+    pending,
+    succeeded_names,
+    welcomes_words,
+)
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
 from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
@@ -47,7 +56,7 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     allowed = without_refused_ends(rules, state, legal_tools(rules, state))
     match escalation_level(rules, state):
         case "open" | "constrained" | "prompted":
-            return _looking_first(rules, state, allowed)
+            return _one_by_one(rules, state, _looking_first(rules, state, allowed))
         case level if guessing := guessing_tools(rules, state):
             found = _finding_values(rules, state, allowed, guessing)
             return tuple(map(simpler_tool, found)) if level == "simple" else found
@@ -79,6 +88,13 @@ def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) ->
         beside = {tool.name for tool in held} - related_tools(held, state)
         return tuple(tool for tool in allowed if tool.name not in beside)
     return allowed
+
+
+def _one_by_one(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """The tools; those that have to be called with each listed value only with those that are left of them."""
+    left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
+    each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
+    return tuple(with_values(one, each[one.name], left[one.name]) if one.name in each else one for one in allowed)
 
 
 def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
@@ -122,7 +138,7 @@ def remember(rules: Rules, state: State) -> State:
 
 def _needed(rules: Rules) -> frozenset[str]:
     """The tools that the run has to call, may have to call first, or could not call later."""
-    bound = (use.tool for use in rules.order if use.at_least or use.at_step or use.before)
+    bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
     return needed_tools(rules, (*rules.required, *rules.terminal, *bound))
 
 

@@ -9,8 +9,9 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.ledger import Success
+from stages.ledger import Listed, Success
 from stages.message import ToolCall
+from stages.policy.listing import Each, listed_values, not_yet_called
 from stages.schema.canonical_json import canonical
 
 
@@ -30,6 +31,7 @@ class Use(Struct, frozen=True, kw_only=True):
       this tool count no more, neither as steps nor as prerequisites: it has to be called again.
     - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
     - `distinct`: for `at_least` the same call counts once: "each of the three" is not two of them and one again.
+    - `each_of`: values that another tool lists; it must have succeeded with each before a terminal tool may be called.
     - `consecutive` False: not twice in a row.
     """
 
@@ -41,12 +43,20 @@ class Use(Struct, frozen=True, kw_only=True):
     at_least: int = 0
     at_most: int | None = None
     distinct: bool = False
+    each_of: Each | None = None
     consecutive: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
         """All the tools that it is about."""
-        return (self.tool, *self.after, *self.before, *(change.tool for change in self.changes))
+        listing = (self.each_of.tool,) if self.each_of else ()
+        return (self.tool, *self.after, *self.before, *listing, *(change.tool for change in self.changes))
+
+    @property
+    def demanded(self) -> tuple[str, ...]:
+        """The tools that have to succeed because of it before the run may end."""
+        listing = (self.each_of.tool, self.tool) if self.each_of else ()
+        return listing or ((self.tool,) if self.at_least else ())
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -125,7 +135,26 @@ def obstacle(
 
 def underused_tools(order: tuple[Use, ...], done: tuple[Success, ...]) -> tuple[str, ...]:
     """The tools that still have to be used more often before the run may end. `done` are the uses that count."""
-    return tuple(use.tool for use in order if use.at_least and times_used(use, done) < use.at_least)
+    return tuple(tool for use in order for tool in _underused(use, done))
+
+
+def _underused(use: Use, done: tuple[Success, ...]) -> tuple[str, ...]:
+    left = values_left(use, done)
+    if left is None and use.each_of:
+        return (use.each_of.tool,)
+    few = use.at_least and times_used(use, done) < use.at_least
+    return (use.tool,) if few or left else ()
+
+
+def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
+    """The values of its `each_of` with which the tool still has to be called; None where none were listed yet."""
+    return not_yet_called(use.each_of, use.tool, done) if use.each_of else None
+
+
+def listed_for(order: tuple[Use, ...], name: str, result: str) -> tuple[Listed, ...]:
+    """What a successful call of the tool has listed for others."""
+    lists = [(use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == name]
+    return tuple(Listed(tool=tool, values=listed_values(each, result)) for tool, each in lists)
 
 
 def times_used(use: Use, done: tuple[Success, ...]) -> int:

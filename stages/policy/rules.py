@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from stages.confidence.unsure import WhenUnsure
 from stages.execution.unknown_outcomes import unknown_outcome
+from stages.ledger import Listed
 from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
-from stages.policy.order import Use, current_successes, obstacle, underused_tools
+from stages.policy.order import Use, current_successes, obstacle, underused_tools, values_left
 from stages.policy.own_checks import AnyCheck
 from stages.policy.progress import Repeating
 from stages.schema.canonical_json import canonical
@@ -133,6 +134,13 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
     return tuple(dict.fromkeys(steps + underused_tools(rules.order, done)))
 
 
+def listed_values_left(rules: Rules, ledger: Ledger) -> tuple[Listed, ...]:
+    """The tools that still have to be called with listed values, and those values."""
+    each = [use for use in rules.order if use.each_of]
+    done = current_successes(rules.order, ledger.successes) if each else ()
+    return tuple(Listed(tool=use.tool, values=left) for use in each if (left := values_left(use, done)))
+
+
 def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
     """Whether a text is an answer now."""
     return rules.on_text == "accept" and not pending(rules, ledger)
@@ -140,7 +148,7 @@ def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
 
 def required_tools(rules: Rules) -> tuple[str, ...]:
     """The tools that have to succeed before the run may end, in declared order."""
-    return tuple(dict.fromkeys((*rules.required, *(use.tool for use in rules.order if use.at_least))))
+    return tuple(dict.fromkeys((*rules.required, *(tool for use in rules.order for tool in use.demanded))))
 
 
 def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
@@ -215,7 +223,7 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
     """These tools, and all tools that have to succeed before them."""
     before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
     for use in rules.order:
-        before.setdefault(use.tool, set()).update(use.after)
+        before.setdefault(use.tool, set()).update(use.after, (use.each_of.tool,) if use.each_of else ())
     found, new = set[str](), {*wanted}
     while new:
         found |= new

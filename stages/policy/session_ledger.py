@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from stages.ledger import Attempt, Budget, Ledger, Success
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, turn_of
 from stages.nudges.outcomes import status_of
+from stages.policy.order import Use, listed_for
 from stages.policy.progress import answer_digest, answered_again, digests
 from stages.policy.rules import Rules, repeating_tools
 from stages.wire.valid import with_object_arguments
@@ -45,7 +46,7 @@ def recount(
     progress = turn_of(history[asked]) if asked else 0
     for turn, answered in _batches(history):
         outcomes = [(call, answer, _status(answer, is_error)) for call, answer in answered]
-        new = [_success(call, answer, turn) for call, answer, status in outcomes if status == "succeeded"]
+        new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
         again = answered_again(new, repeating, seen)
         vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
         done += new
@@ -113,10 +114,11 @@ def _status(answer: Tool, is_error: IsError) -> Status:
     return "failed" if answer.status == "failed" or is_error(answer.name, answer.text) else "succeeded"
 
 
-def _success(call: ToolCall, answer: Tool, turn: int) -> Success:
+def _success(call: ToolCall, answer: Tool, turn: int, order: tuple[Use, ...]) -> Success:
     arguments = _arguments(call)
     digest = answer_digest(call.name, arguments, answer.text)
-    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn)
+    listed = listed_for(order, call.name, answer.text)
+    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn, listed=listed)
 
 
 def _attempt(call: ToolCall, answer: Tool, status: Status, turn: int) -> Attempt:

@@ -13,10 +13,11 @@ from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, Tool, User
 from stages.nudges import context
+from stages.nudges.quoting import some
 from stages.pipeline import Stage, on
 from stages.policy.order import times_used
 from stages.policy.refused_ends import mending_writes, refused_ends
-from stages.policy.rules import Rules, outdated, pending, required_tools
+from stages.policy.rules import Rules, completed, listed_values_left, outdated, pending, required_tools
 from stages.state import Folded, State
 
 
@@ -82,7 +83,8 @@ def note_progress(rules: Rules) -> Stage:
         if phase.summary or not _went_well(state):
             return state
         left = pending(rules, state.ledger)
-        done = [step for step in required_tools(rules) if step not in left]
+        made = completed(state.ledger)
+        done = [step for step in required_tools(rules) if step in made and step not in left]
         steps = [_counted(step, rules, state) for step in left]
         ends, refused = _ends(rules), refused_ends(rules, state)
         if ends and refused.keys() >= {*ends}:
@@ -95,9 +97,11 @@ def note_progress(rules: Rules) -> Stage:
 
 
 def _counted(step: str, rules: Rules, state: State) -> str:
-    """The step, with its count if it has to be done several times, or that it has to be done again."""
+    """The step, with what is left of it if it has to be done several times, or that it has to be done again."""
     if outdated(rules, state.ledger, [step]):
         return f"{step} (again)"
+    if left := next((one.values for one in listed_values_left(rules, state.ledger) if one.tool == step), ()):
+        return f"{step} (still for {some(left)})"
     use = max((use for use in rules.order if use.tool == step), key=lambda use: use.at_least, default=None)
     if use is None or use.at_least <= 1:
         return step

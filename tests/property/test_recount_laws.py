@@ -19,6 +19,7 @@ from stages.guards import guards_of
 from stages.ledger import Attempt, Ledger
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
 from stages.objection import Custom, Objection
+from stages.policy.listing import Each
 from stages.policy.order import Change, Use
 from stages.policy.rules import legal_tools, pending
 from stages.policy.session_ledger import recount
@@ -92,6 +93,7 @@ ORDERS = st.sampled_from(
         (Use(tool="look", at_most=2),),
         (Use(tool="order", at_least=2),),
         (Use(tool="look", at_least=2, distinct=True),),
+        (Use(tool="note", each_of=Each(tool="look", argument="text", member="at")),),
         (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1)),
         (Use(tool="look", again_after=("note", Change(tool="send", match_arg="text"))),),
     ]

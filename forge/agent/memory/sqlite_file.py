@@ -83,7 +83,10 @@ class SQLiteFile:
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
         """Bring the file to today's format. StoreError for a file of another program, or of a newer forge."""
-        if self._format(connection) == len(FORMATS):
+        connection.execute("BEGIN")  # all of it is read as it was at one moment: another process may be writing it
+        number = self._format(connection)
+        connection.execute("COMMIT")
+        if number == len(FORMATS):
             return
         connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not wait for one another
         connection.execute("BEGIN IMMEDIATE")

@@ -11,6 +11,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
+from stages.policy import Each, Use
 
 
 class _Flat(Struct, frozen=True):
@@ -57,6 +58,7 @@ def _best_of_several(seed: int) -> World:
         tools=[read(agency.list_flats), read(agency.get_flat), agency.propose_flat],
         terminal_tool="propose_flat",
         required_steps=["list_flats", "get_flat"],
+        order=[Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))],
         grounded={"get_flat": ("flat_id",), "propose_flat": ("flat_id",)},
         system_prompt=SYSTEM,
         max_iterations=15,
@@ -125,6 +127,7 @@ def _comparing_offers(seed: int) -> World:
         tools=[read(purchasing.list_suppliers), read(purchasing.get_offer), order],
         terminal_tool="place_order",
         required_steps=["list_suppliers", "get_offer"],
+        order=[Use(tool="get_offer", each_of=Each(tool="list_suppliers", argument="supplier", member="suppliers"))],
         grounded={"place_order": ("supplier",)},
         calculated={"place_order": ("total",)},
         system_prompt=SYSTEM,

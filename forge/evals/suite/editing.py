@@ -9,6 +9,7 @@ from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM
+from stages.guards import PastCall
 from stages.policy.order import Use
 
 _RULES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
@@ -92,6 +93,7 @@ def _edit_until_it_passes(seed: int) -> World:
         terminal_tool="finish",
         required_steps=["read_file", "replace_line", "run_check"],
         order=[Use(tool="run_check", again_after=("replace_line",))],
+        completion_checks={"finish": _passes},
         system_prompt=SYSTEM,
         max_iterations=15,
     )
@@ -103,6 +105,13 @@ def _edit_until_it_passes(seed: int) -> World:
         right=partial(_fixed, lines),
         harm=partial(_broken, lines),
     )
+
+
+def _passes(_: dict[str, object], results: tuple[PastCall, ...]) -> str | None:
+    """What the workflow itself asks of the end: that the last check passed."""
+    checks = [made.result for made in results if made.tool == "run_check"]
+    passed = bool(checks) and isinstance(checks[-1], dict) and checks[-1]["passed"] is True
+    return None if passed else "the last run_check found lines that are still wrong."
 
 
 def _edited(lines: Sequence[tuple[str, str]], calls: Sequence[PerformedCall]) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from forge import ToolDef, Workflow, run_sync
+from forge import Finished, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError, explain
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
@@ -17,7 +17,8 @@ from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.ledger import Ledger, Success
 from stages.message import Tool, ToolCall
-from stages.policy.order import Change, Use, current_successes, obstacle, underused_tools
+from stages.policy.listing import Each
+from stages.policy.order import Change, Use, current_successes, listed_for, obstacle, underused_tools
 from stages.policy.rules import OnViolation, legal_tools, pending
 from stages.serialize import Mode
 from stages.state import State
@@ -155,6 +156,68 @@ def test_each_of_two_is_not_one_of_them_twice() -> None:
     assert "First complete: look" in said
 
 
+@tool(effect="read", repeatable=True)
+def list_flats() -> list[str]:
+    """List the flats."""
+    return ["F-1", "F-2", "F-3"]
+
+
+@tool(effect="read")
+def get_flat(flat_id: str) -> str:
+    """Look up a flat."""
+    return f"{flat_id} has rooms."
+
+
+@tool
+def propose(flat_id: str) -> str:
+    """Propose a flat."""
+    return flat_id
+
+
+EACH = Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))
+
+
+def flats(mode: Mode, *script: Line) -> tuple[Scripted, Finished[object]]:
+    workflow = Workflow("flats", tools=[list_flats, get_flat, propose], terminal_tool="propose", order=[EACH])
+    model = Scripted(script, mode=mode)
+    return model, run_sync(workflow, "Propose a flat.", backend=model).unwrap()
+
+
+def test_each_listed_value_is_called_before_the_end() -> None:
+    end = call("propose", flat_id="F-2")
+    first, second, third = (call("get_flat", flat_id=f"F-{number}") for number in (1, 2, 3))
+    _, run = flats("native", end, call("list_flats"), second, end, third, first, end)
+    told = [message.text for message in run.state.history if isinstance(message, Tool)]
+    assert "First complete: list_flats. Call list_flats now." in told[0]
+    assert (
+        "First complete: get_flat. Call get_flat now. get_flat has still to be called for each of: F-1, F-3." in told[3]
+    )
+    assert told[-1] == "F-2"
+
+
+def test_where_forge_decides_what_may_be_written_only_what_is_left_is_offered() -> None:
+    first, second, third = (call("get_flat", flat_id=f"F-{number}") for number in (1, 2, 3))
+    model, _ = flats("constrained", call("list_flats"), second, first, third, call("propose", flat_id="F-2"))
+    offered = [b'{"enum":["F-1","F-2","F-3"]', b'{"enum":["F-1","F-3"]', b'{"enum":["F-3"]']
+    seen = [[text for text in offered if text in body.replace(b'"type":"string",', b"")] for body in model.requests]
+    assert seen == [[], offered[:1], offered[1:2], offered[2:], []]
+    assert b"Still required: get_flat (still for F-1, F-3)." in model.requests[2]
+
+
+def test_a_list_with_nothing_in_it_leaves_nothing_to_call() -> None:
+    nothing = Success(name="list_flats", arguments="{}", listed=listed_for((EACH,), "list_flats", "[]"))
+    assert underused_tools((EACH,), (nothing,)) == ()
+
+
+def test_a_list_that_is_out_of_date_is_asked_for_again() -> None:
+    listing = Use(tool="list_flats", again_after=("propose",))
+    listed = Success(name="list_flats", arguments="{}", listed=listed_for((EACH,), "list_flats", '["F-1"]'))
+    got, proposed = (Success(name=name, arguments='{"flat_id":"F-1"}') for name in ("get_flat", "propose"))
+    counting = current_successes((EACH, listing), (listed, got, proposed))
+    assert underused_tools((EACH,), (listed, got)) == ()
+    assert underused_tools((EACH, listing), counting) == ("list_flats",)
+
+
 def test_in_the_mode_constrained_only_what_is_in_order_is_offered() -> None:
     desk = Desk(order=[Use(tool="look", at_step=1)])
     model = Scripted([call("look", what="a"), call("finish", result="ok")], mode="constrained")
@@ -191,6 +254,9 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         Use(tool="write", at_step=2, after=("look",), before=("look",)),
         Use(tool="fail", at_step=2, at_least=-1),
         Use(tool="write", at_least=1, distinct=True),
+        Use(tool="look", each_of=Each(tool="gone", argument="where")),
+        Use(tool="look", each_of=Each(tool="write", argument="what")),
+        Use(tool="finish", at_least=1),
     ]
     with pytest.raises(DefinitionError) as caught:
         Desk(order=uses, completion_checks={"gone": lambda _: None})
@@ -203,6 +269,10 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         "order of write: it cannot come both before and after look",
         "order of fail: at_least is -1; it cannot be negative",
         "order of write: distinct is about several calls; say with at_least how many, 2 or more",
+        "order of look: there is no tool named 'gone'",
+        "order of look: each_of: it has no argument 'where'; it has: what",
+        "order of look: each_of can be said only once",
+        "order of finish: it ends the run, so it cannot have to be called before the end",
         "order: two tools are forced at step 2",
     }
 
