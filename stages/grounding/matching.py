@@ -213,6 +213,7 @@ def _in_word(character: str) -> bool:
 _CHUNK = re.compile(r"[^\s\"()\[\]{}<>:;=|]+")
 _NUMBER = re.compile(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
 _PERCENTAGE = re.compile(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
+_CODE = re.compile(r"0\d\d")
 _DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
 _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
 
@@ -245,9 +246,12 @@ def _counted(chunk: str) -> set[Decimal]:
 
 
 def _readings(chunk: str) -> set[Decimal]:
-    """The numbers that a word can mean: 1,234 may be one thousand or one; empty for any other word."""
+    """The numbers that a word can mean: 1,234 may be one thousand or one; empty for any other word.
+
+    Empty for 0171 too, as for every code or telephone number that begins with a zero: 171 is another one. 05 is 5.
+    """
     shape = _NUMBER.fullmatch(chunk)
-    if not shape:
+    if not shape or _CODE.match(shape[2]):
         return set()
     sign, digits = "-" if shape[1] == "-" else "", shape[2]
     found = {digits.replace(",", ".")} if _DECIMAL.fullmatch(digits) else set()

@@ -59,6 +59,10 @@ SHOWN: list[tuple[Json, str]] = [
     (["a", 7], "a and 7"),
     ({"n": [1]}, "1"),
     ("北京", "他在 北京 住"),
+    ("0171 619501", "call me at 0171 619501"),
+    ("007", '{"agent": "007"}'),
+    (5, "on the 05 of May"),
+    (0.125, "0.125 per cent"),
 ]
 NOT_SHOWN: list[tuple[Json, str]] = [
     (99, "99.50"),
@@ -96,6 +100,10 @@ NOT_SHOWN: list[tuple[Json, str]] = [
     ("Paris", "Lisbon"),
     (["a", 8], "a and 7"),
     ({"n": [1, 2]}, "1"),
+    ("171", "call me at 0171 619501"),
+    (171, "call me at 0171 619501"),
+    ("7", "agent 007"),
+    ("0171", "room 171"),
 ]
 
 
