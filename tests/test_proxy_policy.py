@@ -562,6 +562,21 @@ def test_each_rule_of_a_workflow_holds_over_the_requests_of_a_session(rule: str)
     run(go)
 
 
+def test_each_of_a_list_is_called_before_the_end() -> None:
+    policy = 'terminal_tool = "commit"\n[[order]]\ntool = "read"\neach_of = { tool = "test", argument = "path" }'
+    other = ("read", '{"path":"b.py"}')
+
+    async def go() -> None:
+        async with client(policy, calls(TEST), calls(READ), calls(COMMIT), calls(other), calls(COMMIT)) as there:
+            assert await there.say("Go.") == ["test"]
+            assert await there.went('["a.py","b.py"]') == ["read"]
+            assert (await there.went("x = 1"), there.outcome) == (["read"], "retried")
+            assert "read has still to be called for each of: b.py." in there.told(3)
+            assert await there.went("x = 2") == ["commit"]
+
+    run(go)
+
+
 def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
     async def go() -> None:
         async with client("max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from forge.proxy.shaping import Shaping
+from stages.policy.listing import Each
 from stages.policy.order import Change, Use
 from stages.policy.rules import OnViolation
 from stages.policy.wildcards import matches
@@ -26,10 +27,15 @@ class PolicyChange(Change, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What makes results out of date, as a table."""
 
 
+class PolicyEach(Each, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The listed values that a tool has to be called with, as a table."""
+
+
 class PolicyUse(Use, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rules of order and number for one tool, as a table."""
 
     again_after: tuple[str | PolicyChange, ...] = ()
+    each_of: PolicyEach | None = None
 
 
 class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -117,10 +117,14 @@ def _lacking(policy: ModelPolicy, known: Mapping[str, ToolSpec]) -> Iterator[str
             both = (known[name], known[needed.tool]) if needed.tool in known and needed.match_arg else ()
             lacking = (tool.name for tool in both if needed.match_arg not in parameters_of(tool))
             yield from (f"the argument {needed.match_arg} of {tool}" for tool in lacking)
+    for use in policy.order:
+        if use.each_of and use.tool in known and use.each_of.argument not in parameters_of(known[use.tool]):
+            yield f"the argument {use.each_of.argument} of {use.tool}"
 
 
 def _arguments(policy: ModelPolicy) -> Iterator[str]:
     """The arguments of tools that the policy names."""
+    yield from (use.each_of.argument for use in policy.order if use.each_of)
     for own in policy.tools.values():
         yield from (needed.match_arg for needed in _prerequisites(own) if needed.match_arg)
         yield from (bound.argument for bound in grounds(own.grounded))
@@ -160,7 +164,9 @@ def _sources(bound: Grounded, known: Mapping[str, ToolSpec]) -> tuple[str, ...] 
 def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
     after, before = (tuple(name for name in names if name in known) for names in (use.after, use.before))
     changes = tuple(one for one in use.changes if _can_be_met(one, known[use.tool], known))
-    return replace(use, after=after, before=before, again_after=changes)
+    each = use.each_of
+    listed = each and each.tool in known and each.argument in parameters_of(known[use.tool])
+    return replace(use, after=after, before=before, again_after=changes, each_of=each if listed else None)
 
 
 def _several(names: Names) -> tuple[str, ...]:
