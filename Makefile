@@ -56,7 +56,7 @@ evals-report: .venv/dev.ready
 	@.venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto' --html benchmarks/EVALS.html
 	@chmod 644 benchmarks/EVALS.html
 
-docs: .venv/dev.ready
+docs: .venv/docs.ready
 	@.venv/bin/python docs/map.py
 	@.venv/bin/python docs/scenarios.py
 	@.venv/bin/python docs/api.py site
@@ -76,6 +76,11 @@ clean:
 
 .venv/demo.ready: .venv/python.ready pyproject.toml
 	@$(PIP) install --editable '.[chat,local,proxy]'
+	@touch $@
+
+# A page of each module needs what each imports: psycopg, for which not every processor that runs the tests has a wheel.
+.venv/docs.ready: .venv/dev.ready
+	@$(PIP) install --editable '.[postgres]'
 	@touch $@
 
 .venv/dev.ready: .venv/python.ready pyproject.toml

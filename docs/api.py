@@ -18,7 +18,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("stages", "forge")
 REFERENCE = re.compile(r"<code>((?:forge|stages)(?:\.\w+)+)(?:\(.*?\))?</code>")
 LINK = re.compile(r'href="([^"#:]*)(?:#([^"]*))?"')
-SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+NOT_TEXT = re.compile(r"<script\b.*?</script>|<span class=\"s\d\">.*?</span>", re.DOTALL)
+"""Scripts, and the strings of the source code that a page shows: what looks like a link there is none."""
 ANCHOR = re.compile(r'\bid="([^"]*)"')
 
 
@@ -50,7 +51,7 @@ def write(folder: Path, names: list[str]) -> list[str]:
 def unresolved(folder: Path) -> Iterator[str]:
     """Links that lead to no page or to no place on it, and names of forge's own that pdoc found nothing for."""
     files = sorted(folder.rglob("*.html"))
-    pages = {path: SCRIPT.sub("", path.read_text(encoding="utf-8")) for path in files}
+    pages = {path: NOT_TEXT.sub("", path.read_text(encoding="utf-8")) for path in files}
     places = {path.resolve(): {*map(unescape, ANCHOR.findall(text))} for path, text in pages.items()}
     for path, text in pages.items():
         where = path.relative_to(folder)

@@ -11,7 +11,7 @@ MESSAGE_LIMIT = 4 << 20
 """Maximum bytes of one message, unless the server says otherwise; the rest of a longer one is read and dropped."""
 
 
-class _Server(Options, frozen=True, kw_only=True):
+class ServerOptions(Options, frozen=True, kw_only=True):
     """What both kinds of servers have."""
 
     only: Sequence[str] | None = None
@@ -23,7 +23,7 @@ class _Server(Options, frozen=True, kw_only=True):
     message_limit: Tokens = MESSAGE_LIMIT
 
 
-class Stdio(_Server, frozen=True):
+class Stdio(ServerOptions, frozen=True):
     """A program that speaks MCP on its standard input and output: a list of words, which no shell reads.
 
     Of this process's environment it is given PATH, HOME and a few more, and all of `env`.
@@ -50,7 +50,7 @@ class Stdio(_Server, frozen=True):
         return tuple(self.env.values())
 
 
-class Http(_Server, frozen=True):
+class Http(ServerOptions, frozen=True):
     """A server at the address of its endpoint, such as `http://127.0.0.1:8000/mcp` (streamable HTTP).
 
     `headers` are sent with each request, such as one with a key. The other options are those of `Stdio`.

@@ -22,8 +22,7 @@ from stages.rescue.names import Names, name_pattern
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import NAME_KEYS
 from stages.rescue.unescape import unescape_layers, unescape_letters, without_margin
-from stages.schema.value import MAX_DEPTH
-from stages.schema.value import Json as Value
+from stages.schema.value import MAX_DEPTH, Json
 
 _NEAR = 300
 """Maximum characters from the beginning of a call's markup to the name in it."""
@@ -122,10 +121,10 @@ def _objects(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempt
                 yield from _in_object(value, sought)
 
 
-_any: msgspec.json.Decoder[Value] = msgspec.json.Decoder()
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
-def _members(value: Value) -> Iterator[dict[str, Value]]:
+def _members(value: Json) -> Iterator[dict[str, Json]]:
     """The value, and those within it, as far as they are objects."""
     stack = [(value, 0)]
     while stack:
@@ -136,7 +135,7 @@ def _members(value: Value) -> Iterator[dict[str, Value]]:
             stack.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
 
 
-def _in_object(value: dict[str, Value], sought: WantedCall) -> _Attempts:
+def _in_object(value: dict[str, Json], sought: WantedCall) -> _Attempts:
     """The name as a value or as a key, and the arguments beside it, or in it, or as the members of the same object."""
     named = [key for key, name in value.items() if isinstance(name, str) and sought.name in sought.names.find(name)]
     if named:
@@ -152,7 +151,7 @@ def _in_object(value: dict[str, Value], sought: WantedCall) -> _Attempts:
             yield from _arguments(inner, loose=True)
 
 
-def _arguments(value: Value, *, loose: bool) -> _Attempts:
+def _arguments(value: Json, *, loose: bool) -> _Attempts:
     """The arguments that a value may be: an object, a list of one, or a text that holds one."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]

@@ -32,7 +32,9 @@ class _Named(Struct):
     name: str
 
 
-class _SentName(Struct):
+class SentName(Struct):
+    """A tool by its name."""
+
     type: str = "function"
     function: _Named | None = None
     custom: _Named | None = None
@@ -40,10 +42,10 @@ class _SentName(Struct):
 
 class _Allowed(Struct):
     mode: str = "auto"
-    tools: list[_SentName] = []
+    tools: list[SentName] = []
 
 
-class SentChoice(_SentName):
+class SentChoice(SentName):
     """A tool by its name, or those that are allowed."""
 
     allowed_tools: _Allowed | None = None
@@ -96,7 +98,7 @@ def decode_choice(choice: str | SentChoice | None) -> Choice:
             return Choice(mode="required", tools=(_name(choice),))
 
 
-def _name(choice: _SentName) -> str:
+def _name(choice: SentName) -> str:
     named = choice.function or choice.custom
     if named is None:
         raise Refused("it must name a function", "tool_choice")

@@ -27,17 +27,19 @@ class SentTool(Struct):
     tools: Raw = Raw(b"null")
 
 
-class _SentName(Struct):
+class SentName(Struct):
+    """A tool by its name."""
+
     type: str = "function"
     name: str = ""
     namespace: str | None = None
 
 
-class SentChoice(_SentName):
+class SentChoice(SentName):
     """A tool by its name, or those that are allowed."""
 
     mode: str = "auto"
-    tools: list[_SentName] = []
+    tools: list[SentName] = []
 
 
 NamespacedTools = Mapping[tuple[str, str], str]
@@ -106,12 +108,12 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Ch
             return Choice(mode="required", tools=(_chosen(choice, names),)) if is_mine(choice) else Choice()
 
 
-def is_mine(choice: _SentName) -> bool:
+def is_mine(choice: SentName) -> bool:
     """Whether the choice is of a tool that the client runs."""
     return choice.type in ("function", "custom")
 
 
-def _chosen(choice: _SentName, names: NamespacedTools) -> str:
+def _chosen(choice: SentName, names: NamespacedTools) -> str:
     if not choice.name:
         raise Refused("it must have a name", "tool_choice")
     given = (choice.namespace or "", choice.name)
