@@ -13,6 +13,7 @@ from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.listing import with_values
 from stages.policy.named_tools import related_tools, times_asked, with_spoken
+from stages.policy.other_texts import with_other_texts
 from stages.policy.progress import replies_without_progress
 from stages.policy.refused_ends import without_refused_ends
 from stages.policy.rules import (
@@ -200,7 +201,7 @@ def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tu
     safe = (tool for tool in allowed if tool.effect != "write" or tool.name in named)
     known = set(succeeded_names(state.ledger)) if not left else set()
     single = (tool.name for tool in allowed if tool.name in known and only_text_argument(tool))
-    return _renewed(tuple(safe) or allowed, state, stuck.union(single)) or allowed
+    return _renewed(tuple(safe) or allowed, state, stuck.union(single)) or _in_other_words(allowed, state)
 
 
 def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
@@ -208,7 +209,12 @@ def _next_step(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tup
     stuck = stuck_tools(rules, state)
     wanted = pending(rules, state.ledger) or [name for name in rules.terminal if name not in stuck]
     steps = tuple(tool for tool in allowed if tool.name in wanted) or allowed
-    return _renewed(steps, state, stuck) or steps
+    return _renewed(steps, state, stuck) or _in_other_words(steps, state)
+
+
+def _in_other_words(tools: tuple[ToolSpec, ...], state: State) -> tuple[ToolSpec, ...]:
+    """The tools as they are offered where nothing is known that could be tried: not as they were called before."""
+    return tuple(with_other_texts(tool, state.ledger) for tool in tools)
 
 
 def _renewed(

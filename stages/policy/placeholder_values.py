@@ -32,7 +32,7 @@ _COPIED = 20
 _EXAMPLE = re.compile(
     r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
 )
-"""What a description gives as an example."""
+"""What a description, or an error, gives as an example."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
@@ -87,7 +87,8 @@ def example_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: Stat
     if tools[call.name].effect == "read":
         return ()
     texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)]
-    examples = _examples(tools.values()) if texts else frozenset()
+    described = (text for tool in tools.values() for text in (tool.description, *_descriptions(tool)))
+    examples = examples_in(described) if texts else frozenset()
     found = [(n, v) for n, v in texts if normalized(v) in examples]
     return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
 
@@ -99,9 +100,8 @@ def _is_a_code(text: str) -> bool:
 _OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
 
 
-def _examples(tools: Iterable[ToolSpec]) -> frozenset[str]:
-    """The examples in the descriptions of these tools and of their arguments."""
-    texts = (text for tool in tools for text in (tool.description, *_descriptions(tool)))
+def examples_in(texts: Iterable[str]) -> frozenset[str]:
+    """What these texts give as examples, normalized: of `such as '0007'`, 0007."""
     return frozenset(normalized(found.rstrip(".,;:)")) for text in texts for found in _EXAMPLE.findall(text))
 
 

@@ -14,6 +14,7 @@ from stages.grounding.identifiers import like_an_id, look
 from stages.grounding.matching import evidence, leaves, named_values, normalized
 from stages.grounding.sources import Given, given_latest_first, texts_given, ungrounded_values
 from stages.message import Assistant, System, Tool
+from stages.policy.placeholder_values import examples_in
 from stages.policy.rules import Rules
 from stages.schema.nullable_members import optional_members
 from stages.schema.value import Json
@@ -58,9 +59,15 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
     given = (one for one in _recently_given(state) if one.tool or said != "nothing")
-    seen = ((one, value) for one in given for value in _alike(one.text, known, looks))
+    seen = ((one, value) for one in given for value in _no_examples(one, _alike(one.text, known, looks)))
     wanted = (value for one, value in seen if one.tool or said == "words" or like_an_id(value))
     return tuple(islice(unique(value for value in wanted if value not in used), _MOST))
+
+
+def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
+    """The values but those that a tool's text has as examples only: `such as '0007'` says what a value looks like."""
+    examples = examples_in((given.text,)) if given.tool else frozenset()
+    return (value for value in values if not examples or normalized(value) not in examples)
 
 
 def _recently_given(state: State) -> Iterator[Given]:

@@ -48,6 +48,11 @@ def test_what_was_seen_last_comes_first_and_what_was_tried_does_not_come() -> No
     assert values_to_try(tool(WHAT), state) == ("B-2", "A-17")
 
 
+def test_an_example_in_an_answer_is_no_value_to_try() -> None:
+    state = seen("A room is written like 'R-07', such as R-08; there are 'R-21' and R-22.")
+    assert values_to_try(tool(WHAT), state) == ("R-21", "R-22")
+
+
 def test_once_something_worked_the_others_look_like_it() -> None:
     state = seen('{"ids":["A-17","C-311"],"by":"Ada Lovelace","code":"x"}', done=("A-17",))
     assert values_to_try(tool(WHAT), state) == ("C-311",)
