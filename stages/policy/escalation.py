@@ -8,19 +8,15 @@ from typing import assert_never
 
 import msgspec
 
-from stages.grounding.identifiers import is_id
 from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
-from stages.policy.listing import with_values
-from stages.policy.named_tools import related_tools, times_asked, with_spoken
+from stages.policy.named_tools import with_spoken
 from stages.policy.other_texts import with_other_texts
-from stages.policy.progress import replies_without_progress
+from stages.policy.progress import PATIENCE, replies_without_progress
 from stages.policy.refused_ends import without_refused_ends
 from stages.policy.rules import (
     Rules,
     legal_tools,
-    listed_values_left,
-    needed_tools,
     pending,
     succeeded_names,
     welcomes_words,
@@ -28,12 +24,9 @@ from stages.policy.rules import (
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
 from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
+from stages.policy.while_well import tools_while_well
 from stages.state import State
 from stages.tool import ToolSpec
-from stages.view.recall import RECALL
-
-_PATIENCE = 2
-"""Replies in a row that may fail, each in a different way, before the model counts as stuck."""
 
 
 def escalation_level(rules: Rules, state: State) -> EscalationLevel:
@@ -44,7 +37,7 @@ def escalation_level(rules: Rules, state: State) -> EscalationLevel:
     ledger = state.ledger
     if ledger.progress >= ledger.turn and ledger.retries <= 1:
         return "open"  # the last reply brought something new: nothing else has to be looked at
-    count = stuck_replies(rules, state) or max(replies_without_progress(ledger) - _PATIENCE, ledger.retries - 1)
+    count = stuck_replies(rules, state) or max(replies_without_progress(ledger) - PATIENCE, ledger.retries - 1)
     levels = rules.escalation.levels
     return levels[(count - 1) % len(levels)] if count > 0 and levels else "open"
 
@@ -57,7 +50,7 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     allowed = without_refused_ends(rules, state, legal_tools(rules, state))
     match escalation_level(rules, state):
         case "open" | "constrained" | "prompted":
-            return _one_by_one(rules, state, _looking_first(rules, state, allowed))
+            return tools_while_well(rules, state, allowed)
         case level if guessing := guessing_tools(rules, state):
             found = _finding_values(rules, state, allowed, guessing)
             return tuple(map(simpler_tool, found)) if level == "simple" else found
@@ -71,59 +64,6 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
             assert_never(other)
 
 
-def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The legal tools, without the writes that can wait until something was looked up, or that nobody speaks of.
-
-    An early look-up is harmless, an early write may not be. After replies without progress, all legal tools are
-    offered.
-    """
-    if not rules.escalation.look_first:
-        return allowed
-    left, looks = pending(rules, state.ledger), [tool.name for tool in allowed if _looks(tool)]
-    if any(name in left for name in looks) and not replies_without_progress(state.ledger):
-        return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
-    if _nothing_found(rules, state, looks):
-        allowed = tuple(tool for tool in allowed if tool.effect != "terminal")
-    if looks and rules.held_back and _holds_back(state):
-        held = [tool for tool in allowed if tool.name in rules.held_back]
-        beside = {tool.name for tool in held} - related_tools(held, state)
-        return tuple(tool for tool in allowed if tool.name not in beside)
-    return allowed
-
-
-def _one_by_one(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The tools; those that have to be called with each listed value only with those that are left of them."""
-    left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
-    each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
-    return tuple(with_values(one, each[one.name], left[one.name]) if one.name in each else one for one in allowed)
-
-
-def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
-    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a value.
-
-    That is a grounded one, which could only be the user's; ids aside, which users give.
-    """
-    ends = [tool for tool in rules.tools if tool.effect == "terminal"]
-    needy = bool(ends) and all(any(not is_id(bound.argument) for bound in tool.grounded) for tool in ends)
-    if not needy or rules.on_text == "accept" or not _holds_back(state):
-        return False
-    ledger, reads = state.ledger, {tool.name for tool in rules.tools if _looks(tool)}
-    tried = {attempt.name for attempt in ledger.attempts}
-    return reads.isdisjoint(succeeded_names(ledger)) and not tried.issuperset(looks)
-
-
-def _looks(tool: ToolSpec) -> bool:
-    return tool.effect == "read" and tool != RECALL
-
-
-def _holds_back(state: State) -> bool:
-    """Whether tools that nobody speaks of are left out: in answer to a user's first message, while that goes well.
-
-    A user who says something again may mean any tool by it, and a model that gets nowhere may need any.
-    """
-    return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= _PATIENCE
-
-
 def remember(rules: Rules, state: State) -> State:
     """The state that remembers what is asked of its messages at each turn: up to the last one, none is read again.
 
@@ -135,12 +75,6 @@ def remember(rules: Rules, state: State) -> State:
         state = with_shown(state, texts_tried(rules, state.ledger))
     depends = {*rules.withheld, *rules.held_back}
     return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
-
-
-def _needed(rules: Rules) -> frozenset[str]:
-    """The tools that the run has to call, may have to call first, or could not call later."""
-    bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
-    return needed_tools(rules, (*rules.required, *rules.terminal, *bound))
 
 
 def demanded_tools(rules: Rules, state: State) -> tuple[str, ...]:

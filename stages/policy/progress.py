@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Ledger, Success
 
+PATIENCE = 2
+"""Replies in a row that may fail, each in a different way, before a model counts as stuck."""
+
 
 def answer_digest(name: str, arguments: str, text: str) -> str:
     """The digest of a call and its answer, as the ledger keeps it: 16 hexadecimal digits."""
