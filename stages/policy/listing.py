@@ -26,7 +26,7 @@ class Each(Struct, frozen=True, kw_only=True):
     member: str = ""
 
 
-def listed_values(each: Each, result: str) -> tuple[str, ...]:
+def listed_in(each: Each, result: str) -> tuple[str, ...]:
     """The values that a result lists, each once, in its order; whole numbers as they are written."""
     try:
         value = decode(_any, result)
@@ -70,7 +70,7 @@ def not_yet_called(each: Each, tool: str, done: tuple[Success, ...]) -> tuple[st
     return tuple(value for value in listed if value not in made)
 
 
-def with_values(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> ToolSpec:
+def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> ToolSpec:
     """The tool with that argument, a text or a whole number, limited to the first of these values; others as it is."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     properties = msgspec.json.decode(schema.get("properties", b"{}"), type=dict[str, Raw])

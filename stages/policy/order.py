@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from stages.ledger import Listed, Success
 from stages.message import ToolCall
-from stages.policy.listing import Each, listed_values, not_yet_called
+from stages.policy.listing import Each, listed_in, not_yet_called
 from stages.schema.canonical_json import canonical
 
 
@@ -154,7 +154,7 @@ def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
 def listed_for(order: tuple[Use, ...], name: str, result: str) -> tuple[Listed, ...]:
     """What a successful call of the tool has listed for others."""
     lists = [(use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == name]
-    return tuple(Listed(tool=tool, values=listed_values(each, result)) for tool, each in lists)
+    return tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in lists)
 
 
 def times_used(use: Use, done: tuple[Success, ...]) -> int:

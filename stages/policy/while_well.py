@@ -5,7 +5,7 @@ decides (`stages.policy.escalation`).
 """
 
 from stages.grounding.identifiers import is_id
-from stages.policy.listing import with_values
+from stages.policy.listing import limited_argument
 from stages.policy.named_tools import related_tools, times_asked
 from stages.policy.progress import PATIENCE, replies_without_progress
 from stages.policy.rules import Rules, listed_values_left, needed_tools, pending, succeeded_names
@@ -43,7 +43,7 @@ def _one_by_one(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tu
     """The tools; those that have to be called with each listed value only with those that are left of them."""
     left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
     each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
-    return tuple(with_values(one, each[one.name], left[one.name]) if one.name in each else one for one in allowed)
+    return tuple(limited_argument(one, each[one.name], left[one.name]) if one.name in each else one for one in allowed)
 
 
 def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from msgspec import Raw
 
 from stages.ledger import Listed, Success
-from stages.policy.listing import Each, listed_values, not_yet_called, with_values
+from stages.policy.listing import Each, limited_argument, listed_in, not_yet_called
 from stages.tool import ToolSpec
 
 FLAT = Each(tool="list_flats", argument="flat_id")
@@ -43,7 +43,7 @@ SHAPES: list[tuple[str, Each, str, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("each", "result", "values"), [c[1:] for c in SHAPES], ids=[c[0] for c in SHAPES])
 def test_what_a_result_lists(each: Each, result: str, values: tuple[str, ...]) -> None:
-    assert listed_values(each, result) == values
+    assert listed_in(each, result) == values
 
 
 def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> None:
@@ -74,6 +74,6 @@ def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> Non
 def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, ...], limited: object) -> None:
     schema = {"type": "object", "properties": {"flat_id": own, "when": {"type": "string"}}, "required": ["flat_id"]}
     spec = ToolSpec(name="get_flat", description="", parameters=Raw(msgspec.json.encode(schema)))
-    changed = msgspec.json.decode(with_values(spec, "flat_id", values).parameters)
+    changed = msgspec.json.decode(limited_argument(spec, "flat_id", values).parameters)
     was = own if limited is None else {"type": own["type"] if isinstance(own, dict) else "", "enum": limited}
     assert changed == schema | {"properties": {"flat_id": was, "when": {"type": "string"}}}
