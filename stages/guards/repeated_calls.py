@@ -1,10 +1,10 @@
 """Repetition: no call a third time that was answered the same twice, or written twice, with nothing new in between."""
 
 from stages.execution.unknown_outcomes import unknown_outcome
-from stages.message import ToolCall
+from stages.message import Kind, ToolCall, User
 from stages.objection import Objection, Repeated
 from stages.policy.escalation import offered_tools
-from stages.policy.progress import answered_differently, times_answered
+from stages.policy.progress import answered_differently, times_answered, turns_written
 from stages.policy.rules import Rules, repeating_tools
 from stages.policy.untried_values import values_to_try
 from stages.state import State
@@ -32,7 +32,7 @@ def repetition(rules: Rules) -> Guard:
         again = [
             (call, count)
             for call in calls
-            if call.name in bound and (count := times_answered(ledger, call.name, call.arguments)) >= most
+            if call.name in bound and (count := _times(call, state, written=call.name in once)) >= most
         ]
         others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
         return [
@@ -49,6 +49,16 @@ def repetition(rules: Rules) -> Guard:
         ]
 
     return guard
+
+
+def _times(call: ToolCall, state: State, *, written: bool) -> int:
+    """How often it was made in vain; a write also since the user has last said something."""
+    answered = times_answered(state.ledger, call.name, call.arguments)
+    turns = turns_written(state.ledger, call.name, call.arguments) if written else ()
+    if len(turns) <= answered:
+        return answered
+    asked = next((m.turn for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), 0)
+    return max(answered, sum(turn > asked for turn in turns))
 
 
 def _values(tool: ToolSpec, state: State) -> tuple[str, ...]:

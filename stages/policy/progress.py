@@ -110,6 +110,24 @@ def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
     return vain + _answered_before(ledger, *key) if vain else 0
 
 
+def turns_written(ledger: Ledger, name: str, arguments: str) -> tuple[int, ...]:
+    """The turns in which this same call has succeeded since another call's last new answer.
+
+    So a write is not made for ever because a look-up that may be made for ever is made in between: an edit that
+    changes nothing, and the check that goes on failing in the same way.
+    """
+    if _call_digest(name, arguments) not in ledger.seen:
+        return ()
+    made, seen, turns = canonical(arguments), set[str](), list[int]()
+    for success in ledger.successes:
+        if success.name == name and canonical(success.arguments) == made:
+            turns.append(success.turn)
+        elif success.answer not in seen:
+            seen.add(success.answer)
+            turns.clear()
+    return tuple(turns)
+
+
 def answered_differently(ledger: Ledger, name: str, arguments: str) -> bool:
     """Whether this same call has succeeded with more than one answer in this run."""
     made = canonical(arguments)

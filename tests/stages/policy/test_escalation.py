@@ -323,8 +323,14 @@ class Shop:
                 raise ToolResolutionError("the bank is closed")
             return "paid"
 
+        @tool(effect="read", repeatable=True)
+        def check() -> str:
+            """Check the order: it goes on being wrong until there is milk in it."""
+            self.made.append("check")
+            return "fine" if "order milk" in self.made else "there is no milk"
+
         self.workflow = Workflow(
-            "shop", tools=[place_order, stock, next_page, pay], on_text="accept", max_iterations=20, **options
+            "shop", tools=[place_order, stock, next_page, check, pay], on_text="accept", max_iterations=20, **options
         )
 
     def run(self, *script: Line, **watching: Any) -> Scripted:
@@ -334,6 +340,7 @@ class Shop:
 
 
 TEA, STOCK, PAGE, PAY = call("place_order", item="tea"), call("stock"), call("next_page"), call("pay", item="tea")
+CHECK = call("check")
 SHOPPING: list[tuple[str, list[Reply], list[str]]] = [
     ("the same eight times", [TEA] * 8, ["order tea"] * 2),
     (
@@ -343,6 +350,16 @@ SHOPPING: list[tuple[str, list[Reply], list[str]]] = [
     ),
     ("taking turns with another", [TEA, call("place_order", item="milk")] * 4, ["order tea", "order milk"] * 2),
     ("each after a look that is new", [TEA, STOCK] * 4, ["order tea", "stock"] * 4),
+    (
+        "each after a look that says the same",
+        [CHECK, *[TEA, CHECK] * 4],
+        ["check", *["order tea", "check"] * 2, "check", "check"],
+    ),
+    (
+        "until the look says something else",
+        [CHECK, *[TEA, CHECK] * 3, call("place_order", item="milk"), CHECK, TEA],
+        ["check", *["order tea", "check"] * 2, "check", "order milk", "check", "order tea"],
+    ),
     ("a tool that may repeat itself", [PAGE] * 5, ["page"] * 5),
     ("again after a failure, and then twice", [PAY] * 6, ["pay"] * 3),
 ]
