@@ -1,5 +1,6 @@
 """`make docs` covers every module, and finds what leads nowhere; no docstring names what is not there."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -42,3 +43,16 @@ def test_what_leads_nowhere_is_found(tmp_path: Path) -> None:
 def test_pages_are_made_without_a_warning(tmp_path: Path) -> None:
     assert API["write"](tmp_path, ["forge.runtime.conversation", "forge.workflow.suggestions"]) == []
     assert "nearest" in (tmp_path / "forge" / "workflow" / "suggestions.html").read_text(encoding="utf-8")
+
+
+def test_no_public_class_has_members_of_a_class_without_a_page() -> None:
+    hidden = [
+        f"{path.relative_to(ROOT)}: {node.name}({base.id})"
+        for package in ("forge", "stages")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for base in node.bases
+        if isinstance(base, ast.Name) and base.id.startswith("_")
+    ]
+    assert not hidden, "the pages of these lead to members of a class that has no page"
