@@ -88,8 +88,8 @@ class BesideDamage(Struct, frozen=True, kw_only=True, tag="beside_damage"):
 class StepsPending(Struct, frozen=True, kw_only=True, tag="steps_pending"):
     """A terminal call before its required steps, for the `attempt`-th time in a row.
 
-    `again` are those of them that were done, and are out of date; `left` are the values that some still
-    have to be called with.
+    `again` are those of them that were done, and are out of date; `left` are the listed values that some
+    of them still have to be called with.
     """
 
     steps: tuple[str, ...]

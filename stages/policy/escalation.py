@@ -14,13 +14,7 @@ from stages.policy.named_tools import with_spoken
 from stages.policy.other_texts import with_other_texts
 from stages.policy.progress import PATIENCE, replies_without_progress
 from stages.policy.refused_ends import without_refused_ends
-from stages.policy.rules import (
-    Rules,
-    legal_tools,
-    pending,
-    succeeded_names,
-    welcomes_words,
-)
+from stages.policy.rules import Rules, legal_tools, pending, succeeded_names, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
 from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
