@@ -17,7 +17,7 @@ from stages.nudges.quoting import some
 from stages.pipeline import Stage, on
 from stages.policy.order import times_used
 from stages.policy.refused_ends import mending_writes, refused_ends
-from stages.policy.rules import Rules, completed, listed_values_left, outdated, pending, required_tools
+from stages.policy.rules import Rules, listed_values_left, outdated, pending, required_tools, succeeded_names
 from stages.state import Folded, State
 
 
@@ -83,7 +83,7 @@ def note_progress(rules: Rules) -> Stage:
         if phase.summary or not _went_well(state):
             return state
         left = pending(rules, state.ledger)
-        made = completed(state.ledger)
+        made = succeeded_names(state.ledger)
         done = [step for step in required_tools(rules) if step in made and step not in left]
         steps = [_counted(step, rules, state) for step in left]
         ends, refused = _ends(rules), refused_ends(rules, state)
