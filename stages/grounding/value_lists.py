@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from stages.grounding.matching import normalized
 from stages.grounding.seen_values import words_in
-from stages.schema.value import Json
+from stages.schema.value import ANY_VALUE, Json
 from stages.state import SourceValues
 
 _IN_A_ROW = 6
@@ -21,7 +21,7 @@ _REST = r'[^"\\\x00-\x1F]*'
 _SURE = 10**15
 """Beyond it, a grammar may not have the very number."""
 
-_UNLIMITED = frozenset({"type", "description", "title", "default", "minLength", "maxLength"})
+_UNLIMITED = ANY_VALUE | {"minLength", "maxLength"}
 """Keywords of a text of which each seen one may be the value; others say more than a list of them."""
 
 

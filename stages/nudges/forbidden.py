@@ -5,7 +5,7 @@ from typing import assert_never
 
 from stages.ledger import Listed
 from stages.nudges import values
-from stages.nudges.quoting import listed, may_call, quote, some
+from stages.nudges.quoting import first_few, listed, may_call, quote
 from stages.objection import (
     Custom,
     EchoedArgument,
@@ -71,7 +71,7 @@ def _out_of_date(again: Sequence[str]) -> str:
 
 
 def _values_left(left: Sequence[Listed]) -> str:
-    return "".join(f" {step.tool} has still to be called for each of: {some(step.values)}." for step in left)
+    return "".join(f" {step.tool} has still to be called for each of: {first_few(step.values)}." for step in left)
 
 
 def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def some(values: Sequence[str], most: int = 8) -> str:
+def first_few(values: Sequence[str], most: int = 8) -> str:
     """The first of these values, and how many more there are: each on one line, as far as 40 characters."""
     more = f" and {len(values) - most} more" if len(values) > most else ""
     return listed(quote(" ".join(value.split()), 40) for value in values[:most]) + more

@@ -10,6 +10,7 @@ import msgspec
 
 from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
+from stages.policy.look_first import tools_at_first
 from stages.policy.named_tools import with_spoken
 from stages.policy.other_texts import with_other_texts
 from stages.policy.progress import PATIENCE, replies_without_progress
@@ -18,7 +19,6 @@ from stages.policy.rules import Rules, legal_tools, pending, succeeded_names, we
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
 from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
-from stages.policy.while_well import tools_while_well
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -44,7 +44,7 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     allowed = without_refused_ends(rules, state, legal_tools(rules, state))
     match escalation_level(rules, state):
         case "open" | "constrained" | "prompted":
-            return tools_while_well(rules, state, allowed)
+            return tools_at_first(rules, state, allowed)
         case level if guessing := guessing_tools(rules, state):
             found = _finding_values(rules, state, allowed, guessing)
             return tuple(map(simpler_tool, found)) if level == "simple" else found

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from stages.grounding.identifiers import is_own
 from stages.ledger import Success
 from stages.repair.decoding import decode
-from stages.schema.value import Json
+from stages.schema.value import ANY_VALUE, Json
 from stages.tool import Grounded, ToolSpec
 
 
@@ -74,8 +74,10 @@ def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> 
     """The tool with that argument, a text or a whole number, limited to the first of these values; others as it is."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     properties = msgspec.json.decode(schema.get("properties", b"{}"), type=dict[str, Raw])
-    own = msgspec.json.decode(properties.get(argument, b"{}"), type=_Kind | bool)
-    kind = own.type if isinstance(own, _Kind) else ""
+    own: Json = _any.decode(properties.get(argument, b"{}"))
+    if not isinstance(own, dict) or own.keys() - ANY_VALUE:
+        return tool
+    kind = own.get("type")
     allowed = [_number(value) if kind == "integer" else value for value in values[:_OFFERED]]
     if kind not in ("string", "integer") or None in allowed:
         return tool
@@ -101,10 +103,6 @@ def _text(value: Json) -> str:
 
 def _number(value: str) -> int | None:
     return int(value) if value.removeprefix("-").isdecimal() and len(value) < _DIGITS else None
-
-
-class _Kind(Struct):
-    type: str | list[str] = ""
 
 
 _OFFERED = 64

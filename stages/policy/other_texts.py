@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from stages.policy.progress import repeated_attempts
 from stages.policy.untried_values import only_text_argument
+from stages.schema.value import ANY_VALUE
 from stages.state import Ledger
 from stages.tool import ToolSpec
 
@@ -41,7 +42,7 @@ def with_other_texts(tool: ToolSpec, ledger: Ledger) -> ToolSpec:
     texts = [text for text in said if 0 < len(text) <= _LONGEST and _WRITABLE.issuperset(text)][:_MOST]
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     own = msgspec.json.decode(schema["properties"], type=dict[str, dict[str, object]])[argument]
-    if not texts or own.keys() - {"type", "description", "title", "default"}:
+    if not texts or own.keys() - ANY_VALUE:
         return tool
     limited = own | {"pattern": f"^({_ways(frozenset(texts), ' ')})$"}
     schema["properties"] = Raw(msgspec.json.encode({argument: limited}))

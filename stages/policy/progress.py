@@ -85,6 +85,10 @@ def digests(done: Sequence[Success]) -> tuple[bytes, ...]:
     )
 
 
+_DIGESTS = 16
+"""Bytes that `Ledger.seen` grows by with each success."""
+
+
 def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
     """The calls since the last progress."""
     recent = takewhile(lambda attempt: attempt.turn > ledger.progress, reversed(ledger.attempts))
@@ -118,13 +122,13 @@ def turns_written(ledger: Ledger, name: str, arguments: str) -> tuple[int, ...]:
     """
     if _call_digest(name, arguments) not in ledger.seen:
         return ()
-    made, seen, turns = canonical(arguments), set[str](), list[int]()
-    for success in ledger.successes:
+    made, turns = canonical(arguments), list[int]()
+    known = len(ledger.seen) // _DIGESTS
+    for place, success in zip(range(known - 1, -1, -1), reversed(ledger.successes), strict=False):
         if success.name == name and canonical(success.arguments) == made:
             turns.append(success.turn)
-        elif success.answer not in seen:
-            seen.add(success.answer)
-            turns.clear()
+        elif ledger.seen.find(bytes.fromhex(success.answer)) == place * _DIGESTS:
+            break  # it was there for the first time: what is before it need not be read
     return tuple(turns)
 
 

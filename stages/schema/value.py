@@ -81,3 +81,7 @@ def pairs_lost(text: str, value: Json) -> bool:
     reported.
     """
     return text.count(":") > msgspec.json.encode(value).count(b":")
+
+
+ANY_VALUE = frozenset({"type", "description", "title", "default"})
+"""Keywords of a schema that takes any value of its type; with others, it may not take one that was seen."""

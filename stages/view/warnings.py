@@ -13,7 +13,7 @@ from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, Tool, User
 from stages.nudges import context
-from stages.nudges.quoting import some
+from stages.nudges.quoting import first_few
 from stages.pipeline import Stage, on
 from stages.policy.order import times_used
 from stages.policy.refused_ends import mending_writes, refused_ends
@@ -101,7 +101,7 @@ def _counted(step: str, rules: Rules, state: State) -> str:
     if outdated(rules, state.ledger, [step]):
         return f"{step} (again)"
     if left := next((one.values for one in listed_values_left(rules, state.ledger) if one.tool == step), ()):
-        return f"{step} (still for {some(left)})"
+        return f"{step} (still for {first_few(left)})"
     use = max((use for use in rules.order if use.tool == step), key=lambda use: use.at_least, default=None)
     if use is None or use.at_least <= 1:
         return step

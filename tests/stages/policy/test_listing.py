@@ -68,6 +68,8 @@ def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> Non
         ({"type": "integer"}, ("17", "F-1"), None),
         ({"type": ["string", "null"]}, ("F-1",), None),
         (True, ("F-1",), None),
+        ({"type": "string", "enum": ["F-2", "F-3"]}, ("F-1", "F-2"), None),
+        ({"type": "integer", "minimum": 10}, ("4",), None),
         ({"type": "string"}, tuple(map(str, range(1000))), [str(number) for number in range(64)]),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is offered while a run makes progress."""
+"""Look first: what is offered while a run makes progress."""
 
 from typing import Any
 

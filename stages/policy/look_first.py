@@ -1,4 +1,4 @@
-"""What is offered while a run makes progress: nothing that can wait until something was looked up.
+"""Look first: while a run makes progress, nothing is offered that can wait until something was looked up.
 
 An offer, not a rule: what the model calls anyway runs if it is legal. After replies without progress, escalation
 decides (`stages.policy.escalation`).
@@ -14,7 +14,7 @@ from stages.tool import ToolSpec
 from stages.view.recall import RECALL
 
 
-def tools_while_well(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+def tools_at_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     """Of the legal tools those that are offered; one that each listed value is for, with the values that are left."""
     return _one_by_one(rules, state, _looking_first(rules, state, allowed))
 
