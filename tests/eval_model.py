@@ -17,6 +17,7 @@ from tests.serving import JsonHandler, serve
 class Handler(JsonHandler):
     asked: list[Any] = []  # noqa: RUF012 - one server a process
     slots = 1
+    model = "/models/tiny.gguf"
     waiting = threading.Barrier(1)
 
     def get(self) -> None:
@@ -25,7 +26,7 @@ class Handler(JsonHandler):
             known = {"default_generation_settings": {"n_ctx": 8192}, "chat_template_caps": caps}
             self.tell(200, {**known, "total_slots": Handler.slots, "build_info": "b1"})
         elif self.path == "/v1/models":
-            self.tell(200, {"data": [{"id": "/models/tiny.gguf", "owned_by": "llamacpp"}]})
+            self.tell(200, {"data": [{"id": Handler.model, "owned_by": "llamacpp"}]})
         elif self.path == "/quit":
             os._exit(0)
         elif self.path == "/asked":
@@ -45,6 +46,9 @@ class Handler(JsonHandler):
             return
         if "forbidden" in way:
             self.tell(403, {"error": {"message": "this key may not ask"}})
+            return
+        if "nobody" in way:
+            self.tell(404, {"error": {"message": "there is no such model"}})
             return
         if "together" in way:
             Handler.waiting.wait()
@@ -72,5 +76,6 @@ def call(name: str, **arguments: object) -> dict[str, object]:
 
 if __name__ == "__main__":
     Handler.slots = int(sys.argv[1]) if sys.argv[1:] else 1
+    Handler.model = sys.argv[2] if sys.argv[2:] else Handler.model
     Handler.waiting = threading.Barrier(Handler.slots)
     serve(Handler)

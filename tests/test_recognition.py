@@ -110,6 +110,8 @@ SERVED = Props(default_generation_settings=GenerationSettings(), model_path="/mo
         (About(props=SERVED, models=listed(aliases=["small"]).models), "small", ""),
         (About(props=SERVED, models=listed().models), "", ""),
         *((About(props=SERVED, models=listed().models), name, "") for name in ("m", "q", "q.gguf", "/models/q.gguf")),
+        (About(props=Props(default_generation_settings=GenerationSettings()), models=listed().models), "m.gguf", "m"),
+        (About(props=SERVED, models=ModelList(data=[ListedModel(id="/models/big-1.5b.gguf")])), "big-1.5b", ""),
         (About(props=SERVED), "nope", ""),
         (About(props=SERVED, models=ModelList(data=[ListedModel(id="m"), ListedModel(id="n")])), "nope", ""),
         (listed(), "nope", ""),

@@ -1,5 +1,6 @@
 """Which server answers at an address, which models it has, how much context: read from what it says of itself."""
 
+from pathlib import PurePath
 from typing import Literal, get_args
 
 import httpx
@@ -45,9 +46,9 @@ class About(Struct, frozen=True, kw_only=True):
         """The only model of a llama-server, where that is not this one: it answers under any name. Else empty."""
         match self.models.data if self.models else []:
             case [only] if model and self.props is not None:
-                path = self.props.model_path
-                own = {only.id, *(only.aliases or ()), self.props.model_alias, path, path.rpartition("/")[2]}
-                return "" if model in own else only.id
+                own = {only.id, *(only.aliases or ()), self.props.model_alias, self.props.model_path}
+                files = {PurePath(name).name for name in own}
+                return "" if model in own | files | {name.removesuffix(".gguf") for name in files} else only.id
             case _:
                 return ""
 

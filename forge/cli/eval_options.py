@@ -70,6 +70,7 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     think: _Names = ("",)
     unsure: _Names = ("",)
     against: _Names = ()
+    only: _Names = ()
     output: str = "results.jsonl"
     timeout: Annotated[float, Meta(gt=0, lt=86400)] = 300.0
     parallel: _Count | None = None

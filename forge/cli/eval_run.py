@@ -73,6 +73,7 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
             thinks=options.think,
             unsures=options.unsure,
             against=options.against,
+            only=options.only,
         ),
         seeds=tuple(range(options.seed, options.seed + options.runs)),
         parallel=options.parallel,

@@ -138,6 +138,7 @@ def _compared(parser: Parser) -> None:
         help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
     )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
+    add("--only", type=_names, metavar="NAME,…", help="of all these only those of these names: 'plain,forge auto bare'")
 
 
 def _runs(parser: Parser, what: str) -> None:

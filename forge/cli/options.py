@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from forge.backends import Backend, Cascade, Local, named, startable, started
+from forge.backends.as_named import AsNamed
 from forge.backends.servers import Loading, Progress
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
@@ -49,17 +50,19 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
             api_key=key_of(options.api_key_env),
             timeout=options.timeout,
         )
-    return named(
-        options.backend,
-        options.model,
-        profile=options.profile,
-        mode=options.mode,
-        context_tokens=options.context,
-        sampling=sampling,
-        model_sampling=options.model_sampling,
-        api_key=key_of(options.api_key_env),
-        timeout=options.timeout,
-        probe=options.probe,
+    return AsNamed(
+        named(
+            options.backend,
+            options.model,
+            profile=options.profile,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            model_sampling=options.model_sampling,
+            api_key=key_of(options.api_key_env),
+            timeout=options.timeout,
+            probe=options.probe,
+        )
     )
 
 

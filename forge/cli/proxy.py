@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from forge.backends import Backend, Options, named
+from forge.backends.as_named import AsNamed
 from forge.cli.options import key_of
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity
@@ -112,7 +113,7 @@ def _backend(options: argparse.Namespace) -> Backend:
     }
     if options.backend == "local":
         given = {"mode": options.mode, "context_tokens": options.context, "sampling": given["sampling"]}
-    return named(options.backend, options.model, profile=options.profile, **given)
+    return AsNamed(named(options.backend, options.model, profile=options.profile, **given))
 
 
 def _options(options: argparse.Namespace) -> "ProxyOptions":

@@ -36,6 +36,7 @@ _AXES: Mapping[str, Collection[str]] = {
 class Axes(Struct, frozen=True, kw_only=True):
     """What is compared: forge with each combination of these options, and the players that it is compared with.
 
+    `only`: of all these the ones with these names, which are a Configuration's `way`; empty: all.
     ForgeError, when it is made, for an option that there is not.
     """
 
@@ -45,6 +46,7 @@ class Axes(Struct, frozen=True, kw_only=True):
     thinks: tuple[str, ...] = ("",)
     unsures: tuple[str, ...] = ("",)
     against: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse unknown names."""
@@ -78,7 +80,10 @@ def chosen_scenarios(
 
 
 def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player]) -> tuple[Configuration, ...]:
-    """Each configuration once, forge's first; `base` has the models, the server and the temperature."""
+    """Each configuration once, forge's first; `base` has the models, the server and the temperature.
+
+    ForgeError for a player that there is not, and for a name in `axes.only` that none of them has.
+    """
     combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks, axes.unsures)
     own = (
         replace(
@@ -99,7 +104,10 @@ def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player
         for player, mode in _player_modes(players, name)
         for think in axes.thinks
     )
-    return tuple(dict.fromkeys((*own, *others)))
+    by_name = {replace(known, larger="").way: known for known in (*own, *others)}
+    for name in axes.only:
+        picked(by_name, name, "configuration")
+    return tuple(known for name, known in by_name.items() if not axes.only or name in axes.only)
 
 
 def _player_modes(players: Mapping[str, Player], name: str) -> Iterator[tuple[Player, str]]:

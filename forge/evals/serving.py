@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
+from forge.backends.as_named import AsNamed
 from forge.backends.sampling import known_recommendation
 from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
@@ -137,7 +138,7 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
         "timeout": server.request_seconds,
         "probe": server.probe,
     }
-    small = named(server.backend, server.model, profile=server.profile or None, **options)
+    small = AsNamed(named(server.backend, server.model, profile=server.profile or None, **options))
     if not server.larger:
         return small
     return Cascade(

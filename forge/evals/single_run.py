@@ -22,7 +22,7 @@ from stages.effect import Fault
 
 
 class ServerLost(ForgeError):  # noqa: N818 - what happened is in the name
-    """The model's server cannot be used any more: no run would say anything of the model."""
+    """The model's server cannot be used, or not any more: no run would say anything of the model."""
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ async def row_of(
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
     if record.fault is not None and _is_lost(record.fault):
-        raise ServerLost(f"the model's server cannot be used any more: {record.fault.detail}")
+        raise ServerLost(f"the model's server cannot be used: {record.fault.detail}")
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
     if judged.verdict == "unfinished" and ended.why:
         judged = Judgement("unfinished", ended.why)
@@ -83,7 +83,8 @@ def _fresh(journal: Path) -> Path:
 
 
 def _is_lost(fault: Fault) -> bool:
-    return fault.kind in {"unreachable", "tls"} or fault.status in {401, 403}
+    """Whether no other run would be answered either: nothing is there, the key is refused, or it has no such model."""
+    return fault.kind in {"unreachable", "tls"} or fault.status in {401, 403, 404}
 
 
 async def _played(player: Player, task: Task, seconds: float) -> RunEnd:

@@ -13,9 +13,9 @@ from tests.serving import process
 
 
 @contextmanager
-def served(slots: int = 1) -> Iterator[str]:
+def served(slots: int = 1, model: str = "/models/tiny.gguf") -> Iterator[str]:
     """The address of a fresh model server."""
-    with process("eval_model.py", str(slots)) as address:
+    with process("eval_model.py", str(slots), model) as address:
         yield address
 
 

@@ -56,7 +56,7 @@ PRICE = Price(prompt=1.0, completion=2.0, cached=0.5)
 WAYS = [
     Scenario(name=f"refund_{way}", about=f"refund, {way}", world=partial(world, way=way), ideal_calls=2,
              tags=frozenset({"money", way}))
-    for way in ("rightly", "wrong", "text", "hang", "raises", "together", "forbidden")
+    for way in ("rightly", "wrong", "text", "hang", "raises", "together", "forbidden", "nobody")
 ]
 flat = Scenario(name="flat", about="returns no world", world=flat, ideal_calls=1, tags=frozenset({"broken"}))
 async def lazy(task):

@@ -47,6 +47,16 @@ def test_forge_is_combined_and_the_others_come_after_it() -> None:
     assert compared(thinks=("off",), against=("plain",)) == ["forge auto off t=0.7", "plain off t=0.7"]
 
 
+def test_a_few_of_them_are_chosen_by_name() -> None:
+    both = ("reforged", "bare")
+    assert compared(ablations=both, against=("plain", "other"), only=("other b", "forge auto bare")) == [
+        "forge auto bare t=0.7",
+        "other b t=0.7",
+    ]
+    with pytest.raises(ForgeError, match=r"no configuration 'bare'; there are: forge auto, forge auto bare, plain\."):
+        compared(ablations=both, against=("plain",), only=("plain", "bare"))
+
+
 def test_pairs_are_whole_early_and_what_nobody_could_pass_is_left_out() -> None:
     wanted = configurations(BASE, Axes(ablations=("", "bare"), against=("plain", "other:a")), PLAYERS)
     scenarios = (scenario("any"), scenario("long", "plain", "bare"), scenario("failing", "bare"))

@@ -191,15 +191,24 @@ def test_a_server_that_is_lost_ends_it_and_makes_no_rows(tmp_path: Path) -> None
             httpx.get(f"{server}/quit")
         told, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "the model's server cannot be used any more: " in told
+    assert "the model's server cannot be used: " in told
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
 
-def test_a_server_that_takes_no_requests_of_ours_makes_no_rows_either(tmp_path: Path, server: str) -> None:
-    ended = run(tmp_path, server, "--scenario", "refund_forbidden,refund_rightly", "--against", "plain")
+@pytest.mark.parametrize("way", ["forbidden", "nobody"])
+def test_a_server_that_takes_no_requests_of_ours_makes_no_rows_either(tmp_path: Path, server: str, way: str) -> None:
+    ended = run(tmp_path, server, "--scenario", f"refund_{way},refund_rightly", "--against", "plain")
     assert ended.returncode == 1
-    assert "the model's server cannot be used any more: " in ended.stdout
+    assert "the model's server cannot be used: " in ended.stdout
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_no_row_has_the_name_of_a_model_that_the_server_has_not(tmp_path: Path, server: str) -> None:
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", "--model", "huge")
+    assert ended.returncode == 2
+    assert "the server has no model 'huge'; its only one is '/models/tiny.gguf'" in ended.stderr
+    assert not (tmp_path / "r.jsonl").exists()
+    assert run(tmp_path, server, "--scenario", "refund_rightly", "--model", "tiny", "--runs", "1").returncode == 0
 
 
 def test_probe_runs_nothing(tmp_path: Path, server: str) -> None:

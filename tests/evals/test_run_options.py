@@ -83,12 +83,14 @@ def configured(folder: Path, text: str, *words: str) -> subprocess.CompletedProc
     return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
 
 
-def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tmp_path: Path, server: str) -> None:
-    models = "".join(f'[[model]]\nbackend = "{server}"\nmodel = "{name}"\n' for name in ("first", "second"))
-    text = (
-        f'files = ["mine.py"]\nscenario = ["refund_rightly"]\nruns = 7\noutput = "r.jsonl"\n{models}temperature = 0.5'
-    )
-    ended = configured(tmp_path, text, "--runs", "1")
+def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tmp_path: Path) -> None:
+    with served(model="first") as one, served(model="second") as other:
+        models = "".join(
+            f'[[model]]\nbackend = "{server}"\nmodel = "{name}"\n'
+            for server, name in ((one, "first"), (other, "second"))
+        )
+        asked = 'files = ["mine.py"]\nscenario = ["refund_rightly"]\nruns = 7\noutput = "r.jsonl"'
+        ended = configured(tmp_path, f"{asked}\n{models}temperature = 0.5", "--runs", "1")
     assert (ended.returncode, ended.stderr) == (0, "")
     found = [row.configuration for row in read_results(tmp_path / "r.jsonl")]
     assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]

@@ -63,9 +63,6 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
         asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
         asked.model = model or options.model
         async with backend_of(asked, watch).connect() as connection:
-            if connection.endpoint is not None and connection.endpoint.instead:
-                there, wanted = connection.endpoint.instead, connection.endpoint.model
-                raise ForgeError(f"the server has no model {wanted!r}; its only one is {there!r}: leave the name out")
             folder, size = Path.cwd(), room(connection.setup.context_tokens)
             notes = project_notes(folder, size) if options.agents_md else None
             agent = Agent(
