@@ -163,10 +163,12 @@ def _offers(workflow: CompiledWorkflow) -> dict[str, _Variant]:
     rules = workflow.rules
     open_escalation = replace(rules.escalation, levels=())
     looking = replace(rules.escalation, look_first=False)
+    late = replace(rules.escalation, end_in_time=False)
     ways = {
         "withheld writes": ("does not offer writes that nothing needs", replace(rules, withheld=())),
         "order of calls": ("offers what may come next", replace(rules, order=())),
         "look first": ("offers look-ups before writes", replace(rules, escalation=looking)),
+        "in time": ("offers the end to the last model call", replace(rules, escalation=late)),
         "escalation": ("offers less to a model that is stuck", replace(rules, escalation=open_escalation)),
     }
     offers = {

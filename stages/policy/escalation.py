@@ -42,6 +42,8 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     A tool that the model is stuck on may have its argument limited to values that were seen and not tried.
     """
     allowed = without_refused_ends(rules, state, legal_tools(rules, state))
+    if ends := _last_tools(rules, state, allowed):
+        return ends
     match escalation_level(rules, state):
         case "open" | "constrained" | "prompted":
             return tools_at_first(rules, state, allowed)
@@ -56,6 +58,13 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
             return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
         case other:
             assert_never(other)
+
+
+def _last_tools(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """The legal tools that end the run, where the budget has one model call left; empty where it has more."""
+    if state.ledger.budget.calls != 1 or not rules.escalation.end_in_time:
+        return ()
+    return tuple(tool for tool in allowed if tool.effect == "terminal")
 
 
 def remember(rules: Rules, state: State) -> State:

@@ -1,4 +1,4 @@
-"""The laws of D18, for every compactor that forge ships: those of the kit that users have for their own."""
+"""The laws of compaction, for every compactor that forge ships: those of the kit that users have for their own."""
 
 import pytest
 from hypothesis import strategies as st

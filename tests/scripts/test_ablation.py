@@ -112,7 +112,7 @@ def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
         *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges"),
         *Desk().workflow.compiled.guards,
         "compaction",
-        *("withheld writes", "order of calls", "look first", "escalation", "seen values"),
+        *("withheld writes", "order of calls", "look first", "in time", "escalation", "seen values"),
     ]
 
 

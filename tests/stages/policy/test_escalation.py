@@ -1,5 +1,6 @@
 """Escalation: what is offered, the longer a run makes no progress; what counts as progress."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -31,7 +32,7 @@ from stages.policy.progress import (
 )
 from stages.policy.rules import Rules
 from stages.policy.untried_values import values_to_try
-from stages.state import Attempt, Ledger, State, Success
+from stages.state import Attempt, Budget, Ledger, State, Success
 from stages.tool import ToolEffect, ToolSpec
 from stages.verdict import Stop
 from tests.flows import Desk
@@ -42,6 +43,32 @@ NONE = Repeating()
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
     return Success(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+
+
+LAST: list[tuple[str, int, bool, bool, set[str]]] = [
+    ("one call is left", 1, True, True, {"finish"}),
+    ("a step is missing", 1, False, True, {"look"}),
+    ("two are left", 2, True, True, {"look", "write", "fail", "finish"}),
+    ("it is switched off", 1, True, False, {"look", "write", "fail", "finish"}),
+]
+
+
+@pytest.mark.parametrize(("left", "looked", "on", "offered"), [case[1:] for case in LAST], ids=[c[0] for c in LAST])
+def test_the_last_model_call_is_offered_the_end_if_it_is_legal(
+    left: int, offered: set[str], *, looked: bool, on: bool
+) -> None:
+    rules = replace(RULES, escalation=Escalation(end_in_time=on))
+    done = (success("look"),) if looked else ()
+    ledger = as_run(Ledger(turn=1, progress=1, successes=done, budget=Budget(calls=left)))
+    assert {spec.name for spec in offered_tools(rules, State(history=(), ledger=ledger))} == offered
+
+
+def test_a_run_that_never_comes_to_an_end_by_itself_is_offered_nothing_else_at_last() -> None:
+    looking = [call("look", what=what) for what in "ab"]
+    model = Scripted([*looking, call("finish", result="a is 7")], mode="constrained")
+    run_sync(Desk(max_iterations=3).workflow, "What is a?", backend=model).unwrap()
+    offered = [set(re.findall(rb'"tool":{"const":"(\w+)"', request)) for request in model.requests]
+    assert offered == [{b"look"}, {b"look", b"write", b"fail", b"finish"}, {b"finish"}]
 
 
 def as_run(ledger: Ledger) -> Ledger:
