@@ -61,8 +61,9 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
 
 
 def _last_tools(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The legal tools that end the run, where the budget has one model call left; empty where it has more."""
-    if state.ledger.budget.calls != 1 or not rules.escalation.end_in_time:
+    """The legal tools that end the run, where the budget has one model call left of several; else empty."""
+    ledger = state.ledger
+    if ledger.budget.calls != 1 or not ledger.turn or not rules.escalation.end_in_time:
         return ()
     return tuple(tool for tool in allowed if tool.effect == "terminal")
 

@@ -33,8 +33,8 @@ class Escalation(Struct, frozen=True, kw_only=True):
     constraint forces to call a tool is not tempted.
     `writes`: tools that write and that a model without progress is offered on the level `narrow`, too, although no step
     needs them: where the work is to change something, and to look once more is no help.
-    `end_in_time`: the last model call of the budget is offered nothing but the tools that end the run, if one is legal:
-    what any other would find out, no model call could use any more.
+    `end_in_time`: the last of several model calls that the budget has is offered nothing but the tools that end the
+    run, if one is legal: what any other would find out, no model call could use any more.
     """
 
     levels: tuple[EscalationLevel, ...] = ("narrow", "pin", "open")
