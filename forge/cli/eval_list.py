@@ -20,8 +20,7 @@ def run_scenario_list(options: argparse.Namespace) -> int:
         return 0
     console = Console(highlight=False)
     for scenario in scenarios:
-        console.print(Text(scenario.name, style="bold"), soft_wrap=True)
-        show(console, LabelledText("", scenario.about))
+        console.print(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"), soft_wrap=True)
         facts = f"{quantity(scenario.ideal_calls, 'call')}, {scenario.context_tokens:,} tokens of context"
         show(console, LabelledText("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
     return 0
