@@ -88,7 +88,7 @@ def example_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: Stat
         return ()
     texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)]
     described = (text for tool in tools.values() for text in (tool.description, *_descriptions(tool)))
-    examples = examples_in(described) if texts else frozenset()
+    examples = set(map(normalized, examples_in(described))) if texts else set[str]()
     found = [(n, v) for n, v in texts if normalized(v) in examples]
     return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
 
@@ -100,9 +100,9 @@ def _is_a_code(text: str) -> bool:
 _OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
 
 
-def examples_in(texts: Iterable[str]) -> frozenset[str]:
-    """What these texts give as examples, normalized: of `such as '0007'`, 0007."""
-    return frozenset(normalized(found.rstrip(".,;:)")) for text in texts for found in _EXAMPLE.findall(text))
+def examples_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """What these texts give as examples: of `such as '0007'`, 0007."""
+    return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
 
 
 def _descriptions(tool: ToolSpec) -> Iterator[str]:

@@ -14,6 +14,7 @@ from stages.grounding.identifiers import like_an_id, look
 from stages.grounding.matching import evidence, leaves, named_values, normalized
 from stages.grounding.sources import Given, given_latest_first, texts_given, ungrounded_values
 from stages.message import Assistant, System, Tool
+from stages.policy.example_forms import in_the_form_of
 from stages.policy.placeholder_values import examples_in
 from stages.policy.rules import Rules
 from stages.schema.nullable_members import optional_members
@@ -44,7 +45,8 @@ Said = Literal["words", "ids", "nothing"]
 def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
-    No recent call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
+    No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
+    meant so, and no other is among them. Once this tool has succeeded with some values, they look like one of those
     (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
     Empty for a terminal tool: its value is not to be guessed.
     """
@@ -55,6 +57,8 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
     done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
     made = [*(success.arguments for success in done), *(attempt.arguments for attempt in vain)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
+    if put_right := tuple(unique(value for value in _as_in_examples(tool, argument, state) if value not in used)):
+        return put_right[:_MOST]
     good = [_value(success.arguments, argument) for success in done if success.name == tool.name]
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
@@ -66,7 +70,7 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
 
 def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
     """The values but those that a tool's text has as examples only: `such as '0007'` says what a value looks like."""
-    examples = examples_in((given.text,)) if given.tool else frozenset()
+    examples = set(map(normalized, examples_in((given.text,)))) if given.tool else set[str]()
     return (value for value in values if not examples or normalized(value) not in examples)
 
 
@@ -113,13 +117,28 @@ def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
 
     Of several values of a call, those that its answer names. Whatever is new since then may have changed that.
     """
+    refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
+    return frozenset(
+        normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value
+    )
+
+
+def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str]:
+    """The values that the tool has refused since the last progress, each written as the example in its answer."""
+    for answer, arguments in _refused(tool, state):
+        value = _value(arguments, argument)
+        if isinstance(value, str) and len(value) <= _LONGEST:
+            written = (in_the_form_of(example, value.strip()) for example in examples_in((answer.text,)))
+            yield from filter(None, written)
+
+
+def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
+    """The answers of the tool's calls that failed since the last progress, with their arguments, the latest first."""
     progress = state.ledger.progress
     recent = [*takewhile(lambda m: not isinstance(m, System) and m.turn > progress, reversed(state.history))]
     made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
-    answers = [m for m in recent if isinstance(m, Tool) and m.name == tool.name and m.status == "unresolved"]
-    return frozenset(
-        normalized(value) for m in answers for value in _in_question(m.text, made.get(m.call_id, "{}")) if value
-    )
+    answers = (m for m in recent if isinstance(m, Tool) and m.name == tool.name)
+    return [(m, made[m.call_id]) for m in answers if m.status in ("unresolved", "failed") and m.call_id in made]
 
 
 def _in_question(answer: str, arguments: str) -> list[str]:

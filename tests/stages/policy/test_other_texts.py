@@ -76,8 +76,8 @@ def test_a_model_that_repeats_a_call_in_vain_is_held_to_another() -> None:
     @tool(effect="read")
     def fetch(count: str) -> str:
         """Fetch records."""
-        if len(count) != 4:
-            raise ToolResolutionError(f"count must have four digits, such as '0007'; got {count!r}")
+        if len(count) != 5:
+            raise ToolResolutionError(f"count must have a letter and four digits, such as 'n0007'; got {count!r}")
         return f"{count} records"
 
     @tool
@@ -87,10 +87,10 @@ def test_a_model_that_repeats_a_call_in_vain_is_held_to_another() -> None:
 
     workflow = Workflow("records", tools=[fetch, finish], terminal_tool="finish", required_steps=["fetch"])
     wrong = call("fetch", count="29")
-    model = Scripted([wrong, wrong, call("fetch", count="0029"), call("finish", text="29")], mode="constrained")
+    model = Scripted([wrong, wrong, call("fetch", count="n0029"), call("finish", text="29")], mode="constrained")
     assert run_sync(workflow, "Fetch 29 records.", backend=model).unwrap().value == "29"
     schemas = [json.loads(body)["response_format"]["json_schema"]["schema"] for body in model.requests]
     counts = [schema["anyOf"][0]["properties"]["args"]["properties"].get("count") for schema in schemas[:3]]
-    assert [*map(set, counts)] == [{"type"}, {"type"}, {"type", "pattern"}]  # and no enum of 0007, the example
+    assert [*map(set, counts)] == [{"type"}, {"type"}, {"type", "pattern"}]  # and no enum of n0007, the example
     assert not re.fullmatch(counts[2]["pattern"][1:-1], "29")
-    assert re.fullmatch(counts[2]["pattern"][1:-1], "0029")
+    assert re.fullmatch(counts[2]["pattern"][1:-1], "n0029")
