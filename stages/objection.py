@@ -196,6 +196,17 @@ class EchoedArgument(Struct, frozen=True, kw_only=True, tag="echoed_argument"):
     argument: str
 
 
+class SlippedNumber(Struct, frozen=True, kw_only=True, tag="slipped_number"):
+    """A call that ends the run, with a text that says a number ten times as large as a given one, or a tenth of it.
+
+    `said` is as the text has it, `given` the number that it seems to be.
+    """
+
+    argument: str
+    said: str
+    given: str
+
+
 class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     """What a guard of the user's own has against a call: a text for the model that stands as it is.
 
@@ -224,6 +235,7 @@ Forbidden = (
     | Repeated
     | Incomplete
     | EchoedArgument
+    | SlippedNumber
     | Custom
 )
 """What a guard may have against a call."""

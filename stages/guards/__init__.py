@@ -9,6 +9,7 @@ from stages.guards.own_words import own_words
 from stages.guards.placeholders import no_placeholders
 from stages.guards.prerequisite_calls import prerequisites
 from stages.guards.repeated_calls import repetition
+from stages.guards.slipped_numbers import slipped_numbers
 from stages.guards.steps import required_steps
 from stages.policy.own_checks import CompletionCheck, PastCall
 from stages.policy.rules import Rules
@@ -27,6 +28,7 @@ __all__ = [
     "prerequisites",
     "repetition",
     "required_steps",
+    "slipped_numbers",
     "tool_calls",
 ]
 
@@ -43,7 +45,7 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
         no_placeholders(rules),
         *((grounding(rules),) if grounded else ()),
         *((calculated(rules),) if calculating else ()),
-        *((own_words(rules),) if rules.terminal else ()),
+        *((own_words(rules), slipped_numbers(rules)) if rules.terminal else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
         *((completion(rules.checks, rules.tools),) if rules.checks else ()),
     )

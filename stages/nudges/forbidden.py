@@ -17,6 +17,7 @@ from stages.objection import (
     Placeholder,
     PrerequisiteMissing,
     Repeated,
+    SlippedNumber,
     StepsPending,
     Ungrounded,
 )
@@ -46,6 +47,9 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
         case EchoedArgument(argument=argument):
             what = f"its {argument} repeats a note that was meant for you, not for the user"
             return f"{tool} was not run: {what}. Call {tool} again, in your own words."
+        case SlippedNumber(argument=argument, said=said, given=given):
+            what = f"its {argument} says {said}, and what was given is {given}"
+            return f"{tool} was not run: {what}. Call {tool} again with the number as it was given."
         case Custom(text=text):
             return text
         case _:

@@ -27,6 +27,7 @@ from stages.objection import (
     Placeholder,
     PrerequisiteMissing,
     Repeated,
+    SlippedNumber,
     StepsPending,
     Ungrounded,
     UnknownTool,
@@ -93,7 +94,7 @@ def mistake_of(wrong: Wrong) -> _Mistake:
             return _Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
         case Placeholder():
             return _Mistake("placeholder", "refusals", prefix="Placeholder")
-        case Ungrounded():
+        case Ungrounded() | SlippedNumber():
             return _Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
         case Miscalculated():
             return _Mistake("miscalculated", "refusals", prefix="Miscalculated")
