@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from stages.grounding.matching import evidence, normalized, numbers_in
-from stages.grounding.sources import everything_given
+from stages.grounding.sources import given_latest_first
 from stages.message import ToolCall
 from stages.objection import Objection, SlippedNumber
 from stages.policy.progress import attempts_since_progress
@@ -31,6 +31,9 @@ _TENTH = frozenset({Decimal(10), Decimal("0.1")})
 
 _MOST = 32
 """Maximum of numbers of one answer that are looked at."""
+
+_RECENT = 64
+"""Texts, the latest ones, whose numbers are compared: an answer costs the same, however long the conversation is."""
 
 
 def slipped_numbers(rules: Rules) -> Guard:
@@ -54,7 +57,7 @@ def _slip(call: ToolCall, state: State) -> SlippedNumber | None:
     said = [number for number in _said_in(call) if any(value >= _LARGE for value in number.values)]
     if not said:
         return None
-    given = evidence(one.text for one in everything_given(state)).numbers
+    given = evidence(one.text for one in islice(given_latest_first(state), _RECENT)).numbers
     if not _TENTH.isdisjoint(given):
         return None
     known, before = [number for number in given if number >= _LARGE], _said_before(call.name, state.ledger)

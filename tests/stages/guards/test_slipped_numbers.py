@@ -5,6 +5,7 @@ import re
 
 import pytest
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
@@ -91,6 +92,13 @@ def test_the_model_is_told_the_given_number_and_may_insist() -> None:
     assert told in model.requests[2]
     insisting = Scripted([looked, slipped, slipped])
     assert re.match("24.1", str(run_sync(WORKFLOW, "How many?", backend=insisting).unwrap().value))
+
+
+def test_only_the_latest_texts_are_read() -> None:
+    later = (User(text="And now?"),) * 63
+    state = known()
+    assert said("It has 241,100 people.", replace(state, history=(*state.history, *later))) != []
+    assert said("It has 241,100 people.", replace(state, history=(*state.history, *later, User(text="Hm.")))) == []
 
 
 def test_it_keeps_the_laws_of_guards() -> None:
