@@ -12,9 +12,9 @@ _FRACTION = re.compile(r"\d+[.,]\d+")
 def in_the_form_of(example: str, value: str) -> str | None:
     """The value written like the example: `0019` for 19 like 0007, `2024-03-07` for 2024/3/7 like 2023-05-01.
 
-    Digits are filled up with zeros where the example's begin with one, letters are in its case, and what stands between
-    them is the example's. None if the value has other parts, or is written like it already, and for an example that is
-    but a word, which may be any.
+    Digits are filled up with zeros where the example's begin with one, letters (of ASCII) are in its case, and what
+    stands between them is the example's. None if the value has other parts, or is written like it already, and for an
+    example that is but a word, which may be any.
     """
     parts = _PART.findall(example)
     if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.fullmatch(example):
@@ -36,6 +36,8 @@ def _like(model: str, run: str) -> str | None:
     if model.isdecimal() != run.isdecimal():
         return None
     if not model.isdecimal():
+        if not run.isascii():
+            return run  # the other case of some letters is another letter
         return run.upper() if model.isupper() else run.lower() if model.islower() else run
     if len(run) < len(model) and model.startswith("0"):
         return run.zfill(len(model))

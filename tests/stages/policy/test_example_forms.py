@@ -18,6 +18,7 @@ from stages.policy.example_forms import in_the_form_of
         ("09:05", "8.30", "08:30"),
         ("EUR", "usd", "USD"),
         ("A-17", "b18", "B-18"),
+        ("A-17", "\N{LATIN SMALL LETTER DOTLESS I}18", "\N{LATIN SMALL LETTER DOTLESS I}-18"),
         ("inv_0007", "INV-123", "inv_0123"),
     ],
 )
@@ -50,9 +51,11 @@ def test_what_could_be_another_value_is_left_alone(example: str, value: str) -> 
 def test_nothing_but_zeros_and_signs_is_added_and_nothing_is_lost(example: str, value: str) -> None:
     written = in_the_form_of(example, value)
     if written is not None:
-        assert "".join(filter(str.isalnum, written)).casefold().replace("0", "") == "".join(
-            filter(str.isalnum, value)
-        ).casefold().replace("0", "")
+        assert _content(written) == _content(value)
+
+
+def _content(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold().replace("0", "")
 
 
 @tool(effect="read")
