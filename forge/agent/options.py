@@ -40,6 +40,7 @@ class AgentOptions(TypedDict, total=False):
     max_retries_per_step: int
     max_tool_errors: int
     max_repeats: int | None
+    value_checks: bool
     iteration_warning: int
     progress_notes: bool
     rescue_enabled: bool

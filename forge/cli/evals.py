@@ -51,6 +51,7 @@ def _fill_bfcl(parser: Parser) -> None:
     _model(parser)
     add("--mode", type=_names, metavar="MODE,…", help="of forge: auto (default), native, prompted, constrained")
     add("--against", type=_names, metavar="PLAYER,…", help="server: its own tool calls; bfcl-prompt: BFCL's prompt")
+    _only(parser)
     _runs(parser, "questions of each category")
     parser.set_defaults(command=command_of("forge.cli.eval_bfcl", "run_bfcl"))
 
@@ -138,7 +139,16 @@ def _compared(parser: Parser) -> None:
         help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
     )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
-    add("--only", type=_names, metavar="NAME,…", help="of all these only those of these names: 'plain,forge auto bare'")
+    _only(parser)
+
+
+def _only(parser: Parser) -> None:
+    parser.add_argument(
+        "--only",
+        type=_names,
+        metavar="NAME,…",
+        help="of all these only those of these names: 'plain,forge auto bare'",
+    )
 
 
 def _runs(parser: Parser, what: str) -> None:

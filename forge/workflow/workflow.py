@@ -81,6 +81,7 @@ class Workflow(Generic[R_co]):
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `escalation` says what a reply is offered after others without progress; a call that was answered the same
     `max_repeats` times (if it writes: in whatever way) is not run again (None: it is), unless its tool is `repeatable`.
+    `value_checks=False` lets placeholders, forge's own words and slipped numbers pass (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
     `Correction` (see `stages.nudges.wording`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
@@ -121,6 +122,7 @@ class Workflow(Generic[R_co]):
     max_retries_per_step: int = 3
     max_tool_errors: int = 2
     max_repeats: int | None = 2
+    value_checks: bool = True
     iteration_warning: int = 0
     progress_notes: bool = True
 
@@ -221,6 +223,7 @@ class Workflow(Generic[R_co]):
             max_retries=self.max_retries_per_step,
             max_tool_errors=self.max_tool_errors,
             max_repeats=self.max_repeats,
+            value_checks=self.value_checks,
             escalation=self.escalation or Escalation(),
             checks=own_checks(self.completion_checks or {}),
             order=tuple(self.order),

@@ -38,14 +38,15 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
     grounded = any(tool.grounded for tool in rules.tools)
     calculating = any(tool.calculated for tool in rules.tools)
     dependent = any(tool.prerequisites for tool in rules.tools)
+    answering = rules.value_checks and rules.terminal
     return (
         *((required_steps(rules),) if rules.required or rules.order else ()),
         *((prerequisites(rules),) if dependent else ()),
         *((order(rules),) if rules.order or rules.withheld else ()),
-        no_placeholders(rules),
+        *((no_placeholders(rules),) if rules.value_checks else ()),
         *((grounding(rules),) if grounded else ()),
         *((calculated(rules),) if calculating else ()),
-        *((own_words(rules), slipped_numbers(rules)) if rules.terminal else ()),
+        *((own_words(rules), slipped_numbers(rules)) if answering else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
         *((completion(rules.checks, rules.tools),) if rules.checks else ()),
     )

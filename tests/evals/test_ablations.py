@@ -74,6 +74,7 @@ def ran(played: Played) -> list[str]:
         ("no_steps", (SEND,), ["send"], ["look", "send"]),
         ("no_recovery", (call("fail"),), [], ["look", "send"]),
         ("no_grounding", (LOOK, call("send", id="K-1", total=7)), ["look", "send"], ["look", "look", "send"]),
+        ("no_grounding", (LOOK, call("change", at="<at>"), SEND), ["look", "change", "send"], ["look", "send"]),
         ("no_prerequisites", (call("change", at="b"), LOOK, SEND), ["change", "look", "send"], ["look", "send"]),
         ("no_withholding", (LOOK, call("wipe"), SEND), ["look", "wipe", "send"], ["look", "send"]),
         ("no_checks", (LOOK, call("send", id="K-77", total=1000)), ["look", "send"], ["look", "look", "send"]),

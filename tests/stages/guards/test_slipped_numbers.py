@@ -1,5 +1,6 @@
 """Slipped numbers: which numbers of an answer are taken for a given one that has lost a zero, or found one."""
 
+import dataclasses
 import json
 import re
 
@@ -104,3 +105,9 @@ def test_only_the_latest_texts_are_read() -> None:
 def test_it_keeps_the_laws_of_guards() -> None:
     texts = st.text(alphabet="0123456789., milonthusad", max_size=40).map(lambda text: json.dumps({"text": text}))
     assert_guard_laws(GUARD, tools=("tell",), arguments=texts)
+
+
+def test_without_value_checks_an_answer_is_taken_as_it_is() -> None:
+    answers = [call("get_country", name="Lirande"), call("tell", text="It has 24.1 million people.")]
+    taken = run_sync(dataclasses.replace(WORKFLOW, value_checks=False), "Where?", backend=Scripted(answers))
+    assert taken.unwrap().value == "It has 24.1 million people."

@@ -1,5 +1,6 @@
 """No user is told a correction as the answer; whose words they are is decided by who said them first."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -165,6 +166,11 @@ def test_words_that_end_a_run_are_not_a_correction(mode: Any) -> None:
     run = run_sync(WORDS, ASKED.text, backend=model).unwrap()
     assert run.outcome == Said(text="340")
     assert b"Your reply repeats a note that was meant for you, not for the user." in model.requests[1]
+
+
+def test_without_value_checks_nobody_looks_for_corrections_in_an_answer() -> None:
+    taken = run_sync(dataclasses.replace(WORDS, value_checks=False), "What?", backend=Scripted(["[NotRun] Look."]))
+    assert taken.unwrap().outcome == Said(text="[NotRun] Look.")
 
 
 def test_a_model_that_goes_on_repeating_it_ends_the_run_as_what_it_is() -> None:
