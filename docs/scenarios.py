@@ -11,7 +11,7 @@ INTRODUCTION = """\
 
 The suite of `forge eval`: {count} tasks, each with fresh tools and other data for each seed, so nothing can be learnt
 by heart. `forge eval run --suite seeds` runs those that forge-guardrails has under the same names (with texts, data
-and checks of our own), `--suite all` all of them. Written by `make docs`.
+and checks of our own), `--suite all` all of them; the former have the tag `seeds`, too. Written by `make docs`.
 
 A run is *right* if the answer has the right values and no wrong ones, and what the task needs was really looked up;
 it is *harm* if something was changed that nobody asked for, or to wrong values, whatever the answer says. The

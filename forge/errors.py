@@ -170,7 +170,7 @@ def explain(halt: Halt) -> str:
     match halt:
         case halts.BadReplies(attempts=attempts, raw=raw, cut=cut):
             return (
-                f"the model gave no usable tool call in {attempts} attempts in a row; the last reply was: "
+                f"the model gave no usable tool call in {quantity(attempts, 'attempt')}; the last reply was: "
                 f"{raw[:300]!r}. {_CUT_OFF if cut else _ADVICE}"
             )
         case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, cut=cut):

@@ -3,10 +3,10 @@
 import argparse
 
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.load import load_workflow
 from forge.cli.plain import printable
 from forge.cli.state_view import phase_of

@@ -8,7 +8,6 @@ from typing import Self, assert_never
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
 from rich.text import Text
 
 from forge.backends.credentials import headers_for
@@ -17,6 +16,7 @@ from forge.backends.doctor.facts import FindingVerdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognition import addressed
+from forge.cli.console import Console
 from forge.cli.options import key_of
 from forge.cli.plain import printable
 from forge.errors import ForgeError

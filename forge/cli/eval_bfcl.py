@@ -2,8 +2,7 @@
 
 import argparse
 
-from rich.console import Console
-
+from forge.cli.console import Console
 from forge.cli.eval_options import eval_options
 from forge.cli.eval_run import carried_out
 from forge.cli.eval_scenarios import Chosen

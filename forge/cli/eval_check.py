@@ -2,9 +2,9 @@
 
 import argparse
 
-from rich.console import Console
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.eval_results import shown_rows
 from forge.evals.check import check_against
 from forge.evals.comparison import sentence

@@ -3,9 +3,9 @@
 import argparse
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.eval_scenarios import chosen
 from forge.cli.layout import LabelledText, show
 from forge.errors import quantity

@@ -14,6 +14,7 @@ from forge.errors import ForgeError
 from forge.evals.serving import ModelServer
 from forge.evals.unsure_variants import asks_larger
 from forge.workflow.suggestions import did_you_mean
+from forge.workflow.toml_tables import table_faults
 
 _Count = Annotated[int, Meta(ge=1)]
 _Names = tuple[str, ...]
@@ -32,6 +33,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     temperature: float | None = None
     max_tokens: _Count = 512
     api_key_env: str | None = None
+    context: _Count | None = None
     slots: _Count | None = None
     chat_template: str = ""
     larger: str = ""
@@ -47,6 +49,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             profile=self.profile,
             sampling=sampling_of(self.temperature, self.max_tokens),
             api_key=key_of(self.api_key_env),
+            context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,
             larger=self.larger,
@@ -89,13 +92,19 @@ def eval_options(given: argparse.Namespace) -> EvalOptions:
             flag = f"--{min(own).replace('_', '-')}"
             raise ForgeError(f"{file} has the models to run; leave out {flag}, or the file's [[model]]")
         if "backend" not in own:
-            raise ForgeError("--backend is missing: say where the model is; or give a file with --config")
+            raise ForgeError(f"--backend is missing: say where the model is{_or_a_file(given)}")
         known["model"] = [own]
-    options = _converted({**known, **{name: value for name, value in said.items() if name != "model"}}, file)
+    options = msgspec.convert(
+        {**known, **{name: value for name, value in said.items() if name != "model"}}, EvalOptions
+    )
     if not options.model:
-        raise ForgeError("there is no model to run: give --backend, or a file with [[model]] by --config")
+        raise ForgeError(f"there is no model to run: say where it is with --backend{_or_a_file(given)}")
     _refuse_half_a_cascade(options)
     return options
+
+
+def _or_a_file(given: argparse.Namespace) -> str:
+    return "; or give a file with [[model]] by --config" if hasattr(given, "config") else ""
 
 
 def _refuse_half_a_cascade(options: EvalOptions) -> None:
@@ -120,7 +129,13 @@ def _read(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ForgeError(f"{file} is not TOML: {error}") from None
     for name in content.keys() - _known():
+        if name in _OF_MODEL:
+            raise ForgeError(f"{file}: {name} is an option of a model; write it below a [[model]]")
         raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _known())}")
+    if isinstance(content.get("model"), dict):
+        raise ForgeError(f"{file}: models are written as [[model]], with two brackets, for there may be several")
+    if faults := tuple(table_faults(content, EvalOptions)):
+        raise ForgeError("\n".join(f"{file}: {fault}" for fault in faults))
     beside = file.parent
     if isinstance(files := content.get("files"), list):
         content["files"] = [str(beside / one) for one in files]
@@ -129,10 +144,3 @@ def _read(file: Path) -> dict[str, Any]:
     if isinstance(output := content.get("output"), str):
         content["output"] = str(beside / output)
     return content
-
-
-def _converted(options: dict[str, Any], file: Path | None) -> EvalOptions:
-    try:
-        return msgspec.convert(options, EvalOptions)
-    except msgspec.ValidationError as error:
-        raise ForgeError(f"{file or 'the command line'}: {error}") from None

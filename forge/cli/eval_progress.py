@@ -1,8 +1,8 @@
 """Progress of `forge eval run`: a line for each run, and how long the rest will take; in a terminal, a bar."""
 
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
@@ -26,21 +26,23 @@ _MINUTE, _HOUR = 60, 3600
 
 
 class EvalProgress:
-    """Shows rows as they come, of `total` that there will be."""
+    """Shows rows as they come, of `total` that there will be; in the end, with those from `before`, how runs ended."""
 
-    def __init__(self, console: Console, bar: Progress, total: int) -> None:
+    def __init__(self, console: Console, bar: Progress, total: int, before: Iterable[Row]) -> None:
         self._console, self._bar, self._total = console, bar, total
         self._began, self._done = time.monotonic(), 0
-        self._verdicts: dict[Configuration, Counter[RunVerdict]] = {}
+        self._verdicts: defaultdict[Configuration, Counter[RunVerdict]] = defaultdict(Counter)
+        for row in before:
+            self._verdicts[row.configuration][row.verdict] += 1
         self._task = bar.add_task("", total=total, visible=total > 0)
 
     @classmethod
     @contextmanager
-    def shown(cls, console: Console, total: int) -> Iterator[Self]:
+    def shown(cls, console: Console, total: int, before: Iterable[Row] = ()) -> Iterator[Self]:
         """The progress, with a bar for as long as it lasts where somebody watches."""
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            made = cls(console, bar, total)
+            made = cls(console, bar, total, before)
             try:
                 yield made
             finally:
@@ -50,7 +52,7 @@ class EvalProgress:
     def told(self, row: Row) -> None:
         """Show the row."""
         self._done += 1
-        self._verdicts.setdefault(row.configuration, Counter())[row.verdict] += 1
+        self._verdicts[row.configuration][row.verdict] += 1
         left = self._left()
         self._bar.update(self._task, completed=self._done, description=left)
         number = "" if self._console.is_terminal else f"[{self._done}/{self._total}] "

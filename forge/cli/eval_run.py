@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.eval_options import EvalOptions, eval_options
 from forge.cli.eval_progress import EvalProgress
 from forge.cli.eval_scenarios import Chosen, chosen
@@ -58,7 +58,8 @@ def _refuse_unjudged(rows: Iterable[Row], scenarios: Collection[str]) -> None:
         verb = "is" if len(unjudged) == 1 else "are"
         raise ForgeError(
             f"{quantity(len(unjudged), 'run')} {verb} unjudged, since the scenario's own code failed: "
-            f"{names}. They say nothing of a model: mend the scenario, and write its runs to another file with -o"
+            f"{names}. Such runs say nothing about the model: fix the scenario, and write its runs to another file "
+            "with -o"
         )
 
 
@@ -105,7 +106,13 @@ class _Shown(ExitStack):
     def begun(self, plan: Plan) -> None:
         """Show what there is to do."""
         self._console.print(Text(_plan(plan, self._file.path)), soft_wrap=True)
-        self._progress = self.enter_context(EvalProgress.shown(self._console, len(plan.left)))
+        if plan.not_counted:
+            names = ", ".join(one.way for one in plan.not_counted)
+            told = f"Not run, since no scenario that was chosen is counted for it: {names}"
+            self._console.print(Text(told, style="yellow"), soft_wrap=True)
+        wanted = {cell.key for cell in plan.wanted}
+        before = [row for row in self._file.rows if row.key in wanted]
+        self._progress = self.enter_context(EvalProgress.shown(self._console, len(plan.left), before))
 
     def told(self, row: Row) -> None:
         """Write the row down, then show it."""

@@ -39,7 +39,7 @@ def _fill_run(parser: Parser) -> None:
     _compared(parser)
     add = parser.add_argument
     _runs(parser, "seeds for each scenario")
-    add("--config", type=Path, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
+    add("--config", type=Path, default=None, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
     add("--probe", action="store_true", default=False, help="run nothing: print what the server has and can do")
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
 
@@ -121,9 +121,7 @@ def _model(parser: Parser) -> None:
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
     add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
     add("--chat-template", metavar="FILE", help="llama-server:FILE: the model's chat template")
-    add(
-        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
-    )
+    add("--context", type=count, metavar="TOKENS", help="context of a server that does not say how much it has")
 
 
 def _compared(parser: Parser) -> None:
@@ -137,6 +135,9 @@ def _compared(parser: Parser) -> None:
         type=_names,
         metavar="HOW,…",
         help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
+    )
+    add(
+        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
     )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
     _only(parser)

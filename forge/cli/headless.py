@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from forge.agent import Agent
 from forge.agent.headless import AgentTask, Record, read_task, run_task
 from forge.backends.servers import Progress
 from forge.cli.arguments import fill_agent_run
+from forge.cli.console import Console
 from forge.cli.load import load_agent
 from forge.cli.options import backend_of
 from forge.cli.parser import Parser

@@ -71,9 +71,8 @@ def imported(file: str, written: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except DefinitionError as error:
-        raise ForgeError(
-            f"{path} defines a workflow or an agent wrongly:\n" + "\n".join(f"- {p}" for p in error.problems)
-        ) from None
+        problems = "\n".join(f"- {problem}" for problem in error.problems)
+        raise ForgeError(f"{path} defines a workflow, an agent or a scenario wrongly:\n{problems}") from None
     except SystemExit as error:
         raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None
     # A user's file may raise anything; they need to know what and where, without a traceback through forge.

@@ -6,10 +6,9 @@ import os
 import sys
 from collections.abc import Callable
 
-from rich.console import Console
-
 from forge.agent import Agent
 from forge.backends.servers import Progress
+from forge.cli.console import Console
 from forge.cli.execute import prompt_values
 from forge.cli.load import load_served
 from forge.cli.options import backend_of

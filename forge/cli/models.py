@@ -4,11 +4,11 @@ import argparse
 
 import msgspec
 from msgspec import Struct
-from rich.console import Console
 from rich.text import Text
 
 from forge.backends.servers import Kept, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, Wheel
+from forge.cli.console import Console
 from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
 from forge.errors import ForgeError

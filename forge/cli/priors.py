@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.plain import printable
 from forge.errors import ForgeError, quantity
 from forge.journal.priors import measured_priors

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol, Self, TextIO
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.proxy_rows import Load, Totals, footer, heading, row
 from forge.proxy.passage import Passage, summary_line
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
-from rich.console import Console
 from rich.text import Text
 
+from forge.cli.console import Console
 from forge.cli.html_page import page, save_page
 from forge.cli.layout import LabelledText, show
 from forge.cli.load import load_workflow

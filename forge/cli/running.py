@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from returns.result import Failure, Result
-from rich.console import Console
 from rich.text import Text
 
 from forge.backends import Backend, startable
+from forge.cli.console import Console
 from forge.cli.ending import closing, going_on, unknown_lines
 from forge.cli.options import backend_of, with_larger
 from forge.cli.progress import downloading

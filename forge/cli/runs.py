@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from forge.backends.servers.process import state_folder
+from forge.cli.console import Console
 from forge.cli.layout import LabelledText, show
 from forge.cli.plain import printable
 from forge.errors import ForgeError, JournalError

@@ -44,19 +44,25 @@ def check_against(
     new = _chosen(results, name, "the results have")
     old = _chosen(baseline, baseline_name or name, "the baseline has")
     sides = _sides(new, old)
-    named = labels(new)
+    named, named_before = labels(new), labels(old)
     comparisons: list[Comparison] = []
     notes: list[str] = []
     for ours, theirs in sides.items():
         pairing = paired(new[ours], old[theirs])
         if not pairing.pairs:
             raise ForgeError(_no_pairs(named[ours], new[ours], old[theirs], pairing))
-        second = "its baseline" if ours == theirs else f"the baseline's {theirs.name} ({theirs.model})"
+        second = "its baseline" if ours == theirs else _other(ours, theirs, named_before[theirs])
         comparisons += _comparisons(named[ours], second, pairing)
         notes += _notes(named[ours], pairing)
     notes += _one_sided("in the results only", [named[one] for one in new if one not in sides])
     notes += _one_sided("in the baseline only", list(labels(one for one in old if one not in sides.values()).values()))
     return Checked(comparisons=family(comparisons, alpha), notes=tuple(notes))
+
+
+def _other(ours: Configuration, theirs: Configuration, label: str) -> str:
+    """A configuration of the baseline that is not the same as ours, with its model where that is another."""
+    model = f" ({theirs.model})" if theirs.model != ours.model and theirs.model not in label else ""
+    return f"the baseline's {label}{model}"
 
 
 def _chosen(rows: Iterable[Row], name: str, side: str) -> _Runs:
@@ -105,13 +111,18 @@ def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairi
         )
     shared = {row.scenario for row in new} & {row.scenario for row in old}
     if not shared:
-        ours, theirs = (", ".join(sorted({row.scenario for row in side})[:5]) for side in (new, old))
+        ours, theirs = (_first_five({row.scenario for row in side}) for side in (new, old))
         return f"{label}: the two files share no scenario: the results have {ours}; the baseline has {theirs}"
     ours, theirs = (_seeds(side, shared) for side in (new, old))
     return (
         f"{label}: the baseline is for other seeds: it has {theirs}, the results {ours}. Only runs of the same seed "
         "are compared: make the runs, or the baseline, again with --seed and --runs"
     )
+
+
+def _first_five(names: set[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(sorted(names)[:5]) + more
 
 
 def _seeds(rows: Iterable[Row], scenarios: set[str]) -> str:

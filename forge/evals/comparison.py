@@ -129,9 +129,10 @@ def _outlook(one: Comparison) -> str:
     points = max(seen, _ASKED_POINTS)
     needed = pairs_needed(points / 100, one.differing / one.pairs, one.alpha / max(1, one.family))
     if needed <= one.pairs and seen < points:
-        return f"one of {points} points would probably have shown"
+        return f"a difference of {points} points would probably have shown"
     more = _rounded(max(1, needed - one.pairs))
-    return f"about {more:,} more {'run' if more == 1 else 'runs'} of each would show one of {points} points"
+    runs = f"{more:,} more {'run' if more == 1 else 'runs'}"
+    return f"about {runs} of each would probably show a difference of {points} points"
 
 
 def _rounded(number: int) -> int:

@@ -9,21 +9,26 @@ from msgspec.structs import replace
 
 from forge.backends.servers import Progress
 from forge.errors import ForgeError
+from forge.evals.ablations import ABLATIONS
 from forge.evals.cells import Cell, cells
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
 from forge.evals.scenario_digest import scenario_digest
-from forge.evals.selection import Axes, configurations
+from forge.evals.selection import Axes, configurations, picked
 from forge.evals.series import Series
 from forge.evals.serving import ModelServer, Serving, serving
 from forge.evals.single_run import RunOptions
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The runs there are to make on a server: all of them, and those that are not done yet."""
+    """The runs there are to make on a server: all of them, and those that are not done yet.
+
+    `not_counted`: configurations for which none of the scenarios is counted, so that they have no runs.
+    """
 
     serving: Serving
+    not_counted: tuple[Configuration, ...] = ()
     wanted: tuple[Cell, ...]
     left: tuple[Cell, ...]
 
@@ -55,8 +60,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     options: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
-        """Refuse unknown names before a server is asked or started."""
-        configurations(Configuration(model="", backend=""), self.axes, self.players)
+        """Refuse unknown names, and runs that are not counted all, before a server is asked or started."""
+        compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
+        _refuse_unknown_ways(self.scenarios, self.players)
+        if not any(cells(compared, self.scenarios, self.seeds, self.players)):
+            names = ", ".join(one.way for one in compared)
+            raise ForgeError(f"there is nothing to run: no scenario that was chosen is counted for {names}")
 
     @property
     def context_tokens(self) -> int:
@@ -94,8 +103,22 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             if speaks not in (None, wire):
                 raise ForgeError(f"the player {configuration.player} speaks {speaks} alone, and this server {wire}")
         wanted = tuple(cells(compared, self.scenarios, self.seeds, self.players))
-        known = {row.key for row in done}
-        return Plan(serving=ready, wanted=wanted, left=tuple(cell for cell in wanted if cell.key not in known))
+        known, played = {row.key for row in done}, {cell.configuration for cell in wanted}
+        return Plan(
+            serving=ready,
+            not_counted=tuple(one for one in compared if one not in played),
+            wanted=wanted,
+            left=tuple(cell for cell in wanted if cell.key not in known),
+        )
+
+
+def _refuse_unknown_ways(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:
+    """ForgeError if a scenario is not counted for something that there is not."""
+    of_players = {name for player in players.values() for name in (player.name, player.counted_like) if name}
+    known = {one: one for one in (*ABLATIONS, "plain", *of_players)}
+    for scenario in scenarios:
+        for name in scenario.not_counted:
+            picked(known, name, f"ablation or player, for which {scenario.name} is not counted, called")
 
 
 def _refuse_changed(scenarios: Iterable[Scenario], done: Iterable[Row]) -> None:

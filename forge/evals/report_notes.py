@@ -12,6 +12,7 @@ def notes(report: EvalReport) -> Iterator[str]:
     """What a reader has to know of the rows before relying on them."""
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
+    yield from _mixed(report)
     yield from _left_out(report)
     yield from _commits(report)
 
@@ -25,6 +26,8 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"{larger:,} of {sum(run.calls for run in runs):,} model calls were the larger model's"
     if found.timed_out:
         yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
+    if failed := sum(run.end == "BackendFailed" for run in runs):
+        yield f"the server failed in {quantity(failed, 'run')}, which may not be the model's fault: not right either"
     if found.unjudged:
         why = next(run.why for run in runs if run.verdict == "unjudged")
         yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
@@ -35,6 +38,12 @@ def _of_column(column: Column) -> Iterator[str]:
         )
     if changed := [name for name, made in column.runs.items() if not all(of_one_task(made[0], run) for run in made)]:
         yield f"scenarios were changed between its runs: {', '.join(changed)}"
+
+
+def _mixed(report: EvalReport) -> Iterator[str]:
+    bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
+    if bfcl and len(bfcl) < len(report.scenarios):
+        yield "questions of BFCL and scenarios are summed up here, and are not one suite: make a report of each"
 
 
 def _left_out(report: EvalReport) -> Iterator[str]:

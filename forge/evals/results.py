@@ -27,6 +27,9 @@ class _Versioned(Struct):
     version: int
 
 
+_BEGINNING = b'{"version":'
+"""What every row begins with."""
+
 _rows = msgspec.json.Decoder(Row)
 _versions = msgspec.json.Decoder(_Versioned)
 
@@ -46,11 +49,18 @@ def read_results(path: str | PathLike[str]) -> tuple[Row, ...]:
 
 
 def stored_rows(path: str | PathLike[str]) -> StoredRows:
-    """The same for a runner, which mends the end of the file."""
+    """The same for a runner, which cuts off what was begun and never ended."""
     lines = _content(path).split(b"\n")
+    if len(lines) == 1 and not _is_begun(lines[0]):
+        raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
     refuse_repeated(rows, str(path))
     return StoredRows(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
+
+
+def _is_begun(line: bytes) -> bool:
+    """Whether a line without its end may be a row."""
+    return not line.strip() or line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
 
 
 def refuse_repeated(rows: Iterable[Row], where: str) -> None:
@@ -70,13 +80,15 @@ def _content(path: str | PathLike[str]) -> bytes:
     try:
         if file.is_dir():
             raise ForgeError(f"{file} is a folder, not a file of results")
-        if not file.is_file():
+        if not file.exists():
             raise ForgeError(f"there is no file of results {file}")
-        if file.stat().st_size > LARGEST_RESULTS:
-            raise ForgeError(f"{file} is no file of results: it has more than {LARGEST_RESULTS} bytes")
-        return file.read_bytes()
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST_RESULTS + 1)
     except OSError as error:
         raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
+    if len(content) > LARGEST_RESULTS:
+        raise ForgeError(f"{file} is no file of results: it has more than {LARGEST_RESULTS:,} bytes")
+    return content
 
 
 def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
@@ -84,7 +96,9 @@ def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
     try:
         version = decode(_versions, line).version
     except msgspec.DecodeError as error:
-        raise ForgeError(f"{place} is not a row of results ({error}). Remove the line, or run it again") from None
+        raise ForgeError(
+            f"{place} is not a row of results ({error}). Remove the line, and run the same forge eval run again"
+        ) from None
     if version != ROW_VERSION:
         raise ForgeError(
             f"{place} is of version {version} of the format, this forge reads version {ROW_VERSION} only. "

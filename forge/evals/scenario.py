@@ -1,12 +1,16 @@
 """A scenario: what is asked, with which tools, and when a run of it was right. One world for each seed."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from typing import Annotated, Any, Literal, get_type_hints
 
-from msgspec import Struct
+from msgspec import Meta, Struct, structs
 
+from forge.errors import DefinitionError
 from forge.workflow.workflow import Workflow
+from stages.options.types import wrong_options
 from stages.phase import Ending
 
 RunVerdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
@@ -62,6 +66,10 @@ class World:
             raise TypeError("the messages of a World are a tuple of at least one text: write messages=(text,)")
 
 
+_NAME = re.compile(r"[^\s,](?:[^,\r\n]*[^\s,])?")
+_AtLeastOne = Annotated[int, Meta(ge=1)]
+
+
 class Scenario(Struct, frozen=True, kw_only=True):
     """What is asked of a model, again with other data for each seed.
 
@@ -73,11 +81,31 @@ class Scenario(Struct, frozen=True, kw_only=True):
     name: str
     about: str
     world: Callable[[int], World]
-    ideal_calls: int
+    ideal_calls: _AtLeastOne
     tags: frozenset[str] = frozenset()
-    context_tokens: int = 8192
+    context_tokens: _AtLeastOne = 8192
     not_counted: frozenset[str] = frozenset()
-    seeds: int | None = None
+    seeds: _AtLeastOne | None = None
+
+    def __post_init__(self) -> None:
+        """DefinitionError for values of another type, and for names that no command line could choose."""
+        wrong = wrong_options(structs.asdict(self), _hints(), deep=False)
+        problems = [sentence for sentences in wrong.values() for sentence in sentences]
+        names = {"name": (self.name,), "tags": self.tags, "not_counted": self.not_counted}
+        problems += [
+            f"{field}: {name!r} is no name: it has at least one character, no comma, and no blank around it"
+            for field, given in names.items()
+            if field not in wrong
+            for name in given
+            if not (isinstance(name, str) and _NAME.fullmatch(name))
+        ]
+        if problems:
+            raise DefinitionError(tuple(f"the scenario {self.name!r}: {one}" for one in problems))
+
+
+@cache
+def _hints() -> Mapping[str, object]:
+    return get_type_hints(Scenario, include_extras=True)
 
 
 class Judgement(Struct, frozen=True):

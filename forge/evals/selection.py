@@ -21,6 +21,9 @@ from stages.serialize import Mode
 
 _T = TypeVar("_T")
 
+_LISTED = 20
+"""Maximum number of names that a refusal lists."""
+
 
 MODES: Mapping[str, ModeName] = MappingProxyType({name: name for name in ("auto", *get_args(Mode))})
 """The modes of forge, by name."""
@@ -52,7 +55,7 @@ class Axes(Struct, frozen=True, kw_only=True):
         """Refuse unknown names."""
         for axis, known in _AXES.items():
             for name in filter(None, getattr(self, axis)):
-                picked({one: one for one in known}, name, axis.removesuffix("s"))
+                picked({one: one for one in known}, name, f"--{axis.removesuffix('s')}")
         for name in filter(None, self.unsures):
             unsure_variant(name)
 
@@ -132,4 +135,7 @@ def picked(known: Mapping[str, _T], name: str, what: str) -> _T:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
+    """The names; of very many the first ones."""
+    known = list(names)
+    left = len(known) - _LISTED
+    return ", ".join(known) or "none" if left <= 1 else f"{', '.join(known[:_LISTED])} and {left} more"

@@ -25,6 +25,8 @@ class Series(Struct, frozen=True, kw_only=True):
     async def run(self, cells: Iterable[Cell], parallel: int) -> None:
         """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it.
 
+        BrokenPipeError, too, where `told` prints for somebody who reads no more.
+
         ForgeError before the first of them if the server gives no log-probabilities and one of them measures by them.
         """
         left = tuple(cells)
@@ -38,7 +40,7 @@ class Series(Struct, frozen=True, kw_only=True):
             async with asyncio.TaskGroup() as group:
                 for _ in range(parallel):
                     group.create_task(self._work(waiting, one_by_one))
-        except* ForgeError as errors:
+        except* (ForgeError, BrokenPipeError) as errors:
             raise _first(errors) from None
 
     async def _work(self, waiting: Iterator[Cell], one_by_one: asyncio.Lock) -> None:
@@ -50,6 +52,6 @@ class Series(Struct, frozen=True, kw_only=True):
         return self.serving.connection(cell.configuration)
 
 
-def _first(errors: BaseExceptionGroup[ForgeError]) -> ForgeError:
+def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -31,6 +31,9 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
     `chat_template_file` are for a server that is started for the runs. `larger` is the backend of a larger model,
     which is asked where this one is not sure. `request_seconds` is how long a model call may go without a byte.
+    `context_tokens` is the context of a server that does not say how much it has.
+
+    ForgeError, when it is made, for what only a server that is started can be told, and for two models.
     """
 
     backend: str
@@ -42,7 +45,19 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     chat_template_file: str = ""
     larger: str = ""
     request_seconds: float = 300.0
+    context_tokens: int | None = None
     probe: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself before anything is started."""
+        program, _, model = self.backend.partition(":")
+        started = startable(self.backend) and not self.profile
+        if started and program != "local" and self.model:
+            raise ForgeError(f"two models are given, {model} and {self.model}; the one to start stands after the colon")
+        if self.slots and not started:
+            raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
+        if self.chat_template_file and not (started and program == "llama-server"):
+            raise ForgeError("--chat-template is for a server that forge starts: llama-server:MODEL")
 
 
 class Serving(Struct, frozen=True, kw_only=True):
@@ -99,8 +114,6 @@ def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
         return Launch(program="local", model=server.model or DEFAULT, context_tokens=context_tokens, slots=server.slots)
     if not startable(server.backend) or server.profile:
         return None
-    if server.model:
-        raise ForgeError(f"two models are given, {model} and {server.model}; the one to start stands after the colon")
     return Launch(
         program="llamafile" if program == "llamafile" else "llama-server",
         model=model,
@@ -113,7 +126,7 @@ def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
 @asynccontextmanager
 async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> AsyncIterator[Connection]:
     """A connection in that mode, with the sampling that every player gets."""
-    async with _backend(server, mode).connect() as connection:
+    async with _backend(server, mode, server.context_tokens).connect() as connection:
         setup = connection.setup
         sized = WIRES[setup.dialect.wire].sets_context
         if setup.context_tokens >= context_tokens:
@@ -123,8 +136,9 @@ async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> 
                 yield _sampled(larger, server)
         else:
             raise ForgeError(
-                f"the scenarios need {context_tokens} tokens of context, and the server has {setup.context_tokens}; "
-                "start it with a larger one (llama-server: -c, times the slots), or choose other scenarios"
+                f"a scenario needs {context_tokens:,} tokens of context, and as far as forge knows the server has "
+                f"{setup.context_tokens:,}. If it has more, say so with --context; else start it with more "
+                "(llama-server: -c, times the slots), or choose what needs less"
             )
 
 

@@ -94,7 +94,7 @@ async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
     except TimeoutError as error:
         if not limit.expired():
             return _crashed(error)
-        return RunEnd("Timeout", f"it had not ended after {seconds:g} s")
+        return RunEnd("Timeout", f"it took longer than {seconds:g} s")
     except PlayerMissing:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a crash of one run is a row like any other

@@ -24,7 +24,7 @@ async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> Wo
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise Hung(f"its world function had not ended after {seconds:g} s") from None
+            raise Hung(f"its world function took longer than {seconds:g} s") from None
     return made[0]
 
 
@@ -42,5 +42,5 @@ async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> 
         async with asyncio.timeout(seconds):
             await in_thread(lambda: made.append(judge(world, trajectory)), unheard)
     except TimeoutError:
-        return Judgement("unjudged", f"a check had not ended after {seconds:g} s")
+        return Judgement("unjudged", f"a check took longer than {seconds:g} s")
     return made[0]

@@ -163,6 +163,17 @@ def test_two_configurations_stand_side_by_side_with_their_verdict(opened: Page) 
     expect(opened.locator("#pair-out")).to_have_text("Choose two configurations.")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_where_cells_were_not_run_it_scrolls_sideways_no_further(browser: Browser, tmp_path: Path, width: int) -> None:
+    first, *others = {one.configuration for one in ROWS}
+    few = [one for one in ROWS if one.configuration == first or one.scenario == "basic_2step"]
+    path = tmp_path / "few.html"
+    path.write_text(page_of(report_of(few), {}), encoding="utf-8")
+    for tab in shown(browser, path, viewport={"width": width, "height": 844}):
+        tab.evaluate("window.scrollTo(9999, 0)")
+        assert (len(others) > 5, tab.evaluate("window.scrollX")) == (True, 0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_in_light_and_dark(browser: Browser, file: Path, scheme: str) -> None:
     for tab in shown(browser, file, viewport=PHONE, is_mobile=True, has_touch=True, color_scheme=scheme):

@@ -102,7 +102,7 @@ def test_two_configurations_can_be_chosen_by_name() -> None:
     rows = suite(seeds=5, skills={AUTO: 0.95, PLAIN: 0.2})
     checked = check_against(rows, rows, name="plain", baseline_name="forge auto")
     assert {(one.first, one.second) for one in checked.comparisons} == {
-        ("plain", "the baseline's forge auto (qwen)"),
+        ("plain", "the baseline's forge auto"),
     }
     assert checked.losses
 

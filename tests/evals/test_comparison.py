@@ -118,7 +118,7 @@ def test_repetitions_are_looked_for_in_each_scenario() -> None:
         (split(7, 3, 90), "{none}: in 7 of 100 {auto}, in 3 only plain (p = 0.34); about 220 more {of} 5 points."),
         (split(8, 6, 36), "{none}: in 8 of 50 {auto}, in 6 only plain (p = 0.79); about 830 more {of} 5 points."),
         (split(5, 0), "{none}: in 5 of 5 {auto}, in 0 only plain ({few}); about 1 more run of each {show} 100 points."),
-        (split(0, 0, 300), "{none}: all 300 pairs agree; one of 5 points would probably have shown."),
+        (split(0, 0, 300), "{none}: all 300 pairs agree; a difference of 5 points would probably have shown."),
         (split(0, 0), "Nothing can be said of auto and plain: they share no scenario and seed."),
         (split(9, 0, part="triage"), "auto is better than plain in triage: in 9 of 9 {auto}, in 0 only plain {p}."),
         (split(0, 9, quality="harm"), "auto does less harm than plain: in 0 of 9 {harm}, in 9 only plain {p}."),
@@ -132,8 +132,8 @@ def test_the_sentence_says_what_may_be_claimed_and_on_what_it_rests(one: Compari
         none="No difference shown between auto and plain",
         few="nothing is shown by fewer than 6 differing pairs",
         p="(p = 0.0039)",
-        of="runs of each would show one of",
-        show="would show one of",
+        of="runs of each would probably show a difference of",
+        show="would probably show a difference of",
     )
     assert sentence(family([one])[0]) == whole
 

@@ -1,5 +1,7 @@
 """`forge eval report` and `forge eval check`: what they print, write and refuse, and their exit codes."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +42,31 @@ def test_the_report_in_a_pipe_is_plain_whole_lines(results: Path) -> None:
     assert lines[0].startswith("120 runs, 12 scenarios by 2 configurations, 5 seeds each")
     assert [line for line in lines if line.startswith("- forge auto is better than plain: in ")]
     assert next(line.split() for line in lines if line.startswith("basic_2step"))[1].endswith("/5")
+
+
+def test_in_a_narrow_terminal_names_are_whole_and_configurations_have_numbers(results: Path) -> None:
+    command = [sys.executable, "-m", "forge", "eval", "report", results.name]
+    narrow = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "60", "NO_COLOR": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=results.parent, env=narrow)
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line).split() for line in done.stdout.splitlines()]
+    assert ["scenario", "1", "2"] in lines
+    assert {"1", "2"} <= {line[0] for line in lines if line[1:2] in (["forge"], ["plain"])}
+    assert "inconsistent_api_recovery_stateful" in {line[0] for line in lines if line}
+
+
+def test_a_reader_that_is_gone_ends_a_report_as_it_ends_other_programs(results: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "forge", "eval", "report", results.name]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, cwd=results.parent)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_page_replaces_no_results(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = results.read_bytes()
+    assert "the page would replace the results in" in refused(capsys, "report", results, "--html", results)
+    assert results.read_bytes() == before
 
 
 def test_without_scipy_runs_are_made_and_reports_say_what_is_missing(results: Path) -> None:

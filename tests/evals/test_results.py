@@ -1,5 +1,6 @@
 """Files of results read back: what is torn, damaged, of another version or there twice."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from forge.errors import ForgeError
 from forge.evals.results import read_results, stored_rows
+from forge.evals.row_file import RowFile
 from tests.evals.rows import row, suite, written
 
 
@@ -29,6 +31,31 @@ def test_a_torn_last_line_is_told_to_a_runner_and_refused_to_others(tmp_path: Pa
     assert found.size == len(msgspec.json.encode(row(seed=1))) + 1
     with pytest.raises(ForgeError, match=r"line 2 was begun and never ended, .* again cuts the line off .* remove"):
         read_results(file)
+
+
+@pytest.mark.parametrize("content", [b'{"mine": 1}', b"\0\1\2", b"notes"])
+def test_what_is_no_file_of_results_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "mine.json"
+    file.write_bytes(content)
+    with pytest.raises(ForgeError, match=r"mine\.json is not a file of results"), RowFile.locked(file):
+        pytest.fail("it was opened")
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("cut", [4, 70])
+def test_a_first_row_that_was_begun_and_never_ended_is_cut_off(tmp_path: Path, cut: int) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_bytes(msgspec.json.encode(row())[:cut])
+    with RowFile.locked(file) as opened:
+        assert (opened.rows, opened.torn, file.read_bytes()) == ([], True, b"")
+
+
+def test_results_may_come_through_a_pipe() -> None:
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as file:
+        file.write(msgspec.json.encode(row()) + b"\n")
+    assert read_results(f"/dev/fd/{read}") == (row(),)
+    os.close(read)
 
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:

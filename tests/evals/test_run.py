@@ -1,5 +1,6 @@
 """`forge eval run` as a process, on a real server process: rows, journals, resuming, and what goes wrong on the way."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -76,8 +77,8 @@ def test_what_hangs_is_its_row_and_the_rest_goes_on(tmp_path: Path, server: str)
     assert ended.returncode == 2
     found = {name: row for (_, name, _), row in rows(tmp_path).items()}
     assert {name: (row.verdict, row.end, row.why) for name, row in found.items()} == {
-        "waits": ("unjudged", "Hung", "its world function had not ended after 3 s"),
-        "refund_hang": ("unfinished", "Timeout", "it had not ended after 3 s"),
+        "waits": ("unjudged", "Hung", "its world function took longer than 3 s"),
+        "refund_hang": ("unfinished", "Timeout", "it took longer than 3 s"),
         "nothing": ("unjudged", "LookupError", "the scenario raised LookupError: no data for it"),
     }
 
@@ -90,8 +91,10 @@ def test_only_what_is_not_in_the_file_is_run(tmp_path: Path, server: str) -> Non
     again = run(tmp_path, server, "--scenario", "refund_rightly")
     assert "2 runs, 2 of them in r.jsonl already" in again.stdout
     assert (tmp_path / "r.jsonl").read_bytes() == before
+    assert "forge auto: 2 of 2 right" in again.stdout
     more = run(tmp_path, server, "--scenario", "refund_rightly", "--runs", "3", "--ablation", "reforged,bare")
     assert "6 runs, 2 of them in r.jsonl already" in more.stdout
+    assert "forge auto: 3 of 3 right" in more.stdout
     assert (tmp_path / "r.jsonl").read_bytes().startswith(before)
     assert len(rows(tmp_path)) == 6
 
@@ -168,6 +171,34 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, server: str, number: int) -> 
     assert (process.returncode, errors) == (128 + number, "")
     assert "Stopped. The same command goes on with what is not in r.jsonl yet." in told
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
+
+
+def test_a_reader_that_is_gone_ends_it_as_it_ends_other_programs(tmp_path: Path, server: str) -> None:
+    asked = command(tmp_path, server, "--scenario", "refund_rightly")
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        asked, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=99
+    )
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_a_configuration_that_no_scenario_is_counted_for_is_named(tmp_path: Path, server: str) -> None:
+    text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"bare"}), ideal_calls=2')
+    both = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "reforged,bare", text=text)
+    assert "Not run, since no scenario that was chosen is counted for it: forge auto bare" in both.stdout
+    none = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "bare", text=text)
+    assert none.returncode == 2
+    assert "there is nothing to run: no scenario that was chosen is counted for forge auto bare" in none.stderr
+
+
+def test_a_scenario_is_not_counted_for_what_there_is(tmp_path: Path, server: str) -> None:
+    text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"no_compaction"}), ideal_calls=2')
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", text=text)
+    assert ended.returncode == 2
+    assert "called 'no_compaction'; there are: " in ended.stderr
+    assert "Did you mean no_compact?" in ended.stderr
 
 
 def test_two_runners_do_not_write_to_one_file(tmp_path: Path, server: str) -> None:

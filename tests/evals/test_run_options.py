@@ -59,6 +59,8 @@ def server() -> Iterator[str]:
         (("-o", "."), ". is a folder; name a file in it for the results, such as results.jsonl"),
         (("--tags", ","), "--tags: it names nothing"),
         (("--temperature", "-1"), "temperature"),
+        (("--slots", "2"), "--slots is for a server that forge starts"),
+        (("--chat-template", "no.jinja"), "--chat-template is for a server that forge starts"),
         (("--runs", "0"), "at least 1"),
     ],
 )
@@ -111,9 +113,12 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
     ("text", "words", "said"),
     [
         ("rnus = 3", (), "evals.toml: there is no option 'rnus'. Did you mean runs?"),
-        ("runs = 0", (), "evals.toml: Expected `int` >= 1 - at `$.runs`"),
+        ("runs = 0", (), "evals.toml: runs is 0; it must be a whole number, at least 1"),
         ("runs = ", (), "evals.toml is not TOML"),
-        ("[[model]]\nmodel = 'x'", (), "missing required field `backend`"),
+        ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
+        ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: there is no such key; "),
+        ("[model]\nbackend = 'local'", (), "evals.toml: models are written as [[model]], with two brackets"),
+        ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens is an option of a model; write it below a"),
         ("runs = 3", (), "there is no model to run"),
         ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or the file's [[model]]"),
         ("mode = ['natve']\n[[model]]\nbackend = 'local'", (), "Did you mean native?"),

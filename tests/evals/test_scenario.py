@@ -1,6 +1,7 @@
 """A scenario's world and its checks: what is no answer of a check is refused, not taken for one."""
 
 import asyncio
+import re
 import sys
 from dataclasses import replace
 from threading import Event
@@ -10,7 +11,8 @@ import pytest
 from msgspec import Raw
 
 from forge import Workflow, tool
-from forge.evals import Judgement, Trajectory, World, judge
+from forge.errors import DefinitionError
+from forge.evals import Judgement, Scenario, Trajectory, World, judge
 from forge.evals.user_code import judgement_of
 from stages.state import Completed
 
@@ -63,10 +65,29 @@ def test_a_check_that_hangs_judges_nothing() -> None:
         return ""
 
     judged = asyncio.run(judgement_of(replace(WORLD, right=right), FINISHED, 0.05))
-    assert judged == Judgement("unjudged", "a check had not ended after 0.05 s")
+    assert judged == Judgement("unjudged", "a check took longer than 0.05 s")
 
 
 @pytest.mark.parametrize("messages", ["Go.", (), (1,), None])
 def test_messages_are_texts(messages: Any) -> None:
     with pytest.raises(TypeError, match=r"write messages=\(text,\)"):
         replace(WORLD, messages=messages)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("ideal_calls", "two", "ideal_calls is 'two'; it must be a whole number, at least 1"),
+        ("ideal_calls", 0, "ideal_calls is 0; it must be a whole number, at least 1"),
+        ("tags", "orders", "tags is 'orders'; it must be"),
+        ("not_counted", ("plain",), "not_counted is"),
+        ("seeds", 0, "seeds is 0"),
+        ("name", "", "name: '' is no name"),
+        ("name", "refund order,x", "it has at least one character, no comma"),
+        ("tags", frozenset({" orders"}), "tags: ' orders' is no name"),
+    ],
+)
+def test_a_scenario_is_checked_when_it_is_made(field: str, value: Any, said: str) -> None:
+    known: dict[str, Any] = {"name": "s", "about": "", "world": lambda _: WORLD, "ideal_calls": 1}
+    with pytest.raises(DefinitionError, match=re.escape(said)):
+        Scenario(**{**known, field: value})

@@ -9,13 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
-
 from forge.agent.memory import SQLiteStore
 from forge.cli.chat.conversation import Chat
 from forge.cli.chat.opening import default_agent, own_agent
 from forge.cli.chat.plain_face import PlainFace
 from forge.cli.chat.sessions import chat_store, chats_folder, known_session, new_session, session_rows
+from forge.cli.console import Console
 from forge.cli.progress import downloading
 from forge.cli.signals import Interrupted, handling
 from forge.errors import ForgeError

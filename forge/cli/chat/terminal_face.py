@@ -20,11 +20,11 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
-from rich.console import Console
 
 from forge.cli.chat.painting import live_text, paint
 from forge.cli.chat.screen import Printed, Screen, under_way
 from forge.cli.chat.slash import HELP
+from forge.cli.console import Console
 from forge.cli.layout import LabelledText
 from forge.cli.plain import readable
 
