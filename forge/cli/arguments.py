@@ -98,7 +98,11 @@ def fill_replay(parser: Parser) -> None:
     """Arguments of `forge replay`."""
     _of_journal(parser)
     add = parser.add_argument
-    add("--workflow", metavar="FILE.py:NAME", help="replay it with this workflow (demo: that of forge demo)")
+    add(
+        "--workflow",
+        metavar="FILE.py:NAME",
+        help="replay it with this workflow (demo: that of forge demo; suite: that of an eval of forge's own)",
+    )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
     add("--step", action="store_true", help="stop at each state and ask what to do")
     add("--json", action="store_true", help="one line of JSON per state; the last includes the state itself")

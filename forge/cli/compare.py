@@ -1,13 +1,14 @@
 """`forge bisect` and `forge ablate`: a recorded run with another workflow, and without each guardrail."""
 
 import argparse
+from pathlib import Path
 
 import msgspec
 from rich.table import Table
 from rich.text import Text
 
 from forge.cli.console import Console
-from forge.cli.load import load_workflow
+from forge.cli.eval_journals import workflow_of
 from forge.cli.plain import printable
 from forge.cli.state_view import phase_of
 from forge.errors import ForgeError, explain, quantity
@@ -25,7 +26,7 @@ def run_bisect(options: argparse.Namespace) -> int:
     """Show where two workflows differ on a recorded run; 1 if they do."""
     journal = read_journal(options.file)
     console = Console(highlight=False)
-    workflows = [load_workflow(reference) for reference in options.workflow]
+    workflows = [workflow_of(reference, Path(options.file)) for reference in options.workflow]
     if len(workflows) > 2:
         raise ForgeError("--workflow may be given once (compared with the record) or twice (compared with each other)")
     if len(workflows) == 1:
@@ -80,7 +81,7 @@ def _went(end: State | Halt) -> str:
 
 def run_ablate(options: argparse.Namespace) -> int:
     """Show what each guardrail changed in a recorded run."""
-    rows = ablate(read_journal(options.file), load_workflow(options.workflow))
+    rows = ablate(read_journal(options.file), workflow_of(options.workflow, Path(options.file)))
     if options.json:
         print(msgspec.json.encode(rows).decode())
         return 0

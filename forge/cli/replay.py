@@ -11,9 +11,9 @@ from msgspec import Struct
 from rich.text import Text
 
 from forge.cli.console import Console
+from forge.cli.eval_journals import judged, row_of, workflow_of
 from forge.cli.html_page import page, save_page
 from forge.cli.layout import LabelledText, show
-from forge.cli.load import load_workflow
 from forge.cli.plain import printable
 from forge.cli.state_view import COLUMN, phase_of, state_rows
 from forge.cli.view import View
@@ -38,7 +38,8 @@ def run_replay(options: argparse.Namespace) -> int:
             )
             raise ForgeError(sentence)
         _header(console, journal)
-        for part in recorded(journal):
+        row = row_of(Path(options.file))
+        for part in (*recorded(journal), *(judged(row) if row else ())):
             if isinstance(part, LabelledText):
                 show(console, part, 14)
             else:
@@ -146,7 +147,7 @@ def _header(console: Console, journal: Journal) -> None:
 
 
 def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -> Workflow:
-    workflow = load_workflow(options.workflow)
+    workflow = workflow_of(options.workflow, Path(options.file))
     if not options.json:
         _header(console, journal)
         if workflow.name != journal.header.workflow:
