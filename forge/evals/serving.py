@@ -51,12 +51,13 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what contradicts itself before anything is started."""
         program, _, model = self.backend.partition(":")
-        started = startable(self.backend) and not self.profile
-        if started and program != "local" and self.model:
+        local = self.backend == "local"
+        started = local or (startable(self.backend) and not self.profile)
+        if started and not local and self.model:
             raise ForgeError(f"two models are given, {model} and {self.model}; the one to start stands after the colon")
         if self.slots and not started:
             raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
-        if self.chat_template_file and not (started and program == "llama-server"):
+        if self.chat_template_file and (local or not started):
             raise ForgeError("--chat-template is for a server that forge starts: llama-server:MODEL")
 
 
