@@ -50,7 +50,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself before anything is started."""
-        program, _, model = self.backend.partition(":")
+        _program, _, model = self.backend.partition(":")
         local = self.backend == "local"
         started = local or (startable(self.backend) and not self.profile)
         if started and not local and self.model:
