@@ -101,7 +101,7 @@ def fill_replay(parser: Parser) -> None:
     add(
         "--workflow",
         metavar="FILE.py:NAME",
-        help="replay it with this workflow (demo: that of forge demo; suite: that of an eval of forge's own)",
+        help="replay it with this workflow (demo: of forge demo; suite: forge's own scenario, for an eval's journal)",
     )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
     add("--step", action="store_true", help="stop at each state and ask what to do")

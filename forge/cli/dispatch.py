@@ -1,12 +1,11 @@
 """One command, run to its exit code."""
 
 import os
-import signal
 import sys
 
 from forge.cli.commands import parse
 from forge.cli.plain import bear_any_text
-from forge.cli.signals import Interrupted, handling, raise_interrupted
+from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
 
@@ -26,7 +25,7 @@ def run_command(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read what is printed, `head` say, has seen enough; Python would complain when it flushes the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return 128 + SIGPIPE
     return code
 
 

@@ -15,7 +15,7 @@ def run_bfcl(given: argparse.Namespace) -> int:
     options = eval_options(given)
     names: tuple[str, ...] = getattr(given, "category", ())
     for name in names:
-        picked(CATEGORIES, name, "category")
+        picked(CATEGORIES, name, "--category")
     checker = Checker(ensure_package())
     every = scenarios(checker, names or CATEGORIES)
     return carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))

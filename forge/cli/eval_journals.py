@@ -1,34 +1,46 @@
-"""Journals of evals: which run one is of, how that was judged, and the workflow that replays it."""
+"""Journals of evals: the run that one belongs to, how it was judged, and the workflow that replays it."""
 
+import asyncio
+import glob
+import os
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
+from forge.cli.eval_scenarios import values_of
 from forge.cli.layout import LabelledText
 from forge.cli.load import imported, load_workflow
 from forge.cli.plain import printable
 from forge.errors import ForgeError
-from forge.evals.results import stored_rows
+from forge.evals.cells import Cell
+from forge.evals.results import rows_with
 from forge.evals.row import Row
 from forge.evals.scenario import Scenario
+from forge.evals.selection import Axes
 from forge.evals.suite import SUITES
+from forge.evals.user_code import made_world
 from forge.evals.variants import configured_workflow
 from forge.workflow.workflow import Workflow
 
 _SUITE = "suite"
 """What `--workflow` calls forge's own scenarios."""
 
+_SECONDS = 60.0
+"""Maximum time for a scenario to make its world."""
 
-def row_of(journal: Path) -> Row | None:
-    """The row of the run that the journal is of; None for a journal that is not beside a file of results."""
-    whole = journal.resolve()
+
+def recorded_row(journal: Path) -> Row | None:
+    """The row of the run that the journal belongs to; None where no file of results beside its folder has it."""
+    whole = Path(os.path.abspath(journal))  # noqa: PTH100 - a symbolic link keeps its name
     folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
     if folder is None:
         return None
-    results = folder.with_name(f"{folder.name.removesuffix('.journals')}.jsonl")
-    name = whole.relative_to(folder.parent).as_posix()
-    rows = stored_rows(results).rows if results.is_file() else ()
-    return next((row for row in rows if name in row.journals), None)
+    name = whole.relative_to(folder).as_posix()
+    stem = folder.name.removesuffix(".journals")
+    files = (one for one in folder.parent.glob(f"{glob.escape(stem)}*") if one.stem == stem and one.is_file())
+    found = (row for file in files for row in rows_with(file, name))
+    return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
 
 
 def judged(row: Row) -> tuple[LabelledText | Text, ...]:
@@ -42,36 +54,45 @@ def judged(row: Row) -> tuple[LabelledText | Text, ...]:
 
 
 def workflow_of(reference: str, journal: Path) -> Workflow:
-    """The workflow that `--workflow` names; of an eval's journal, the run's own, from a file with its scenario.
+    """The workflow that `--workflow` names; for an eval's journal, the run's own, from a file with its scenario.
 
-    `suite` are forge's own scenarios. ForgeError for a run that was not forge's, and for what is not there.
+    `suite` stands for forge's own scenarios, FILE.py:NAME always for a workflow of that name. ForgeError for a run
+    that was not forge's, and for what is not there.
     """
-    row = row_of(journal)
-    if row is None:
-        if reference == _SUITE:
-            raise ForgeError(f"{journal} is not a journal of an eval beside its results; name a workflow instead")
-        return load_workflow(reference)
-    scenario = _scenario(reference, row.scenario)
-    if scenario is None:
-        return load_workflow(reference)
-    if row.configuration.player != "forge":
+    row = recorded_row(journal) if reference == _SUITE or reference.endswith(".py") else None
+    if row is None and reference == _SUITE:
+        raise ForgeError(f"{journal} is not a journal of an eval beside its results; name a workflow instead")
+    scenario = _scenario(reference, row) if row else None
+    return load_workflow(reference) if row is None or scenario is None else _configured(scenario, row)
+
+
+def _scenario(reference: str, row: Row) -> Scenario | None:
+    """The run's scenario in the suite, or in the file; None for a file without it."""
+    if reference != _SUITE:
+        own = values_of(vars(imported(reference, "FILE.py")), Scenario)
+        return next((one for one in own if one.name == row.scenario), None)
+    if "bfcl" in row.tags:
+        raise ForgeError("questions of BFCL are not replayed with a workflow; leave it out to see what was recorded")
+    known = {scenario.name: scenario for scenario in SUITES["all"]}
+    if row.scenario not in known:
+        name = printable(row.scenario)
+        raise ForgeError(f"forge's suite has no scenario {name!r}; name the file that has it: --workflow FILE.py")
+    return known[row.scenario]
+
+
+def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
+    known = row.configuration
+    if known.player != "forge":
         raise ForgeError(
-            f"the run was made by {row.configuration.player}, not by forge, so no workflow reproduces its states; "
+            f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
             "leave out --workflow to see what was recorded"
         )
-    return configured_workflow(scenario.world(row.seed).workflow, row.configuration)
-
-
-def _scenario(reference: str, name: str) -> Scenario | None:
-    """The scenario of that name in the suite, or in the file; None for a file without it."""
-    if reference == _SUITE:
-        known = {scenario.name: scenario for scenario in SUITES["all"]}
-        if name not in known:
-            raise ForgeError(f"forge's suite has no scenario {name!r}; name the file that has it: --workflow FILE.py")
-        return known[name]
-    file = reference.rpartition(":")[0] if ".py:" in reference else reference
-    if not file.endswith(".py"):
-        return None
-    values = vars(imported(file, "FILE.py:NAME")).values()
-    several = (one for value in values for one in (value if isinstance(value, list | tuple) else (value,)))
-    return next((one for one in several if isinstance(one, Scenario) and one.name == name), None)
+    if known.unsure.startswith("priors:"):
+        raise ForgeError("a run with priors is not replayed: the record does not have them")
+    Axes(ablations=(known.ablation,), compacts=(known.compact,), unsures=(known.unsure,))  # refuses what is unknown
+    cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
+    try:
+        world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))
+    except Exception as error:
+        raise ForgeError(f"the scenario {scenario.name} raised {type(error).__name__}: {error}") from error
+    return configured_workflow(world.workflow, known)

@@ -133,7 +133,7 @@ def _read(file: Path) -> dict[str, Any]:
             raise ForgeError(f"{file}: {name} is an option of a model; write it below a [[model]]")
         raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _known())}")
     if isinstance(content.get("model"), dict):
-        raise ForgeError(f"{file}: models are written as [[model]], with two brackets, for there may be several")
+        raise ForgeError(f"{file}: models are written as [[model]], with double brackets, since there can be several")
     if faults := tuple(table_faults(content, EvalOptions)):
         raise ForgeError("\n".join(f"{file}: {fault}" for fault in faults))
     beside = file.parent

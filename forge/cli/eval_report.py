@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 from rich.console import RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -12,7 +13,6 @@ from forge.cli.console import Console
 from forge.cli.eval_results import shown_rows
 from forge.cli.eval_timelines import worst_timelines
 from forge.cli.html_page import save_page, without_folders
-from forge.errors import ForgeError
 from forge.evals.report import Column, EvalReport, report_of
 from forge.evals.report_calibration import calibration_texts
 from forge.evals.report_markdown import markdown
@@ -29,17 +29,16 @@ from forge.evals.report_texts import (
 )
 from forge.evals.row import Row
 
-_BETWEEN = 2
-"""Blanks between two columns of a table."""
-
 _WIDE = 250
 """Columns of a table in a pipe, where nobody's screen is too narrow."""
 
 
+_UNBOUNDED = 100_000
+"""Columns that any table fits into."""
+
+
 def run_report(options: argparse.Namespace) -> int:
-    """Print the report, or write its page. ForgeError if the page would replace one of the files."""
-    if options.html and options.html.resolve() in {file.resolve() for file in options.files}:
-        raise ForgeError(f"the page would replace the results in {options.html}; name another file with --html")
+    """Print the report, or write its page."""
     rows = shown_rows(options.files)
     if options.html:
         content = _page(rows, options)
@@ -50,7 +49,7 @@ def run_report(options: argparse.Namespace) -> int:
     else:
         console = Console(highlight=False)
         console = console if console.is_terminal else Console(highlight=False, width=_WIDE)
-        for part in _parts(report_of(rows, options.against, options.alpha), console.width):
+        for part in _parts(report_of(rows, options.against, options.alpha), console):
             console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
     return 0
 
@@ -66,27 +65,31 @@ def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
     return page_of(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
 
 
-def _parts(made: EvalReport, width: int) -> Iterator[RenderableType]:
-    """The report, part by part, for so many columns of a terminal."""
+def _parts(made: EvalReport, console: Console) -> Iterator[RenderableType]:
+    """The report, part by part. Where names do not fit beside one another, configurations have numbers."""
     said = dict(claims(made))
     yield Text(facts(made))
     for model, columns in by_model(made):
         yield Text(f"\n{model}", style="bold")
-        cells = {name: [of.runs.get(name, ()) for _, of in columns] for name in made.scenarios}
         names = [column.name for _, column in columns]
-        numbers = [str(number) for number in range(1, len(names) + 1)] if _needs(cells, names) > width else []
-        yield _metrics(made, columns, numbers)
+        tables = list(_counts(made, columns, names))
+        if all(_fits(one, console) for one in tables):
+            metrics = _metrics(made, columns)
+            yield from (metrics,) if _fits(metrics, console) else _metric_lines(made, columns, names)
+        else:
+            numbers = [str(number) for number in range(1, len(names) + 1)]
+            tables = list(_counts(made, columns, numbers))
+            numbered = [f"{number} {name}" for number, name in zip(numbers, names, strict=True)]
+            yield from _metric_lines(made, columns, numbered)
         for claim in said.get(model, ()):
             colour = {"better": "green", "worse": "red"}.get(claim.finding, "")
             yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
         for _, column in columns:
             for sentence in calibration_texts(column):
                 yield Text.assemble(("- ", "dim"), sentence)
-        yield Text()
-        yield _cells("scenario", cells, numbers or names)
-        if made.tags:
+        for table in tables:
             yield Text()
-            yield _cells("tag", {tag: [of.tagged(tag) for _, of in columns] for tag in made.tags}, numbers or names)
+            yield table
     if few := few_seeds(made):
         yield Text(f"\n{few}")
     for note in notes(made):
@@ -94,21 +97,36 @@ def _parts(made: EvalReport, width: int) -> Iterator[RenderableType]:
     yield Text(f"\n{method(made)}", style="dim")
 
 
-def _needs(cells: Mapping[str, Sequence[Sequence[Row]]], names: Sequence[str]) -> int:
-    """The columns of a terminal that the table of the scenarios needs with these headings."""
-    texts = [[cell_text(cell) for cell in row] for row in cells.values()]
-    widths = [max(map(len, (name, *column))) for name, *column in zip(names, *texts, strict=True)]
-    return max(map(len, cells)) + sum(width + _BETWEEN for width in widths)
+def _fits(table: Table, console: Console) -> bool:
+    """Whether the table has room without a line that is folded."""
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    return Measurement.get(console, unbounded, table).maximum <= console.width
 
 
-def _metrics(made: EvalReport, columns: list[tuple[int, Column]], numbers: list[str]) -> Table:
-    """The metrics of each configuration; with its number, where the tables below have that in place of its name."""
+def _metrics(made: EvalReport, columns: list[tuple[int, Column]]) -> Table:
     told = told_metrics(made)
     table = _table("configuration", *(HEADINGS[number][0] for number in told))
-    for (_, column), number in zip(columns, numbers or [""] * len(columns), strict=True):
+    for _, column in columns:
         texts = metric_texts(column.metrics)
-        table.add_row(Text(f"{number} {column.name}".strip()), *(Text(texts[number]) for number in told))
+        table.add_row(Text(column.name), *(Text(texts[number]) for number in told))
     return table
+
+
+def _metric_lines(made: EvalReport, columns: list[tuple[int, Column]], names: Sequence[str]) -> Iterator[Text]:
+    """The same for a narrow terminal."""
+    told = told_metrics(made)
+    for (_, column), name in zip(columns, names, strict=True):
+        texts = metric_texts(column.metrics)
+        values = "; ".join(f"{HEADINGS[number][0]} {texts[number]}" for number in told)
+        yield Text.assemble((name, "bold"), f": {values}")
+
+
+def _counts(made: EvalReport, columns: list[tuple[int, Column]], headings: Sequence[str]) -> Iterator[Table]:
+    """The counts of each scenario by configuration, and of each tag."""
+    scenarios = {name: [of.runs.get(name, ()) for _, of in columns] for name in made.scenarios}
+    yield _cells("scenario", scenarios, headings)
+    if made.tags:
+        yield _cells("tag", {tag: [of.tagged(tag) for _, of in columns] for tag in made.tags}, headings)
 
 
 def _cells(kind: str, rows: Mapping[str, Sequence[Sequence[Row]]], headings: Sequence[str]) -> Table:
@@ -121,7 +139,7 @@ def _cells(kind: str, rows: Mapping[str, Sequence[Sequence[Row]]], headings: Seq
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _BETWEEN, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column(Text(first), no_wrap=True, overflow="fold")
     for heading in others:
         table.add_column(Text(heading), justify="right")

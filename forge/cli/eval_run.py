@@ -108,7 +108,7 @@ class _Shown(ExitStack):
         self._console.print(Text(_plan(plan, self._file.path)), soft_wrap=True)
         if plan.not_counted:
             names = ", ".join(one.way for one in plan.not_counted)
-            told = f"Not run, since no scenario that was chosen is counted for it: {names}"
+            told = f"Not run, because every chosen scenario excludes it: {names}"
             self._console.print(Text(told, style="yellow"), soft_wrap=True)
         wanted = {cell.key for cell in plan.wanted}
         before = [row for row in self._file.rows if row.key in wanted]

@@ -36,7 +36,7 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
         files, suite = (*files, _suite_file(suite)), None
     for file in dict.fromkeys(files):
         defined = vars(imported(file, "scenarios into a file FILE.py"))
-        own, others = _of(defined, Scenario), _of(defined, Player)
+        own, others = values_of(defined, Scenario), values_of(defined, Player)
         if not own and not others:
             raise ForgeError(f"{file} has no scenario; it needs a line like: orders = Scenario(name=…) (docs/evals.md)")
         scenarios += own
@@ -54,7 +54,7 @@ def _suite_file(suite: str) -> str:
     return suite
 
 
-def _of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
+def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
     """The values of that type in a module, each once; those in a list or tuple of the module count too."""
     found: dict[int, _T] = {}
     for value in defined.values():

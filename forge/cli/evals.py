@@ -148,7 +148,7 @@ def _only(parser: Parser) -> None:
         "--only",
         type=_names,
         metavar="NAME,…",
-        help="of all these only those of these names: 'plain,forge auto bare'",
+        help="run only the configurations with these names: 'plain,forge auto bare'",
     )
 
 

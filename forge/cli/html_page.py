@@ -72,12 +72,29 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
 
 
 def save_page(path: Path, content: str) -> None:
-    """Write a page that only its owner may read: like a journal, it holds everything that was said."""
+    """Write a page that only its owner may read: like a journal, it holds everything that was said.
+
+    ForgeError if that is not possible, or would replace something else than a page.
+    """
     try:
+        if path.exists() and not _replaceable(path):
+            raise ForgeError(f"{path} is there already, and is not a page; name another file for it")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
         raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
+
+
+def _replaceable(path: Path) -> bool:
+    """Whether it is a page, empty, or nothing that has a content, such as /dev/null."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        first = file.read(len(_DOCTYPE))
+    return first.lower() in (b"", _DOCTYPE)
+
+
+_DOCTYPE = b"<!doctype html>"
 
 
 def _headline(item: Item) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from forge.cli.console import Console
-from forge.cli.eval_journals import judged, row_of, workflow_of
+from forge.cli.eval_journals import judged, recorded_row, workflow_of
 from forge.cli.html_page import page, save_page
 from forge.cli.layout import LabelledText, show
 from forge.cli.plain import printable
@@ -38,21 +38,35 @@ def run_replay(options: argparse.Namespace) -> int:
             )
             raise ForgeError(sentence)
         _header(console, journal)
-        row = row_of(Path(options.file))
-        for part in (*recorded(journal), *(judged(row) if row else ())):
-            if isinstance(part, LabelledText):
-                show(console, part, 14)
-            else:
-                console.print(part, soft_wrap=True)
+        _print(console, recorded(journal))
+        _print(console, _judgement(options.file))
         return 0
     steps = states(journal, _workflow(console, journal, options))
     try:
         if options.html:
             return _as_page(console, journal, steps, options.html)
-        return _as_json(steps, options.to) if options.json else _walk(console, steps, options)
+        if options.json:
+            return _as_json(steps, options.to)
+        _walk(console, steps, options)
     except DivergenceError as error:
         console.print(Text(f"at state {error.step.number}: {error}", style="red"), soft_wrap=True)
         return 1
+    _print(console, _judgement(options.file))
+    return 0
+
+
+def _judgement(file: str) -> tuple[LabelledText | Text, ...]:
+    """How the run was judged, where it was one of an eval."""
+    row = recorded_row(Path(file))
+    return judged(row) if row else ()
+
+
+def _print(console: Console, parts: Iterable[LabelledText | Text]) -> None:
+    for part in parts:
+        if isinstance(part, LabelledText):
+            show(console, part, 14)
+        else:
+            console.print(part, soft_wrap=True)
 
 
 def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Path) -> int:
@@ -98,7 +112,7 @@ def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bo
     yield step, True
 
 
-def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) -> int:
+def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) -> None:
     """Print the steps and their events; at the last, or on request, the complete state."""
     view = View(console, live=False)
     asking = options.step
@@ -109,11 +123,10 @@ def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) 
             view(event)
         answer = _asked(console, step) if asking else "next"
         if answer == "quit":
-            return 0
+            return
         asking = asking and answer != "run"
         if last and options.to is not None:
             _state(console, step.state)
-    return 0
 
 
 def _asked(console: Console, step: Step) -> Literal["next", "run", "quit"]:

@@ -16,13 +16,14 @@ from forge.cli.console import Console
 from forge.cli.ending import closing, going_on, unknown_lines
 from forge.cli.options import backend_of, with_larger
 from forge.cli.progress import downloading
-from forge.cli.signals import RunInProgress, StopSignals, handling
+from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
 from forge.cli.view import View
 from forge.errors import ForgeError
 from forge.interpreters import Asker
 from forge.outcome import Finished, Halted
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
+from stages import events
 from stages.halt import Cancelled
 
 _Begin = Callable[[Backend, Watching], RunInProgress]
@@ -41,10 +42,10 @@ class Shown:
         with downloading(self._console) as progress:
             backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
             self._console.print(title, soft_wrap=True)
-            watching: Watching = {"observer": self._view, "ask": ask}
+            stop = StopSignals(self._view.stopping, self._last_words)
+            watching: Watching = {"observer": partial(self._show, stop), "ask": ask}
             if self._console.is_terminal:
                 watching["on_chunk"] = self._view.grow
-            stop = StopSignals(self._view.stopping, self._last_words)
             with handling(stop):
                 result = self._result(partial(begin, backend), watching, stop)
         halted = result.failure() if isinstance(result, Failure) else None
@@ -53,6 +54,14 @@ class Shown:
         if halted is None:
             return 0
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
+
+    def _show(self, stop: StopSignals, event: events.Event) -> None:
+        """Show the event; where nobody reads any more, the run is cancelled, as it is by a signal."""
+        try:
+            self._view(event)
+        except BrokenPipeError:
+            if not stop.code:
+                stop(SIGPIPE, None)
 
     def _result(
         self, begin: Callable[[Watching], RunInProgress], watching: Watching, stop: StopSignals

@@ -18,6 +18,9 @@ RunInProgress = Coroutine[None, None, Result[Finished, Halted]]
 _T = TypeVar("_T")
 _Handler = Callable[[int, FrameType | None], None]
 
+SIGPIPE = 13
+"""The number of the signal on every system that has it; the module `signal` lacks it on Windows."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

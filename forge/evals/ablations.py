@@ -87,7 +87,7 @@ ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
         "no_steps": Ablation("no required steps and no rules of order", _no_steps),
         "no_recovery": Ablation("the first error of a tool ends the run", _no_recovery),
         "no_compact": Ablation("the history is not shortened", _no_compact),
-        "no_grounding": Ablation("arguments may have values that nobody gave", _no_grounding),
+        "no_grounding": Ablation("arguments and answers may have any values, placeholders too", _no_grounding),
         "no_calculation": Ablation("numbers are worked out by the model", _no_calculation),
         "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
         "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),

@@ -55,7 +55,7 @@ def cells(
     A scenario is left out where not even a flawless model could pass it.
     """
     for seed in seeds:
-        for scenario in (one for one in scenarios if one.seeds is None or 1 <= seed <= one.seeds):
+        for scenario in (one for one in scenarios if one.has(seed)):
             for configuration in configurations:
                 player = players[configuration.player]
                 if not scenario.not_counted & {configuration.ablation, player.name, player.counted_like}:

@@ -15,10 +15,11 @@ from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
 from forge.evals.scenario_digest import scenario_digest
-from forge.evals.selection import Axes, configurations, picked
+from forge.evals.selection import Axes, configurations
 from forge.evals.series import Series
 from forge.evals.serving import ModelServer, Serving, serving
 from forge.evals.single_run import RunOptions
+from forge.workflow.suggestions import did_you_mean
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -60,12 +61,16 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     options: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
-        """Refuse unknown names, and runs that are not counted all, before a server is asked or started."""
+        """Refuse unknown names and an empty plan before a server is contacted or started."""
         compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
-        _refuse_unknown_ways(self.scenarios, self.players)
+        _refuse_misspelt(self.scenarios, self.players)
         if not any(cells(compared, self.scenarios, self.seeds, self.players)):
-            names = ", ".join(one.way for one in compared)
-            raise ForgeError(f"there is nothing to run: no scenario that was chosen is counted for {names}")
+            raise ForgeError(f"nothing to run: {self._why_nothing(compared)}")
+
+    def _why_nothing(self, compared: Iterable[Configuration]) -> str:
+        if not any(scenario.has(seed) for scenario in self.scenarios for seed in self.seeds):
+            return f"no chosen scenario has the seeds {self.seeds[0]} to {self.seeds[-1]}" if self.seeds else "no seeds"
+        return f"every chosen scenario excludes {', '.join(one.way for one in compared)}"
 
     @property
     def context_tokens(self) -> int:
@@ -112,13 +117,17 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         )
 
 
-def _refuse_unknown_ways(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:
-    """ForgeError if a scenario is not counted for something that there is not."""
-    of_players = {name for player in players.values() for name in (player.name, player.counted_like) if name}
-    known = {one: one for one in (*ABLATIONS, "plain", *of_players)}
+def _refuse_misspelt(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:
+    """ForgeError if a scenario excludes nearly an ablation; any other name may be that of a player elsewhere."""
+    of_players = {name for player in players.values() for name in (player.name, player.counted_like)}
+    known = (*ABLATIONS, "plain")
     for scenario in scenarios:
-        for name in scenario.not_counted:
-            picked(known, name, f"ablation or player, for which {scenario.name} is not counted, called")
+        for name in scenario.not_counted - of_players - {*known}:
+            if meant := did_you_mean(name, known):
+                raise ForgeError(
+                    f"scenario {scenario.name}: not_counted names {name!r}, which is neither an ablation nor a player "
+                    f"of these files.{meant}"
+                )
 
 
 def _refuse_changed(scenarios: Iterable[Scenario], done: Iterable[Row]) -> None:

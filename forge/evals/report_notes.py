@@ -26,8 +26,9 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"{larger:,} of {sum(run.calls for run in runs):,} model calls were the larger model's"
     if found.timed_out:
         yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
-    if failed := sum(run.end == "BackendFailed" for run in runs):
-        yield f"the server failed in {quantity(failed, 'run')}, which may not be the model's fault: not right either"
+    if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in runs):
+        ended = f"{quantity(failed, 'run')} ended in an error of the server"
+        yield f"{ended}, which may not be the model's fault, and {'counts' if failed == 1 else 'count'} as not right"
     if found.unjudged:
         why = next(run.why for run in runs if run.verdict == "unjudged")
         yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
@@ -43,7 +44,7 @@ def _of_column(column: Column) -> Iterator[str]:
 def _mixed(report: EvalReport) -> Iterator[str]:
     bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
     if bfcl and len(bfcl) < len(report.scenarios):
-        yield "questions of BFCL and scenarios are summed up here, and are not one suite: make a report of each"
+        yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
 
 
 def _left_out(report: EvalReport) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A file of results read back: one row a line of JSON, in the order in which the runs ended."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -27,7 +28,7 @@ class _Versioned(Struct):
     version: int
 
 
-_BEGINNING = b'{"version":'
+_BEGINNING = f'{{"version":{ROW_VERSION},"configuration":{{"model":'.encode()
 """What every row begins with."""
 
 _rows = msgspec.json.Decoder(Row)
@@ -52,8 +53,10 @@ def stored_rows(path: str | PathLike[str]) -> StoredRows:
     """The same for a runner, which cuts off what was begun and never ended."""
     lines = _content(path).split(b"\n")
     if len(lines) == 1 and not _is_begun(lines[0]):
-        raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one")
+        raise ForgeError(f"{path} is not a file of results")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
+    if not _is_begun(lines[-1]):
+        raise ForgeError(f"{path}, line {len(lines)} is not a row of results. Remove the line")
     refuse_repeated(rows, str(path))
     return StoredRows(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
 
@@ -61,6 +64,16 @@ def stored_rows(path: str | PathLike[str]) -> StoredRows:
 def _is_begun(line: bytes) -> bool:
     """Whether a line without its end may be a row."""
     return not line.strip() or line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
+
+
+def rows_with(path: Path, text: str) -> Iterator[Row]:
+    """The rows of the file in whose lines the text occurs; what is no row is passed over."""
+    wanted = text.encode()
+    with suppress(OSError), path.open("rb") as file:
+        for line in file:
+            if wanted in line:
+                with suppress(msgspec.DecodeError):
+                    yield sound_struct(decode(_rows, line))
 
 
 def refuse_repeated(rows: Iterable[Row], where: str) -> None:

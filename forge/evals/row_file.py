@@ -52,6 +52,8 @@ def _locked(path: Path) -> Iterator[None]:
     folder = journal_folder(path)
     if path.is_dir():
         raise ForgeError(f"{path} is a folder; name a file in it for the results, such as {path / 'results.jsonl'}")
+    if path.exists():
+        _refuse_foreign(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / "lock")
@@ -62,6 +64,17 @@ def _locked(path: Path) -> Iterator[None]:
         raise _unwritable(path, error) from None
     with lock:
         yield
+
+
+def _refuse_foreign(path: Path) -> None:
+    """ForgeError for what is no file of results, before anything is made beside it."""
+    beginning = b'{"version":'
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.read(len(beginning))
+        if not first.strip() or beginning.startswith(first):
+            return
+    raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one with -o")
 
 
 def _unwritable(path: Path, error: OSError) -> ForgeError:

@@ -87,13 +87,18 @@ class Scenario(Struct, frozen=True, kw_only=True):
     not_counted: frozenset[str] = frozenset()
     seeds: _AtLeastOne | None = None
 
+    def has(self, seed: int) -> bool:
+        """Whether there are data for the seed."""
+        return self.seeds is None or 1 <= seed <= self.seeds
+
     def __post_init__(self) -> None:
         """DefinitionError for values of another type, and for names that no command line could choose."""
         wrong = wrong_options(structs.asdict(self), _hints(), deep=False)
         problems = [sentence for sentences in wrong.values() for sentence in sentences]
         names = {"name": (self.name,), "tags": self.tags, "not_counted": self.not_counted}
         problems += [
-            f"{field}: {name!r} is no name: it has at least one character, no comma, and no blank around it"
+            f"{field}: {name!r} is not a valid name: it needs at least one character, no comma or line break, "
+            "and no space at either end"
             for field, given in names.items()
             if field not in wrong
             for name in given

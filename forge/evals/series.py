@@ -25,7 +25,7 @@ class Series(Struct, frozen=True, kw_only=True):
     async def run(self, cells: Iterable[Cell], parallel: int) -> None:
         """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it.
 
-        BrokenPipeError, too, where `told` prints for somebody who reads no more.
+        BrokenPipeError if `told` prints to a closed pipe.
 
         ForgeError before the first of them if the server gives no log-probabilities and one of them measures by them.
         """

@@ -6,7 +6,6 @@ from pathlib import PurePath
 from typing import Literal
 
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
 from forge.backends.as_named import AsNamed
@@ -33,7 +32,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     which is asked where this one is not sure. `request_seconds` is how long a model call may go without a byte.
     `context_tokens` is the context of a server that does not say how much it has.
 
-    ForgeError, when it is made, for what only a server that is started can be told, and for two models.
+    Raises ForgeError for options that need a server started by forge, or one that runs already, and for two models.
     """
 
     backend: str
@@ -59,6 +58,10 @@ class ModelServer(Struct, frozen=True, kw_only=True):
             raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
         if self.chat_template_file and (local or not started):
             raise ForgeError("--chat-template is for a server that forge starts: llama-server:MODEL")
+        if self.context_tokens and started:
+            raise ForgeError(
+                "--context is for a server that runs already; one that forge starts gets what the scenarios need"
+            )
 
 
 class Serving(Struct, frozen=True, kw_only=True):
@@ -94,7 +97,15 @@ async def serving(
             started = ServerManager(launch, api_key=server.api_key, download=download)
             manager = await opened.enter_async_context(started)
             profile = "llama-server" if launch.program == "local" else launch.program
-            server = replace(server, backend=manager.url, model="", profile=profile, api_key=manager.api_key)
+            server = ModelServer(
+                backend=manager.url,
+                profile=profile,
+                sampling=server.sampling,
+                api_key=manager.api_key,
+                larger=server.larger,
+                request_seconds=server.request_seconds,
+                probe=server.probe,
+            )
         connections: dict[str, Connection] = {
             mode: await opened.enter_async_context(_reached(server, mode, context_tokens)) for mode in modes
         }

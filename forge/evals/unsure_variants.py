@@ -22,7 +22,7 @@ def unsure_variant(text: str) -> WhenUnsure:
     """
     how, colon, below = text.partition(":")
     if how not in _STEPS:
-        raise ForgeError(f"there is no unsure {how!r}; there are: {', '.join(_STEPS)}.{did_you_mean(how, _STEPS)}")
+        raise ForgeError(f"there is no --unsure {how!r}; there are: {', '.join(_STEPS)}.{did_you_mean(how, _STEPS)}")
     if how == "priors":
         return WhenUnsure(below=0.0, then=(), priors=_priors(text, below))
     step = _STEPS[how]

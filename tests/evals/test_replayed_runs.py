@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.eval_journals import row_of, workflow_of
+from forge.cli.eval_journals import recorded_row, workflow_of
 from forge.errors import ForgeError
 from tests.evals.running import rows, run, served
 
@@ -55,6 +55,48 @@ def test_another_workflow_is_one_still(folder: Path) -> None:
     assert workflow_of(str(folder / "other.py"), path).name == "other"
 
 
+OWN = """
+
+@tool
+def later() -> str:
+    ...
+
+
+own = Workflow("by name", tools=[later], terminal_tool="later")
+"""
+
+
+def test_a_workflow_that_is_named_is_that_one_though_the_file_has_the_scenario(folder: Path) -> None:
+    (folder / "both.py").write_text((folder / "mine.py").read_text() + OWN)
+    path = journal(folder, "forge auto", "refund_rightly")
+    assert workflow_of(f"{folder / 'both.py'}:own", path).name == "by name"
+    assert workflow_of(str(folder / "both.py"), path).name == "refund"
+
+
+def test_other_commands_take_the_scenario_too(folder: Path) -> None:
+    path = str(journal(folder, "forge auto", "refund_rightly"))
+    for words in (("bisect", path, "--workflow", "mine.py"), ("ablate", path, "--workflow", "mine.py")):
+        done = subprocess.run(
+            [sys.executable, "-m", "forge", *words], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("damage", [b'{"version":1,"configuration":{"model":"x\n', b"\xff\xfe\n", b'{"mine": "%s"}\n'])
+def test_what_else_is_beside_a_journal_does_not_matter(folder: Path, tmp_path: Path, damage: bytes) -> None:
+    whole = journal(folder, "forge auto", "refund_rightly")
+    name = whole.relative_to(folder / "r.journals")
+    copied = tmp_path / "r.journals" / name
+    copied.parent.mkdir(parents=True)
+    copied.write_bytes(whole.read_bytes())
+    (tmp_path / "r.jsonl").write_bytes(damage.replace(b"%s", str(name).encode()))
+    assert recorded_row(copied) is None
+    (tmp_path / "r.json").write_bytes((folder / "r.jsonl").read_bytes())
+    found = recorded_row(copied)
+    assert found is not None
+    assert found.scenario == "refund_rightly"
+
+
 def test_what_cannot_be_replayed_is_refused(folder: Path, tmp_path: Path) -> None:
     plain = replayed(folder, "plain", "refund_rightly", "--workflow", "mine.py")
     assert plain.returncode == 2
@@ -63,6 +105,6 @@ def test_what_cannot_be_replayed_is_refused(folder: Path, tmp_path: Path) -> Non
         workflow_of("suite", journal(folder, "forge auto", "refund_rightly"))
     moved = tmp_path / "run.jsonl"
     moved.write_bytes(journal(folder, "forge auto", "refund_rightly").read_bytes())
-    assert row_of(moved) is None
+    assert recorded_row(moved) is None
     with pytest.raises(ForgeError, match="is not a journal of an eval beside its results"):
         workflow_of("suite", moved)

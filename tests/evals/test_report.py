@@ -167,6 +167,27 @@ def test_runs_that_timed_out_are_told_from_wrong_ones() -> None:
     assert "| triage | 0/4, 1 harm, 2 timed out |" in markdown(made)
 
 
+def test_runs_that_the_server_failed_in_are_told_from_those_that_forge_refused() -> None:
+    failed = replace(row(AUTO, "triage", 1, "unfinished"), end="BackendFailed", unanswered="status")
+    refused = replace(row(AUTO, "triage", 2, "unfinished"), end="BackendFailed")
+    told = list(notes(report_of([failed, refused])))
+    assert told == [
+        "forge auto: 1 run ended in an error of the server, which may not be the model's fault, and counts as not right"
+    ]
+
+
+def test_a_suite_that_is_mixed_with_bfcl_is_noted() -> None:
+    bfcl = replace(row(AUTO, "bfcl/multiple", 1), tags=("bfcl",))
+    assert [one for one in notes(report_of([bfcl, row(AUTO)])) if "BFCL" in one]
+    assert not [one for one in notes(report_of([bfcl])) if "BFCL" in one]
+
+
+def test_one_right_run_is_not_better_than_most_of_many() -> None:
+    made = report_of([*rows_of(PLAIN, ["right"]), *rows_of(AUTO, ["right"] * 9 + ["wrong"])])
+    assert [column.name for column in made.columns] == ["forge auto", "plain"]
+    assert [(one.first, one.second) for one in made.shown] == [(0, 1)]
+
+
 def test_a_tag_that_all_scenarios_have_is_no_part() -> None:
     made = report_of([*rows_of(AUTO, ["right"] * 9), *rows_of(PLAIN, ["wrong"] * 9)])
     assert made.scenarios == {"basic_2step": ("plumbing",)}

@@ -37,7 +37,7 @@ def test_a_torn_last_line_is_told_to_a_runner_and_refused_to_others(tmp_path: Pa
 def test_what_is_no_file_of_results_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "mine.json"
     file.write_bytes(content)
-    with pytest.raises(ForgeError, match=r"mine\.json is not a file of results"), RowFile.locked(file):
+    with pytest.raises(ForgeError, match=r"mine\.json is not a file of results, and is left"), RowFile.locked(file):
         pytest.fail("it was opened")
     assert file.read_bytes() == content
 

@@ -184,20 +184,41 @@ def test_a_reader_that_is_gone_ends_it_as_it_ends_other_programs(tmp_path: Path,
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
+def test_a_reader_that_goes_in_the_midst_of_it_ends_it_too(tmp_path: Path, server: str) -> None:
+    asked = command(tmp_path, server, "--scenario", "refund_rightly", "--runs", "30", "--parallel", "2")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(asked, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in iter(process.stdout.readline, ""):
+            if "refund_rightly 1" in line:
+                break
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (141, "")
+    assert 1 <= len(rows(tmp_path)) < 30
+
+
+def test_seeds_that_no_scenario_has_are_told(tmp_path: Path, server: str) -> None:
+    text = SCENARIOS.replace("ideal_calls=2", "seeds=9, ideal_calls=2")
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", "--seed", "500", text=text)
+    assert ended.returncode == 2
+    assert "nothing to run: no chosen scenario has the seeds 500 to 501" in ended.stderr
+
+
 def test_a_configuration_that_no_scenario_is_counted_for_is_named(tmp_path: Path, server: str) -> None:
     text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"bare"}), ideal_calls=2')
     both = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "reforged,bare", text=text)
-    assert "Not run, since no scenario that was chosen is counted for it: forge auto bare" in both.stdout
+    assert "Not run, because every chosen scenario excludes it: forge auto bare" in both.stdout
     none = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "bare", text=text)
     assert none.returncode == 2
-    assert "there is nothing to run: no scenario that was chosen is counted for forge auto bare" in none.stderr
+    assert "nothing to run: every chosen scenario excludes forge auto bare" in none.stderr
 
 
 def test_a_scenario_is_not_counted_for_what_there_is(tmp_path: Path, server: str) -> None:
     text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"no_compaction"}), ideal_calls=2')
     ended = run(tmp_path, server, "--scenario", "refund_rightly", text=text)
     assert ended.returncode == 2
-    assert "called 'no_compaction'; there are: " in ended.stderr
+    assert "not_counted names 'no_compaction', which is neither an ablation" in ended.stderr
     assert "Did you mean no_compact?" in ended.stderr
 
 

@@ -1,6 +1,7 @@
 """The options of `forge eval run`, from the command line and from a file: what is taken, and what is refused."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from forge.cli.eval_options import ModelOptions
+from forge.errors import ForgeError
 from forge.evals.results import read_results
 from forge.evals.serving import serving
 from tests.evals.running import run, served
 from tests.evals.scenarios import SCENARIOS
+from tests.test_server_manager import gguf, installed
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def server() -> Iterator[str]:
         (("--ablation", "no_resque"), "Did you mean no_rescue?"),
         (("--compact", "tired"), "Did you mean tiered?"),
         (("--think", "hard"), "there is no --think 'hard'"),
-        (("--unsure", "vot"), "there is no unsure 'vot'; there are: measure, priors, stop, think, vote, larger."),
+        (("--unsure", "vot"), "there is no --unsure 'vot'; there are: measure, priors, stop, think, vote, larger."),
         (("--unsure", "stop:2"), "unsure 'stop:2': '2' is not a confidence from 0 to 1"),
         (("--unsure", "measure:0.5"), "nothing follows with measure, so it takes no threshold"),
         (("--unsure", "priors"), "say where the priors are, as in priors:priors.json"),
@@ -60,6 +63,11 @@ def server() -> Iterator[str]:
         (("--tags", ","), "--tags: it names nothing"),
         (("--temperature", "-1"), "temperature"),
         (("--slots", "2"), "--slots is for a server that forge starts"),
+        (
+            ("--context", "4096"),
+            "the server has 4,096. If it has more, say so with --context",
+        ),
+        (("--context", "9999999"), "9999999 tokens of context are more than the server has"),
         (("--chat-template", "no.jinja"), "--chat-template is for a server that forge starts"),
         (("--runs", "0"), "at least 1"),
     ],
@@ -98,6 +106,29 @@ def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tm
     assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]
 
 
+@pytest.mark.parametrize("backend", ["local", "llama-server:x.gguf"])
+def test_a_server_that_forge_starts_gets_the_context_that_the_scenarios_need(backend: str) -> None:
+    with pytest.raises(ForgeError, match="--context is for a server that runs already"):
+        ModelOptions(backend=backend, context=4096).server(300.0)
+
+
+def test_a_server_that_forge_starts_has_the_slots_and_the_template_that_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PATH", str(Path(installed(tmp_path)).parent), prepend=os.pathsep)
+    (tmp_path / "mine.jinja").write_text("{{ messages }}")
+    options = ModelOptions(
+        backend=f"llama-server:{gguf(tmp_path)}", slots=2, chat_template=str(tmp_path / "mine.jinja")
+    )
+
+    async def started() -> tuple[int, int]:
+        async with serving(options.server(300.0), ["auto"], 4096) as ready:
+            return ready.slots, ready.connections["auto"].setup.context_tokens
+
+    assert asyncio.run(started()) == (2, 4096)
+
+
 @pytest.mark.parametrize(("seconds", "call"), [(1800.0, 1800.0), (20.0, 300.0)])
 def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, call: float) -> None:
     async def limit() -> float:
@@ -117,7 +148,7 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
         ("runs = ", (), "evals.toml is not TOML"),
         ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
         ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: there is no such key; "),
-        ("[model]\nbackend = 'local'", (), "evals.toml: models are written as [[model]], with two brackets"),
+        ("[model]\nbackend = 'local'", (), "evals.toml: models are written as [[model]], with double brackets"),
         ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens is an option of a model; write it below a"),
         ("runs = 3", (), "there is no model to run"),
         ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or the file's [[model]]"),

@@ -82,9 +82,9 @@ def test_messages_are_texts(messages: Any) -> None:
         ("tags", "orders", "tags is 'orders'; it must be"),
         ("not_counted", ("plain",), "not_counted is"),
         ("seeds", 0, "seeds is 0"),
-        ("name", "", "name: '' is no name"),
-        ("name", "refund order,x", "it has at least one character, no comma"),
-        ("tags", frozenset({" orders"}), "tags: ' orders' is no name"),
+        ("name", "", "name: '' is not a valid name"),
+        ("name", "refund order,x", "it needs at least one character, no comma"),
+        ("tags", frozenset({" orders"}), "tags: ' orders' is not a valid name"),
     ],
 )
 def test_a_scenario_is_checked_when_it_is_made(field: str, value: Any, said: str) -> None:

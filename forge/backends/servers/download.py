@@ -74,6 +74,8 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
                 if looked_at(path) is not None:
                     _log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
                 _assemble(model, parts_of(path), path, watch)
+    except BrokenPipeError:
+        raise  # of who watches, and prints for somebody who reads no more
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else home
         raise ModelUnavailable(f"cannot keep {model.title} as {where}: {error.strerror or error}") from None
