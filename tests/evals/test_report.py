@@ -15,6 +15,7 @@ from forge.evals.report_markdown import markdown
 from forge.evals.report_notes import few_seeds, method, notes
 from forge.evals.report_texts import HEADINGS, claims, facts
 from forge.evals.row import Configuration
+from forge.evals.scenario import RunVerdict
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
 ROWS = suite(seeds=5)
@@ -183,7 +184,8 @@ def test_a_suite_that_is_mixed_with_bfcl_is_noted() -> None:
 
 
 def test_one_right_run_is_not_better_than_most_of_many() -> None:
-    made = report_of([*rows_of(PLAIN, ["right"]), *rows_of(AUTO, ["right"] * 9 + ["wrong"])])
+    nine: list[RunVerdict] = ["right"] * 9
+    made = report_of([*rows_of(PLAIN, ["right"]), *rows_of(AUTO, [*nine, "wrong"])])
     assert [column.name for column in made.columns] == ["forge auto", "plain"]
     assert [(one.first, one.second) for one in made.shown] == [(0, 1)]
 
