@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from forge.journal.records import read_journal
+from stages.effect import Execute
 from tests.serving import JsonHandler
 
 FLOW = '''
@@ -89,6 +90,19 @@ def until(process: subprocess.Popen[str], words: str) -> None:
 def resume_line(told: str) -> list[str]:
     (line,) = (line for line in told.splitlines() if line.startswith("To resume it: "))
     return shlex.split(line.removeprefix("To resume it: "))
+
+
+def test_a_run_whose_reader_is_gone_is_cancelled_too(tmp_path: Path, model: str) -> None:
+    waits = "while not os.path.exists('go'): await asyncio.sleep(0.01)"
+    with running(tmp_path, f"import os\n    {waits}", model) as process:
+        until(process, "paying")
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        (tmp_path / "go").touch()
+        assert (process.wait(60), process.stderr.read()) == (141, "")
+    ran = [entry.effect for entry in read_journal(tmp_path / "run.jsonl").entries if isinstance(entry.effect, Execute)]
+    assert [call.name for effect in ran for call in effect.calls] == ["pay"]
 
 
 @BOTH
