@@ -2,7 +2,6 @@
 
 import asyncio
 import glob
-import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ _SECONDS = 60.0
 
 def recorded_row(journal: Path) -> Row | None:
     """The row of the run that the journal belongs to; None where no file of results beside its folder has it."""
-    whole = Path(os.path.abspath(journal))  # noqa: PTH100 - a symbolic link keeps its name
+    whole = journal.absolute()
     folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
     if folder is None:
         return None

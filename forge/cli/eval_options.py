@@ -104,6 +104,7 @@ def eval_options(given: argparse.Namespace) -> EvalOptions:
 
 
 def _or_a_file(given: argparse.Namespace) -> str:
+    """The other way to name a model, of the command that has it."""
     return "; or give a file with [[model]] by --config" if hasattr(given, "config") else ""
 
 
@@ -132,7 +133,8 @@ def _read(file: Path) -> dict[str, Any]:
         if name in _OF_MODEL:
             raise ForgeError(f"{file}: {name} is an option of a model; write it below a [[model]]")
         raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _known())}")
-    if isinstance(content.get("model"), dict):
+    models = content.get("model", [])
+    if not (isinstance(models, list) and all(isinstance(one, dict) for one in models)):
         raise ForgeError(f"{file}: models are written as [[model]], with double brackets, since there can be several")
     if faults := tuple(table_faults(content, EvalOptions)):
         raise ForgeError("\n".join(f"{file}: {fault}" for fault in faults))

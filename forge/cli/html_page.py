@@ -45,6 +45,8 @@ font:13px/1.5 ui-monospace,monospace}summary{cursor:pointer}summary i{color:var(
 dt{text-align:left;margin-top:.4rem}}
 """
 
+_DOCTYPE = b"<!doctype html>"
+
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -92,9 +94,6 @@ def _replaceable(path: Path) -> bool:
     with path.open("rb") as file:
         first = file.read(len(_DOCTYPE))
     return first.lower() in (b"", _DOCTYPE)
-
-
-_DOCTYPE = b"<!doctype html>"
 
 
 def _headline(item: Item) -> str:

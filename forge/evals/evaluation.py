@@ -25,7 +25,7 @@ from forge.workflow.suggestions import did_you_mean
 class Plan(Struct, frozen=True, kw_only=True):
     """The runs there are to make on a server: all of them, and those that are not done yet.
 
-    `not_counted`: configurations for which none of the scenarios is counted, so that they have no runs.
+    `not_counted`: configurations that every scenario excludes, so that they have no runs.
     """
 
     serving: Serving
@@ -48,7 +48,7 @@ class SeriesObserver(Protocol):
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
-    """What is to be run. ForgeError, when it is made, for a name that there is not.
+    """What is to be run. ForgeError, when it is made, for a name that there is not, and if there is nothing to run.
 
     `parallel` None: as many runs at a time as a server has slots.
     """

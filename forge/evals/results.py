@@ -52,11 +52,10 @@ def read_results(path: str | PathLike[str]) -> tuple[Row, ...]:
 def stored_rows(path: str | PathLike[str]) -> StoredRows:
     """The same for a runner, which cuts off what was begun and never ended."""
     lines = _content(path).split(b"\n")
-    if len(lines) == 1 and not _is_begun(lines[0]):
-        raise ForgeError(f"{path} is not a file of results")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
     if not _is_begun(lines[-1]):
-        raise ForgeError(f"{path}, line {len(lines)} is not a row of results. Remove the line")
+        line = f", line {len(lines)} is not a row of results. Remove the line" if rows else " is not a file of results"
+        raise ForgeError(f"{path}{line}")
     refuse_repeated(rows, str(path))
     return StoredRows(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
 
@@ -67,13 +66,14 @@ def _is_begun(line: bytes) -> bool:
 
 
 def rows_with(path: Path, text: str) -> Iterator[Row]:
-    """The rows of the file in whose lines the text occurs; what is no row is passed over."""
-    wanted = text.encode()
-    with suppress(OSError), path.open("rb") as file:
-        for line in file:
-            if wanted in line:
-                with suppress(msgspec.DecodeError):
-                    yield sound_struct(decode(_rows, line))
+    """The rows of the file in whose lines the text occurs; what is no row is passed over, and so is a file of none."""
+    wanted, content = text.encode(), b""
+    with suppress(ForgeError):
+        content = _content(path)
+    for line in content.split(b"\n"):
+        if wanted in line:
+            with suppress(msgspec.DecodeError):
+                yield sound_struct(decode(_rows, line))
 
 
 def refuse_repeated(rows: Iterable[Row], where: str) -> None:

@@ -52,9 +52,9 @@ def _locked(path: Path) -> Iterator[None]:
     folder = journal_folder(path)
     if path.is_dir():
         raise ForgeError(f"{path} is a folder; name a file in it for the results, such as {path / 'results.jsonl'}")
-    if path.exists():
-        _refuse_foreign(path)
     try:
+        if path.exists():
+            _refuse_foreign(path)
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / "lock")
         lock.acquire(timeout=0)
@@ -67,7 +67,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """ForgeError for what is no file of results, before anything is made beside it."""
+    """ForgeError for what begins otherwise than rows of any version do, before anything is made beside it."""
     beginning = b'{"version":'
     if path.is_file():
         with path.open("rb") as file:

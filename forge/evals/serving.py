@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
 from forge.backends.as_named import AsNamed
@@ -97,15 +98,8 @@ async def serving(
             started = ServerManager(launch, api_key=server.api_key, download=download)
             manager = await opened.enter_async_context(started)
             profile = "llama-server" if launch.program == "local" else launch.program
-            server = ModelServer(
-                backend=manager.url,
-                profile=profile,
-                sampling=server.sampling,
-                api_key=manager.api_key,
-                larger=server.larger,
-                request_seconds=server.request_seconds,
-                probe=server.probe,
-            )
+            reached = {"backend": manager.url, "profile": profile, "api_key": manager.api_key}
+            server = replace(server, **reached, model="", slots=None, chat_template_file="")
         connections: dict[str, Connection] = {
             mode: await opened.enter_async_context(_reached(server, mode, context_tokens)) for mode in modes
         }

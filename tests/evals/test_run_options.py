@@ -149,6 +149,7 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
         ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
         ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: there is no such key; "),
         ("[model]\nbackend = 'local'", (), "evals.toml: models are written as [[model]], with double brackets"),
+        ("model = 'local'", (), "evals.toml: models are written as [[model]], with double brackets"),
         ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens is an option of a model; write it below a"),
         ("runs = 3", (), "there is no model to run"),
         ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or the file's [[model]]"),
