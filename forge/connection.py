@@ -56,7 +56,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     asked for by name; empty: any. `instead` is the only one of a llama-server, where that is another. `slots` are the
     requests that it works on at the same time, 0: it does not say. `context_limit` are the tokens of context that it
     makes room for if a request asks for them; 0: it has what it has. `hidden` must not be shown of what it says; the
-    times are seconds: without a byte, and in all. `profile` is the name of what the server is. `proxy` is the forward
+    times are seconds: without a byte, and in all. `profile` is the name of what the server is. `native_calls`: it takes
+    tools in a request; where it may not, `tools_refused` are words of the error that says so. `proxy` is the forward
     proxy on the way, empty for none; `tls` is what certificates are checked with, where there are any.
     """
 
@@ -73,6 +74,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     timeout: float = 300.0
     total: float | None = None
     profile: str = ""
+    native_calls: bool = True
+    tools_refused: tuple[str, ...] = ()
     proxy: str = ""
     tls: ssl.SSLContext | None = None
 

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from forge.backends.http_sender import refuses_tools
 from forge.backends.profile import Profile, from_toml, load_profile, named_profile, names, to_toml
 from forge.errors import ForgeError
+from stages.effect import Fault
+from tests.fake_vllm import recorded
 
 
 @pytest.mark.parametrize("name", names())
@@ -76,3 +79,17 @@ def test_a_file_is_named_where_it_is_wrong(tmp_path: Path) -> None:
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ForgeError, match="llama-server, llamafile"):
         named_profile("../../secrets")
+
+
+@pytest.mark.parametrize("name", ["vllm", "openai-compatible"])
+@pytest.mark.parametrize("what", ["plain__tools_auto", "plain__tools_required", "plain__tools_named"])
+def test_each_of_vllms_refusals_of_tools_is_known(name: str, what: str) -> None:
+    status, body = recorded(what)
+    fault = Fault(kind="status", detail="", status=status, body=body.decode())
+    assert refuses_tools(fault, named_profile(name).refusals("native"))
+
+
+def test_a_schema_that_vllms_grammar_cannot_do_is_known_as_such() -> None:
+    status, body = recorded("tools__schema_unsupported")
+    fault = Fault(kind="status", detail="", status=status, body=body.decode())
+    assert refuses_tools(fault, named_profile("vllm").refusals("constrained"))

@@ -41,7 +41,7 @@ def sender(
         shown = masked_fault(fault, hidden)
         if not model and fault.status in _WRONG_MODEL:
             shown = replace(shown, detail=f"{shown.detail}. {unnamed}")
-        if not _refuses_tools(shown, refusals):
+        if not refuses_tools(shown, refusals):
             return shown
         _log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
         return replace(shown, kind="no_tools")
@@ -60,7 +60,7 @@ def sender(
     )
 
 
-def _refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
+def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
     """Whether the fault is the server's refusal of tools or of their schema, by the words that its profile knows."""
     said = fault.body.lower()
     return fault.kind in {"status", "reported"} and any(words.lower() in said for words in refusals)

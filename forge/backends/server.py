@@ -199,6 +199,9 @@ class Server:
             timeout=self._timeout,
             total=self._total,
             profile=profile.name,
+            native_calls=profile.native_calls,
+            # Who wants native calls and no others is told that there are none.
+            tools_refused=() if self._mode == "native" else profile.tools_refused,
             proxy=proxy,
             tls=trust(self._base, proxy, self._verify),
         )

@@ -134,7 +134,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, caller: Caller) -> Exchange | RequestError:
     """How the request is served; why it cannot be."""
-    same = request.protocol == model.verbatim
+    model = model.asked_about(request)
+    same = model.passes(request)
     if same:
         request = pinned(request, model.name)
     elif error := refusal(request):
@@ -156,7 +157,7 @@ def exchange_for(
     if request.tools and request.choice.mode != "none" and not whole:
         guarded, first = _guarded(given, request, model, same=same)
     else:
-        first = Request() if same else plain_request(request, model.setup_for(request), model.name)
+        first = Request() if same else plain_request(request, model.setup_for(request), model.name_for(request))
     return Exchange(
         wire=wire,
         given=given,
@@ -176,7 +177,7 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     guard = model.guards.of(request, model.policy_for(given))
     ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
     state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
-    setup, name = model.setup_for(request), model.name or (request.model if same else "")
+    setup, name = model.setup_for(request), model.name_for(request)
     turn = verbatim_turn(given, request, guard, setup) if same else written_turn(given, request, guard, setup, name)
     if model.constrains:
         turn = with_constrained_retries(turn, request, guard, setup, name)

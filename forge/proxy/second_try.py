@@ -1,12 +1,12 @@
-"""Second try: what is asked instead of a request that the backend has refused. Pure."""
+"""Second try: what is asked instead of a request that the backend has refused."""
 
 from msgspec.structs import replace
 
-from forge.proxy.exchange import Exchange, exchange_for
+from forge.proxy.exchange import Exchange, exchange_for, exchange_of
 from forge.proxy.fitting import refitted
 from forge.proxy.upstream import Refusal
 from stages.wire.overflow import Overflow, overflow_of
-from stages.wire.served import as_sent
+from stages.wire.served import RequestError, as_sent
 from stages.wire.valid import alternating_history, system_first, valid_history
 from stages.wire.wires import wire as wire_of
 
@@ -19,6 +19,9 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
     overflow = overflow_of(refusal.fault)
     if overflow is not None:
         return _with_less(exchange, refusal, overflow)
+    if in_text := exchange.model.after_refusal(exchange.given, refusal.fault):
+        again = exchange_of(exchange.wire, exchange.given, in_text, exchange.first.caller)
+        return None if isinstance(again, RequestError) else again
     return _with_valid_history(exchange) if refusal.fault.status in REFUSED else None
 
 

@@ -18,7 +18,7 @@ from forge.proxy.growing_context import GrowingContext
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
 from forge.proxy.listening import listening_socket, running, url_of
-from forge.proxy.model import VERBATIM, Model
+from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, summary_line
 from forge.proxy.policy import Policy
@@ -127,6 +127,7 @@ async def _application(
             constrains=connection.setup.mode == "constrained",
             policy=policy,
             growing=GrowingContext(setup.context_tokens, limit) if limit else None,
+            fallback=_fallback(connection, options) if setup.mode == "native" else None,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)
@@ -138,6 +139,16 @@ async def _application(
             watch(passage)
 
         yield App(routes_of(service, info), below_of(info), options, over), service
+
+
+def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | None:
+    """What is done where the server refuses tools; None where it never does."""
+    endpoint = connection.endpoint
+    if endpoint is None or (endpoint.native_calls and not endpoint.tools_refused):
+        return None
+    form = connection.setup.form
+    guards = Guards(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
+    return ToolFallback(guards, endpoint.tools_refused, always=not endpoint.native_calls)
 
 
 def _open_to_text(setup: Setup) -> Setup:

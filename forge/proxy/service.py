@@ -42,7 +42,7 @@ class Service:
         if isinstance(exchange, RequestError):
             await out.answer(wire.encode_error(exchange))
             return
-        out.notes.model, out.notes.left_out = exchange.request.model[:80], exchange.left_out
+        out.notes.model = exchange.request.model[:80]
         stream = Stream(exchange, out) if exchange.request.stream else None
         try:
             with Pulse(out, stream) if stream else _NOTHING:

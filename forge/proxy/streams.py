@@ -40,7 +40,7 @@ class Stream:
         """Ask until there is a reply, show it, end the stream."""
         post, attempts, answered = self._exchange.first, 0, 0
         notes = self._out.notes
-        notes.compacted = self._exchange.shaped.compacted
+        notes.compacted, notes.left_out = self._exchange.shaped.compacted, self._exchange.left_out
         asked = self._exchange.guarded.first if self._exchange.guarded else None
         while True:
             attempts += 1

@@ -102,6 +102,8 @@ def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, set
 def with_constrained_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """The turn, whose retries are written anew in the mode constrained where words are no answer.
 
+    So is its first request where the backend takes no tools.
+
     While steps are pending, the model can call nothing but what they need: one that has skipped a step skips it again
     whatever it is told. Where the client demands a call, it can make no more than a call: servers take the demand and
     do not enforce it. The reply is text, so calls must be looked for there; what has no noun would be lost.
@@ -110,7 +112,7 @@ def with_constrained_retries(turn: Turn, request: ServerRequest, guard: Guard, s
         return turn
 
     def constraining(state: State) -> Stage | None:
-        if len(state.history) == len(request.history):
+        if setup.mode == "native" and len(state.history) == len(request.history):
             return None
         left = pending(guard.rules, state.ledger)
         needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
@@ -168,16 +170,16 @@ def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
     A prompt that only corrections have made too long ends the turn. The schema of a constrained retry, which no client
     has asked for, may not be taken: from then on the turn has none.
     """
-    if asked.last is None:
-        return None
     if overflow_of(fault):
-        return Exhausted(asked.last)
+        return Exhausted(asked.last) if asked.last else None
     refused = 400 <= (fault.status or 0) < 500 and fault.status not in (408, 429)  # those say: later
     if not (refused and asked.constrained):
         return None
     plain = replace(asked.turn, constraining=lambda _: None)
     again = ask(plain, asked.state.reshape(asked.state.history).to(Ready()))
-    return replace(again, last=asked.last) if again else Exhausted(asked.last)
+    if again:
+        return replace(again, last=asked.last)
+    return Exhausted(asked.last) if asked.last else None
 
 
 def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:

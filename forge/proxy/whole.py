@@ -15,7 +15,7 @@ from stages.wire.answers import WireAnswer
 async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
     """The answer; `notes` are told how it came about."""
     post, notes.attempts = exchange.first, 0
-    notes.compacted = exchange.shaped.compacted
+    notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
     asked = exchange.guarded.first if exchange.guarded else None
     while True:
         notes.attempts += 1
