@@ -14,7 +14,8 @@ import pytest
 
 from forge.backends import named
 from forge.proxy import ProxyOptions, ProxyServer
-from tests.fake_vllm import QUESTION, fake_vllm, recorded
+from forge.proxy.second_try import MOST_CUTS
+from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.scripted_model import Line, completion, whole
 from tests.test_proxy import behind, run
 
@@ -23,18 +24,27 @@ PARAMETERS: dict[str, Any] = {
     "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}},
     "required": ["city", "unit"],
 }
-WEATHER: Any = {"type": "function", "function": {"name": "get_weather", "parameters": PARAMETERS}}
+WEATHER: Any = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "The weather.", "parameters": PARAMETERS},
+}
 SEARCH: Any = {
     "type": "function",
     "function": {
         "name": "search_docs",
+        "description": "The documentation.",
         "parameters": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
     },
 }
 TOOLS: Any = [WEATHER, SEARCH]
 RESPONSES_TOOLS: Any = [{"type": "function", "strict": False, **tool["function"]} for tool in TOOLS]
 MESSAGES_TOOLS: Any = [
-    {"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]} for tool in TOOLS
+    {
+        "name": tool["function"]["name"],
+        "description": tool["function"]["description"],
+        "input_schema": tool["function"]["parameters"],
+    }
+    for tool in TOOLS
 ]
 ASK: Any = [{"role": "user", "content": QUESTION}]
 NAMED: Any = {"type": "function", "function": {"name": "search_docs"}}
@@ -79,18 +89,19 @@ async def clients(server: str, base: str = "", **options: Any) -> AsyncIterator[
 Found = list[tuple[str, Any]]
 
 
+def called_by(message: Any) -> Found:
+    return [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls or ()]
+
+
 async def chat(there: Clients, **more: Any) -> Found:
     answer = await there.own.chat.completions.create(model="qwen05", messages=ASK, tools=TOOLS, **more)
-    return [(c.function.name, json.loads(c.function.arguments)) for c in answer.choices[0].message.tool_calls or ()]
+    return called_by(answer.choices[0].message)
 
 
 async def chat_streamed(there: Clients, **more: Any) -> Found:
-    found: Found = []
     async with there.own.chat.completions.stream(model="qwen05", messages=ASK, tools=TOOLS, **more) as stream:
         final = await stream.get_final_completion()
-    for call in final.choices[0].message.tool_calls or ():
-        found.append((call.function.name, json.loads(call.function.arguments)))
-    return found
+    return called_by(final.choices[0].message)
 
 
 async def responses(there: Clients, **more: Any) -> Found:
@@ -188,9 +199,7 @@ def test_a_conversation_with_results_goes_on_where_tools_are_refused(vllm: str) 
     async def go() -> None:
         async with clients(vllm) as there:
             answer = await there.own.chat.completions.create(model="qwen05", messages=history, tools=TOOLS)
-            (made,) = answer.choices[0].message.tool_calls or ()
-            assert made.type == "function"
-            assert json.loads(made.function.arguments) == IN_PARIS[1]
+            assert called_by(answer.choices[0].message) == [IN_PARIS]
             sent = there.asked()[-1]["messages"]
             assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
             assert "Oslo" in sent[2]["content"]
@@ -278,5 +287,98 @@ def test_a_server_that_is_known_to_take_no_tools_is_never_sent_any(tmp_path: Pat
         async with behind(whole(completion(SAID)), profile=str(profile)) as there:
             assert calls_in((await there.post("/v1/chat/completions", body))[1]) == ["get_weather"]
             assert "tools" not in there.model.body(0)
+
+    run(go)
+
+
+FILLERS = {
+    "digits": "8713 2094 5561 0937 4420 " * 22,
+    "English": "the parcel was sent from the warehouse in the morning and it has not come " * 17,
+    "Chinese": "请把报告发给客户然后确认收到" * 17,
+}
+"""Messages of which forty are more than twice the context, in texts of which a token has few characters or many."""
+
+
+def long(filler: str) -> Any:
+    return [{"role": ("user", "assistant")[n % 2], "content": FILLERS[filler]} for n in range(40)] + ASK
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+@pytest.mark.parametrize("tokenizer", [True, False], ids=["counted", "uncounted"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_that_vllm_stops_counting_is_cut_until_it_fits(
+    vllm: str, filler: str, tokenizer: bool, stream: bool
+) -> None:
+    """It says only that there are at least 4,097 tokens: no size of the prompt."""
+
+    async def go() -> None:
+        async with clients(vllm, "" if tokenizer else f"{vllm}/nocount/v1") as there:
+            body = {"model": "qwen05", "messages": long(filler), "max_tokens": 512, "stream": stream}
+            answer = await asyncio.to_thread(httpx.post, f"{there.url}/v1/chat/completions", json=body)
+            asked = there.asked()
+            assert (answer.status_code, "x-forge-compacted" in answer.headers) == (200, True)
+            assert asked[0]["tokens"] > 2 * 4096 > 4096 > asked[-1]["tokens"] > 1000
+            assert [one["status"] for one in asked[:-1]] == [400] * (len(asked) - 1)
+            assert len(asked) <= (2 if tokenizer else 5)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("tokenizer", [True, False], ids=["counted", "uncounted"])
+def test_clients_that_compact_by_the_size_of_a_prompt_are_told_no_false_one(vllm: str, tokenizer: bool) -> None:
+    async def go() -> None:
+        async with clients(vllm, "" if tokenizer else f"{vllm}/nocount/v1") as there:
+            with pytest.raises(anthropic.BadRequestError) as refused:
+                await there.theirs.messages.create(model="qwen05", max_tokens=9, messages=long("digits"))
+            with pytest.raises(openai.BadRequestError) as told:
+                await there.own.responses.create(model="qwen05", input=long("digits"))
+            sizes = [f"{asked['tokens']} tokens" if tokenizer else "at least 4097 tokens" for asked in there.asked()]
+            assert f"prompt is too long: {sizes[0]} > 4096 maximum" in str(refused.value)
+            assert f"prompt is too long: {sizes[1]} > 4096 maximum" in str(told.value)
+            assert told.value.code == "context_length_exceeded"
+
+    asyncio.run(go())
+
+
+def test_more_tokens_of_reply_than_there_are_is_told_in_the_servers_words(vllm: str) -> None:
+    """No shorter prompt would help, so none is asked for."""
+
+    async def go() -> None:
+        async with clients(vllm) as there:
+            words = "cannot be greater than max_model_len=4096"
+            with pytest.raises(openai.BadRequestError, match=words):
+                await there.own.chat.completions.create(model="qwen05", messages=ASK, max_tokens=20_000)
+            with pytest.raises(openai.BadRequestError, match=words):
+                await there.own.responses.create(model="qwen05", input="Hi", max_output_tokens=20_000)
+            with pytest.raises(anthropic.BadRequestError, match=words):
+                await there.theirs.messages.create(model="qwen05", messages=ASK, max_tokens=20_000)
+            assert len(there.asked()) == 3
+
+    asyncio.run(go())
+
+
+def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_the_tools(vllm: str) -> None:
+    async def go() -> None:
+        async with clients(vllm) as there:
+            told = await there.theirs.messages.count_tokens(model="qwen05", messages=ASK, tools=MESSAGES_TOOLS)
+            plain = await there.theirs.messages.count_tokens(model="qwen05", messages=ASK)
+            assert told.input_tokens == tokens_of({"messages": ASK, "tools": TOOLS})
+            assert plain.input_tokens == tokens_of({"messages": ASK})
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(("refusals", "status"), [(3, 200), (9, 400)])
+def test_a_server_that_stops_counting_is_sent_less_each_time_a_few_times(refusals: int, status: int) -> None:
+    """Of texts with more tokens than any estimate."""
+    script = [refused("tools__overflow_prompt")] * refusals + [whole(completion("hi"))]
+
+    async def go() -> None:
+        async with behind(*script, profile="vllm") as there:
+            got, answer, _ = await there.post("/v1/chat/completions", {"model": "qwen05", "messages": long("digits")})
+            sizes = [len(sent) for sent in there.model.asked]
+            assert (got, len(sizes)) == (status, min(refusals, MOST_CUTS) + 1)
+            assert sizes == sorted(set(sizes), reverse=True)
+            assert b"at least 4097 tokens > 4096 maximum" in answer or status == 200
 
     run(go)

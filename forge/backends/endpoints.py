@@ -104,9 +104,10 @@ class OllamaTagList(Struct):
 
 
 class TokenList(Struct):
-    """llama.cpp, POST /tokenize; vLLM's answer has the same field."""
+    """llama.cpp, POST /tokenize; vLLM's answer has the same field, and `count`."""
 
     tokens: list[int]
+    count: int | None = None
 
 
 class RenderedPrompt(Struct):

@@ -46,7 +46,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.
     `alternating`: the model's template wants roles to take turns; unset, the template is asked, where it is shown.
     `temperature` is what forge asks for where the user says nothing (`forge.backends.sampling.usual`); without it the
-    server's own counts. `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`.
+    server's own counts. `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`, or,
+    with `messages`, at vLLM's `/tokenize`, which takes the messages of a request.
     `prompt_cache`: it is told how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
     `logprobs`: it gives the probabilities of a reply's tokens and of their alternatives, where these are asked for.
     """
@@ -70,7 +71,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     context_tokens: int | None = None
     alternating: bool | None = None
     temperature: float | None = None
-    tokenizer: bool = False
+    tokenizer: bool | Literal["messages"] = False
     prompt_cache: bool = False
     logprobs: bool = False
 

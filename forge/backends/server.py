@@ -130,9 +130,10 @@ class Server:
         ) as http:
             about = await self._about(http)
             profile, because = await self._recognised(http, about)
-            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"))
+            by_messages, model = profile.tokenizer == "messages", self._first(about)
+            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, by_messages=by_messages)
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
-            context, most = await self._context(http, profile, about, self._first(about))
+            context, most = await self._context(http, profile, about, model)
             setup = await self._setup(profile, about, context)
             setup = replace(setup, because=because, tokens_per_character=rate)
             _log.info(

@@ -1,17 +1,21 @@
-"""llama.cpp's tokenizer, asked over HTTP: how many tokens a text or a whole prompt takes, exactly.
+"""A server's own tokenizer, asked over HTTP: how many tokens a text or a whole prompt takes, exactly.
 
-https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, POST /tokenize and /apply-template.
+https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, POST /tokenize and /apply-template;
+https://docs.vllm.ai/en/latest/serving/openai_compatible_server/, POST /tokenize.
 """
 
 import logging
+from collections.abc import Mapping
 from typing import TypeVar
 
 import httpx
 import msgspec
+from msgspec import Raw
 
 from forge.backends.endpoints import RenderedPrompt, TokenList
 from forge.backends.questions import ask
 from forge.errors import BackendError
+from stages.repair.decoding import decode
 from stages.tokens import length, rate_of
 
 _SECONDS = 10.0
@@ -40,20 +44,34 @@ Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dan
 
 _Form = TypeVar("_Form", TokenList, RenderedPrompt)
 
+_fields = msgspec.json.Decoder(dict[str, Raw])
+
+_COUNTED = ("model", "messages", "tools", "chat_template_kwargs")
+"""The fields of a request that make its prompt."""
+
 
 class Tokenizer:
-    """The tokenizer of the server at `root`, its address without `/v1`. None, and a line in the log: it has none."""
+    """The tokenizer of the server at `root`, its address without `/v1`. None, and a line in the log: it has none.
 
-    def __init__(self, client: httpx.AsyncClient, root: str) -> None:
+    `by_messages`: it is vLLM's, which takes the messages of a request, and for a text the name of its model.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, root: str, *, model: str = "", by_messages: bool = False) -> None:
         self._client = client
         self._root = root
+        self._model, self._by_messages = model, by_messages
 
     async def count_text(self, text: str) -> int | None:
         """Tokens of a text that stands in the middle of a prompt."""
+        if self._by_messages:
+            return await self._count({"model": self._model, "prompt": text, "add_special_tokens": False})
         return await self._count({"content": text})
 
     async def count(self, request: bytes) -> int | None:
         """Tokens of the prompt that the server makes of a chat completions request, tools and template included."""
+        if self._by_messages:
+            given = decode(_fields, request)
+            return await self._count({name: given[name] for name in _COUNTED if name in given})
         rendered = await self._asked("/apply-template", request, RenderedPrompt)
         if rendered is None:
             return None
@@ -64,7 +82,7 @@ class Tokenizer:
         tokens = await self.count_text(SAMPLE)
         return None if tokens is None else rate_of(tokens, length(SAMPLE))
 
-    async def _count(self, question: dict[str, str | bool]) -> int | None:
+    async def _count(self, question: Mapping[str, str | bool | Raw]) -> int | None:
         found = await self._asked("/tokenize", msgspec.json.encode(question), TokenList)
         return None if found is None else len(found.tokens)
 

@@ -35,7 +35,8 @@ async def count_tokens(service: Service, connection: Connection, asked: Asked, o
         if counted is not None:
             await _tell(out, counted)
             return
-    written, size = counted_request(request, connection.setup, service.model.name)
+    model = service.model.asked_about(request)
+    written, size = counted_request(request, model.setup, model.name)
     tokens = await connection.count(written.body) if connection.count else None
     if tokens is None:
         tokens = math.ceil(size * (connection.setup.tokens_per_character or STARTING_RATE))

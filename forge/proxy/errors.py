@@ -4,10 +4,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.proxy.upstream import Refusal
-from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.answers import WireAnswer, headers_of
-from stages.wire.overflow import error_told, overflow_of
+from stages.wire.overflow import error_told
 from stages.wire.served import RequestError
 from stages.wire.server_errors import error_of, too_long
 from stages.wire.server_wires import ServerWire
@@ -26,7 +25,7 @@ _body = msgspec.json.Decoder(_Body)
 
 def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAnswer:
     """The answer for a fault before anything was sent: the backend's own body, if the client reads its protocol."""
-    error = request_error(refusal.fault)
+    error = request_error(refusal)
     own = same and bool(refusal.raw) and refusal.fault.status is not None and not error.code
     if own and _is_error(refusal.raw, wire):
         return WireAnswer(status=error.status, body=refusal.raw, headers=headers_of(error))
@@ -45,14 +44,16 @@ def passed_on_too_early() -> RequestError:
     return RequestError(message=said, status=502, code="call_refused")
 
 
-def request_error(fault: Fault) -> RequestError:
-    """What the client is told of a fault, in the backend's own words where it has any."""
+def request_error(refusal: Refusal) -> RequestError:
+    """What the client is told of a refusal, in the backend's own words where it has any."""
+    fault, overflow = refusal.fault, refusal.overflow
     error, words = error_of(fault), error_told(fault.body).message
-    if (overflow := overflow_of(fault)) is None:
+    if overflow is None:
         return msgspec.structs.replace(error, message=words or error.message)
-    told = too_long(overflow.tokens, overflow.maximum)
-    # Ollama gives no numbers.
-    return told if overflow.tokens else msgspec.structs.replace(told, message=f"prompt is too long: {words}")
+    told = too_long(overflow.tokens, overflow.maximum, at_least=overflow.at_least)
+    # Ollama gives no numbers; and a prompt below the maximum is too long with the reply that is wanted.
+    plain = overflow.tokens > overflow.maximum > 0
+    return told if plain else msgspec.structs.replace(told, message=f"prompt is too long: {words}")
 
 
 def naming_a_model(refusal: Refusal) -> Refusal:

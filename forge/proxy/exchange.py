@@ -60,7 +60,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     """A request on its way. `same`: the backend's bytes are the client's; `guarded` is None where it goes through.
 
     `given` is what the client asks for, `shaped` what is made of it for the backend. `overflow` is the refusal after
-    which it was compacted.
+    which it was compacted, `cuts` how many times it was.
     """
 
     wire: ServerWire
@@ -71,6 +71,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     same: bool
     guarded: Guarded | None
     overflow: Refusal | None = None
+    cuts: int = 0
 
     def envelope(self) -> Envelope:
         """What an answer of forge's own says beside the reply."""

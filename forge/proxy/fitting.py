@@ -62,7 +62,8 @@ def refitted(
 ) -> Fitted | None:
     """The client's request compacted anew after what was sent overflowed; None where that makes it no shorter.
 
-    `limit` is a maximum of its own, 0: none. The server's count corrects forge's estimate.
+    `limit` is a maximum of its own, 0: none. The server's count corrects forge's estimate; a lower bound can only
+    raise it.
     """
     known = tuple(filter(None, (overflow.maximum or setup.context_tokens, limit)))
     if not known:
@@ -72,7 +73,7 @@ def refitted(
     characters = budget.meter.overhead + budget.count(sent.history)
     while rate < 1 and characters * rate < overflow.tokens:
         rate *= _STEP
-    while 0 < overflow.tokens < characters * rate / _STEP:
+    while 0 < overflow.tokens < characters * rate / _STEP and not overflow.at_least:
         rate /= _STEP
     made = fitted(given, setup, min(known), same=same, rate=rate)
     return made if made.cut and made.request.history != sent.history else None

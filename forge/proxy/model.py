@@ -1,6 +1,7 @@
 """Model: the backend as the proxy has it, and what holds for its requests."""
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -67,6 +68,8 @@ class Model(Struct, frozen=True, kw_only=True):
     growing: GrowingContext | None = None
     """For a server that gives as much context as it is asked for."""
     fallback: ToolFallback | None = None
+    count: Callable[[bytes], Awaitable[int | None]] | None = None
+    """Counts the tokens of a request by the server's own tokenizer, where it has one."""
 
     @property
     def window(self) -> int:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from forge.proxy.exchange import Exchange, exchange_for, exchange_of
 from forge.proxy.fitting import refitted
 from forge.proxy.upstream import Refusal
-from stages.wire.overflow import Overflow, overflow_of
+from stages.wire.overflow import Overflow
 from stages.wire.served import RequestError, as_sent
 from stages.wire.valid import alternating_history, system_first, valid_history
 from stages.wire.wires import wire as wire_of
@@ -13,12 +13,23 @@ from stages.wire.wires import wire as wire_of
 REFUSED = frozenset({400, 422, 500})
 """The statuses with which servers refuse a history."""
 
+MOST_CUTS = 4
+"""Maximum number of times that a conversation is compacted for a server that stops counting at its limit."""
+
+
+async def sized(exchange: Exchange, refusal: Refusal) -> Refusal:
+    """The refusal with the true size of the prompt, where the server only says that it has at least so many tokens."""
+    overflow, count = refusal.overflow, exchange.model.count
+    if overflow is None or not overflow.at_least or count is None:
+        return refusal
+    tokens = await count(exchange.first.body or exchange.first.request.body)
+    return replace(refusal, tokens=tokens or 0)
+
 
 def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
     """What is asked instead of a request that the backend has refused; None where that is the answer."""
-    overflow = overflow_of(refusal.fault)
-    if overflow is not None:
-        return _with_less(exchange, refusal, overflow)
+    if refusal.overflow is not None:
+        return _with_less(exchange, refusal, refusal.overflow)
     if in_text := exchange.model.after_refusal(exchange.given, refusal.fault):
         again = exchange_of(exchange.wire, exchange.given, in_text, exchange.first.caller)
         return None if isinstance(again, RequestError) else again
@@ -26,9 +37,13 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
 
 
 def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
-    """The exchange with a conversation that fits, once; None where the client is to be told that it does not."""
+    """The exchange with a shorter conversation; None where the client is to be told that it does not fit.
+
+    Once, where the server says how long it is; where it says that it has at least so many tokens, a few times.
+    """
     model, given, policy = exchange.model, exchange.given, exchange.policy
-    if exchange.overflow is not None or not policy.compacts_overflow(given):
+    most = MOST_CUTS if overflow.at_least else 1
+    if exchange.cuts >= most or not policy.compacts_overflow(given):
         return None
     setup, limit = model.setup_for(given), policy.context_tokens or 0
     fit = refitted(exchange.shaped.whole, exchange.request, setup, overflow, limit, same=exchange.same)
@@ -36,7 +51,7 @@ def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exch
         return None
     less = replace(exchange.shaped, request=fit.request, cut=fit.cut)
     again = exchange_for(exchange.wire, given, less, model, exchange.first.caller, same=exchange.same)
-    return replace(again, overflow=refusal)
+    return replace(again, overflow=exchange.overflow or refusal, cuts=exchange.cuts + 1)
 
 
 def _with_valid_history(exchange: Exchange) -> Exchange | None:

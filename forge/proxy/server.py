@@ -127,6 +127,7 @@ async def _application(
             constrains=connection.setup.mode == "constrained",
             policy=policy,
             growing=GrowingContext(setup.context_tokens, limit) if limit else None,
+            count=connection.count,
             fallback=_fallback(connection, options) if setup.mode == "native" else None,
         )
         has = endpoint.slots if endpoint else 0

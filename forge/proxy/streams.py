@@ -11,7 +11,7 @@ from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answ
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import RequestOutcome
 from forge.proxy.relay import Relay
-from forge.proxy.second_try import after_refusal
+from forge.proxy.second_try import after_refusal, sized
 from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Heard, Post, Refusal
 from stages.effect import Fault, Reply
@@ -47,10 +47,11 @@ class Stream:
             notes.attempts = attempts
             got = await self._attempt(post, first=attempts == 1)
             if isinstance(got, Refusal):
-                fresh = attempts == 1 and not (self._text or self._called)
-                if fresh and (again := after_refusal(self._exchange, got)):
-                    self._exchange = again
-                    return await self.run()
+                if attempts == 1 and not (self._text or self._called):
+                    got = await sized(self._exchange, got)
+                    if again := after_refusal(self._exchange, got):
+                        self._exchange = again
+                        return await self.run()
                 step: Step | None = self._exchange.unanswered(asked, got)
             else:
                 answered = attempts
@@ -134,7 +135,7 @@ class Stream:
         self._out.notes.outcome = "error"
         self._out.notes.compacted = ""
         if self._out.begun:
-            await self.relay.fail(request_error(refusal.fault))
+            await self.relay.fail(request_error(refusal))
         else:
             await self._out.answer(refusal_answer(self._exchange.wire, refusal, same=self._exchange.same))
 

@@ -4,10 +4,12 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from forge.connection import Connection
 from stages.effect import Fault, Replied, Reply, Request, Send
 from stages.wire.deltas import Piece, reply_pieces
+from stages.wire.overflow import Overflow, overflow_of
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -33,10 +35,17 @@ class Whole(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A fault, and the body that told of it."""
+    """A fault, and the body that told of it. `tokens` are the prompt's, where the backend was asked to count them."""
 
     fault: Fault
     raw: bytes = b""
+    tokens: int = 0
+
+    @property
+    def overflow(self) -> Overflow | None:
+        """What it tells of a prompt that is too long; None where it is about something else."""
+        told = overflow_of(self.fault)
+        return replace(told, tokens=self.tokens, at_least=False) if told and self.tokens else told
 
 
 class Heard(Struct, frozen=True):

@@ -10,10 +10,14 @@ from stages.repair.decoding import decode
 
 
 class Overflow(Struct, frozen=True, kw_only=True):
-    """The tokens of the prompt, and the maximum that prompt and reply may take together; 0: it does not say."""
+    """The tokens of the prompt, and the maximum that prompt and reply may take together; 0: it does not say.
+
+    `at_least`: the prompt has so many tokens or more, as vLLM stops counting at its maximum.
+    """
 
     tokens: int = 0
     maximum: int = 0
+    at_least: bool = False
 
 
 class ErrorTold(Struct, frozen=True):
@@ -47,6 +51,9 @@ _OF_PROMPT = re.compile(
 )
 """The part of a sum of prompt and reply."""
 
+_MAXIMUM = re.compile(r"maximum context length is (\d{3,9})")
+_AT_LEAST = re.compile(r"at least \d{3,9}(?: input)? tokens")
+
 _STATUSES = frozenset({400, 413, 500})
 
 
@@ -58,7 +65,8 @@ def overflow_of(fault: Fault) -> Overflow | None:
     if not (said.type in _CODES or said.code in _CODES or _WORDS.search(said.message)):
         return None
     tokens, maximum = _numbers(said.message)
-    return Overflow(tokens=said.n_prompt_tokens or tokens, maximum=said.n_ctx or maximum)
+    bound = not said.n_prompt_tokens and _AT_LEAST.search(said.message) is not None
+    return Overflow(tokens=said.n_prompt_tokens or tokens, maximum=said.n_ctx or maximum, at_least=bound)
 
 
 def error_told(body: str) -> ErrorTold:
@@ -79,6 +87,7 @@ def _numbers(message: str) -> tuple[int, int]:
     """Prompt and maximum, as sentences have them: the larger number was asked for, the first other one is the limit."""
     numbers = [int(number) for number in _NUMBERS.findall(message)[:8]]
     tokens = max(numbers, default=0)
-    maximum = next((number for number in numbers if number != tokens), 0)
+    named = _MAXIMUM.search(message)
+    maximum = int(named[1]) if named else next((number for number in numbers if number != tokens), 0)
     part = _OF_PROMPT.search(message)
     return (int(part[1] or part[2]) if part else tokens), maximum

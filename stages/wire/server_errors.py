@@ -13,7 +13,7 @@ def error_of(fault: Fault) -> RequestError:
     return RequestError(message=fault.detail, status=status, retry_after=fault.retry_after, retriable=fault.retriable)
 
 
-def too_long(tokens: int, maximum: int) -> RequestError:
+def too_long(tokens: int, maximum: int, *, at_least: bool = False) -> RequestError:
     """The error of a prompt over the maximum, by whose code (Codex) and words (Claude Code) clients compact."""
-    said = f"prompt is too long: {tokens} tokens > {maximum} maximum"
+    said = f"prompt is too long: {'at least ' if at_least else ''}{tokens} tokens > {maximum} maximum"
     return RequestError(message=said, param="messages", code="context_length_exceeded", retriable=False)

@@ -16,6 +16,19 @@ VLLM = (
     "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4200 in the messages, 800 "
     "in the completion). Please reduce the length of the messages or completion."
 )
+VLLM_BOUND = (
+    "This model's maximum context length is 4096 tokens. However, your prompt contains at least 4097 input tokens, "
+    "which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
+    "(parameter=input_tokens, value=4097)"
+)
+VLLM_REPLY = (
+    "'max_tokens' or 'max_completion_tokens' is too large: 3000. This model's maximum context length is 4096 tokens "
+    "and your request has 2000 input tokens (3000 > 4096 - 2000)."
+)
+LLAMA_CPP_PYTHON = (
+    "This model's maximum context length is 4096 tokens. However, you requested 9038 tokens (9030 in the messages, 8 "
+    "in the completion). Please reduce the length of the messages or completion."
+)
 OLLAMA = (
     "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the "
     "context length in settings, or use a model with a longer context length"
@@ -41,6 +54,12 @@ LLAMA = {
         ({"error": {"message": OPENAI, "code": "context_length_exceeded"}}, Overflow(tokens=9000, maximum=8192)),
         ({"object": "error", "message": VLLM, "code": 400}, Overflow(tokens=4200, maximum=4096)),
         ({"error": {"message": VLLM}}, Overflow(tokens=4200, maximum=4096)),
+        ({"error": {"message": VLLM_BOUND, "code": 400}}, Overflow(tokens=4097, maximum=4096, at_least=True)),
+        ({"error": {"message": VLLM_REPLY, "code": 400}}, Overflow(tokens=2000, maximum=4096)),
+        (
+            {"error": {"message": LLAMA_CPP_PYTHON, "code": "context_length_exceeded"}},
+            Overflow(tokens=9030, maximum=4096),
+        ),
         (
             {"type": "error", "error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}},
             Overflow(tokens=210_000, maximum=200_000),
@@ -57,6 +76,7 @@ def test_servers_say_it_in_their_own_ways(body: object, found: Overflow | None) 
 @pytest.mark.parametrize(
     "other",
     [
+        fault({"error": {"message": "max_tokens=100000 cannot be greater than max_model_len=4096.", "code": 400}}),
         fault({"error": {"message": "temperature must be below 2"}}),
         fault({"error": LLAMA}, 429),
         Fault(kind="status", detail="", status=400, body="<html>context length"),
