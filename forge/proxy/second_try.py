@@ -13,7 +13,7 @@ from stages.wire.wires import wire as wire_of
 REFUSED = frozenset({400, 422, 500})
 """The statuses with which servers refuse a history."""
 
-MOST_CUTS = 4
+MOST_CUTS = 3
 """Maximum number of times that a conversation is compacted for a server that stops counting at its limit."""
 
 
