@@ -53,12 +53,13 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     `base` is its address as the wire's paths are appended to it, `root` without `/v1`. `headers` go with every request,
     the credential among them if there is one; without one, a client's goes in `key_header`. `model` is the one that was
-    asked for by name; empty: any. `instead` is the only one of a llama-server, where that is another. `slots` are the
-    requests that it works on at the same time, 0: it does not say. `context_limit` are the tokens of context that it
-    makes room for if a request asks for them; 0: it has what it has. `hidden` must not be shown of what it says; the
-    times are seconds: without a byte, and in all. `profile` is the name of what the server is. `native_calls`: it takes
-    tools in a request; where it may not, `tools_refused` are words of the error that says so. `proxy` is the forward
-    proxy on the way, empty for none; `tls` is what certificates are checked with, where there are any.
+    asked for by name; empty: any. `instead` are those that the server has, where it is known not to have that one.
+    `slots` are the requests that it works on at the same time, 0: it does not say. `context_limit` are the tokens of
+    context that it makes room for if a request asks for them; 0: it has what it has. `hidden` must not be shown of what
+    it says; the times are seconds: without a byte, and in all. `profile` is the name of what the server is.
+    `native_calls`: it takes tools in a request; where it may not, `tools_refused` are words of the error that says so.
+    `proxy` is the forward proxy on the way, empty for none; `tls` is what certificates are checked with, where there
+    are any.
     """
 
     base: str

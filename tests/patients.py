@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.serving import JsonHandler, process, serve
 
@@ -168,6 +169,28 @@ def strict(path: str, body: Json) -> Told:
     return completion("Hello!")
 
 
+def objects(path: str, body: Json) -> Told:
+    """llama-cpp-python's server: a schema goes beside `json_object`, of `response_format` it knows no other type."""
+    if path == "/v1/models":
+        return 200, "application/json", recorded("llama-cpp-python/auto__models")
+    if path != "/v1/chat/completions":
+        return told({"detail": "Not Found"}, 404)
+    if body.get("logprobs"):
+        return 200, "application/json", recorded("vllm/tools__logprobs")
+    match body:
+        case {"response_format": {"type": "json_object", "schema": {"anyOf": _}}}:
+            return 200, "application/json", recorded("llama-cpp-python/auto__json_object_schema")
+        case {"response_format": {"type": "json_schema"}}:
+            return refused("Input should be 'text' or 'json_object'", 500)
+    return completion(FENCED if "tools" in body else "Hello!")
+
+
+def recorded(name: str) -> bytes:
+    """The body of an answer of a real server."""
+    found = json.loads((Path(__file__).parent / "data" / f"{name}.json").read_text())
+    return str(found["body"]).encode()
+
+
 def liar(path: str, body: Json) -> Told:
     """Makes calls that its tools do not allow, and keeps to no schema."""
     return completion("", {"name": "get_weather", "arguments": '{"city":7}'}) if "tools" in body else deaf(path, body)
@@ -260,6 +283,7 @@ PATIENTS: dict[str, Callable[[str, Json], Told]] = {
     "unbound": unbound,
     "deaf": deaf,
     "strict": strict,
+    "objects": objects,
     "liar": liar,
     "fussy": fussy,
     "thinker": thinker,

@@ -65,8 +65,8 @@ def test_a_server_that_does_everything(ward: str) -> None:
     assert (facts.required, facts.named, facts.none, facts.json_object) == (True, True, True, True)
     assert (facts.streams, facts.stream_arguments, facts.stream_usage) == (True, True, True)
     assert "a call with { arguments" in told(visit, "cut replies").came
-    assert facts.tokenizer is False  # it has one, of another form than forge reads
-    assert "llama.cpp's answers only" in told(visit, "tokenizer").does
+    assert (facts.tokenizer, profile_of(visit).tokenizer) == ("messages", "messages")
+    assert "counts the first prompt exactly" in told(visit, "tokenizer").does
 
 
 CASES = [
@@ -91,6 +91,13 @@ CASES = [
         "prompted",
     ),
     ("fussy", {"system": False, "alternating": True}, ("system prompt", "no place for a system prompt"), "prompted"),
+    (
+        "objects",
+        {"schema": False, "strict": False, "object_schema": True, "logprobs": True},
+        ("json_object with a schema", "enforced: the model could not have guessed this"),
+        "constrained",
+    ),
+    ("deaf", {"logprobs": False}, ("log-probabilities", "how sure a call is cannot be known"), "prompted"),
     ("thinker", {"thinks": "reasoning_content", "schema": True}, ("JSON Schema", "enforced"), "constrained"),
     ("ollama", {"kind": "ollama", "context_tokens": 32768, "schema": True}, ("JSON Schema", "enforced"), "constrained"),
     ("studio", {"kind": "lm-studio", "context_tokens": 8192}, ("context", "loaded_context_length"), "prompted"),
@@ -99,7 +106,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("who", "facts", "says", "mode"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("who", "facts", "says", "mode"), CASES, ids=[f"{case[0]}-{case[2][0]}" for case in CASES])
 def test_each_character_is_found_out(
     ward: str, who: str, facts: dict[str, object], says: tuple[str, str], mode: str
 ) -> None:
@@ -213,6 +220,7 @@ def test_no_stream_is_too_strange_to_be_read(body: bytes) -> None:
     [
         (Facts(schema=True, calls="native", valid_arguments=True), "constrained", "json_schema"),
         (Facts(schema=False, strict=True, calls="text"), "constrained", "strict"),
+        (Facts(schema=False, strict=False, object_schema=True), "constrained", "json_object"),
         (Facts(schema=False, strict=False, structured_outputs=True), "constrained", "structured_outputs"),
         (Facts(schema=False, strict=False, structured_outputs=False, guided_json=True), "constrained", "guided_json"),
         (Facts(schema=False, calls="native", valid_arguments=True), "native", "none"),

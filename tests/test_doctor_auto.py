@@ -43,6 +43,7 @@ def count(ward: str, who: str) -> int:
         ("unbound", "native", "asked just now: native: no schema is enforced"),
         ("deaf", "prompted", "asked just now: prompted: no schema is enforced, and tools are ignored"),
         ("strict", "constrained", "asked just now: constrained"),
+        ("objects", "constrained", "asked just now: constrained"),
         ("thinker", "constrained", "asked just now: constrained"),
         ("studio", "constrained", "recognised as LM Studio: it answers /api/v0/models"),
         ("ollama", "constrained", "recognised as Ollama: it answers /api/version"),

@@ -46,6 +46,6 @@ def test_every_topic_is_in_the_table() -> None:
 
 
 def test_the_numbers_of_auto_are_right() -> None:
-    assert f"at most six questions with at most {sum(p.tokens for p in SHORT)} reply tokens" in PAGE
-    assert len(SHORT) == 6
+    assert f"at most seven questions with at most {sum(p.tokens for p in SHORT)} reply tokens" in PAGE
+    assert len(SHORT) == 7
     assert (FRESH.days, "seven days" in PAGE) == (7, True)

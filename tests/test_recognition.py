@@ -1,5 +1,6 @@
 """Which server answers, and with how much context: one reading of what it says of itself, for all who ask."""
 
+import msgspec
 import pytest
 
 from forge.backends.endpoints import (
@@ -14,6 +15,7 @@ from forge.backends.endpoints import (
     StudioModelList,
 )
 from forge.backends.recognition import About, ContextSize, context_of, kind_of
+from tests.fake_vllm import recorded
 
 
 def listed(**fields: object) -> About:
@@ -100,6 +102,8 @@ def test_whether_the_template_has_a_place_for_tools(about: About, has: bool | No
     assert about.template_has_tools is has
 
 
+VLLM_LIST = msgspec.json.decode(recorded("tools__models")[1], type=ModelList)
+VLLM = About(models=VLLM_LIST)
 SERVED = Props(default_generation_settings=GenerationSettings(), model_path="/models/q.gguf", model_alias="q")
 
 
@@ -115,7 +119,18 @@ SERVED = Props(default_generation_settings=GenerationSettings(), model_path="/mo
         (About(props=SERVED), "nope", ""),
         (About(props=SERVED, models=ModelList(data=[ListedModel(id="m"), ListedModel(id="n")])), "nope", ""),
         (listed(), "nope", ""),
+        (VLLM, "nope", "qwen05"),
+        (VLLM, "qwen05", ""),
+        (VLLM, "", ""),
+        (About(models=ModelList(data=[*VLLM_LIST.data, ListedModel(id="adapter", owned_by="vllm")])), "adapter", ""),
+        (
+            About(models=ModelList(data=[*VLLM_LIST.data, ListedModel(id="adapter", owned_by="vllm")])),
+            "nope",
+            "qwen05, adapter",
+        ),
+        (About(models=ModelList(data=[*VLLM_LIST.data, ListedModel(id="other", owned_by="openai")])), "nope", ""),
+        (About(models=ModelList(data=[])), "nope", ""),
     ],
 )
-def test_a_llama_server_that_would_answer_with_another_model_is_known(about: About, model: str, only: str) -> None:
+def test_a_server_that_is_known_not_to_have_a_model_says_which_it_has(about: About, model: str, only: str) -> None:
     assert about.instead_of(model) == only

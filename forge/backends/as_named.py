@@ -1,4 +1,4 @@
-"""A model as it was named: a server that has another one is refused, though it would answer under any name."""
+"""A model as it was named: a server that is known not to have it is refused before anything is asked of it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,9 +8,10 @@ from forge.errors import ForgeError
 
 
 class AsNamed:
-    """A backend that does not connect to a llama-server whose only model is another than the one that was asked for.
+    """A backend that does not connect to a llama-server or vLLM without the model that was asked for.
 
-    Programs may call the model of a llama-server what they like. What a person names on the command line is meant.
+    A llama-server answers under any name, and programs may call its model what they like. What a person names on the
+    command line is meant.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -27,7 +28,7 @@ class AsNamed:
             endpoint = connection.endpoint
             if endpoint is not None and endpoint.instead:
                 raise ForgeError(
-                    f"the server has no model {endpoint.model!r}; its only one is {endpoint.instead!r}: "
-                    "leave the name out, or give that one"
+                    f"the server has no model {endpoint.model!r}; it has {endpoint.instead}: "
+                    "leave the name out, or give one that it has"
                 )
             yield connection

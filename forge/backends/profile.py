@@ -35,12 +35,13 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     `option_names` are its own names for sampling options; the empty one says that it has no such option.
 
-    `wire` is the protocol. `mode` is how tool calls are asked for where the user leaves that to forge.
-    `native_calls`: whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for:
-    `json_schema` and `strict` as `response_format` (the latter in OpenAI's strict subset), `format` as Ollama has
-    it, `structured_outputs` and `guided_json` as newer and older vLLM. `tool_choice` says whether it obeys a demand for
-    a call: `required`, of any tool; `named`, of one by its name too. `tools_refused` are words of the error with
-    which it refuses tools that the model behind it does not know, `schema_refused` of one that refuses a schema.
+    `wire` is the protocol. `mode` is how tool calls are asked for where the user leaves that to forge. `native_calls`:
+    whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for: `json_schema` and
+    `strict` as `response_format` (the latter in OpenAI's strict subset), `json_object` there with the schema beside the
+    type (llama-cpp-python), `format` as Ollama has it, `structured_outputs` and `guided_json` as newer and older vLLM.
+    `tool_choice` says whether it obeys a demand for a call: `required`, of any tool; `named`, of one by its name too.
+    `tools_refused` are words of the error with which it refuses tools that the model behind it does not know,
+    `schema_refused` of one that refuses a schema.
 
     `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
     `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.

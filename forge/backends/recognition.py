@@ -43,12 +43,18 @@ class About(Struct, frozen=True, kw_only=True):
         return next((each for each in models if each.id == model), models[0] if models else None)
 
     def instead_of(self, model: str) -> str:
-        """The only model of a llama-server, where that is not this one: it answers under any name. Else empty."""
+        """The models that the server has, where it is known not to have this one; else empty.
+
+        The only one of a llama-server, which answers under any name; those of vLLM, which answers under no other.
+        """
         match self.models.data if self.models else []:
             case [only] if model and self.props is not None:
                 own = {only.id, *(only.aliases or ()), self.props.model_alias, self.props.model_path}
                 files = {PurePath(name).name for name in own}
                 return "" if model in own | files | {name.removesuffix(".gguf") for name in files} else only.id
+            case [_, *_] as served if model and all(_OWNERS.get(each.owned_by.lower()) == "vllm" for each in served):
+                names = [each.id for each in served]
+                return "" if model in names else ", ".join(names)
             case _:
                 return ""
 

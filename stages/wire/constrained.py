@@ -9,10 +9,11 @@ from msgspec import Raw
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 
-Constrain = Literal["none", "json_schema", "strict", "format", "structured_outputs", "guided_json"]
+Constrain = Literal["none", "json_schema", "strict", "json_object", "format", "structured_outputs", "guided_json"]
 """How a backend is asked to keep a reply to a JSON Schema.
 
-`json_schema` and `strict` in `response_format`, the latter in OpenAI's strict subset; `format` is Ollama's,
+`json_schema` and `strict` in `response_format`, the latter in OpenAI's strict subset; `json_object` there too, with
+the schema beside the type, as llama-cpp-python's server has it; `format` is Ollama's,
 `structured_outputs` vLLM's since version 0.11, `guided_json` its older one.
 """
 
@@ -99,6 +100,8 @@ def field(schema: Raw, constrain: Constrain) -> bytes:
         case "strict":
             named = b'{"name":"tool_call","strict":true,"schema":%b}' % given
             return b'"response_format":{"type":"json_schema","json_schema":%b}' % named
+        case "json_object":
+            return b'"response_format":{"type":"json_object","schema":%b}' % given
         case "format":
             return b'"format":%b' % given
         case "structured_outputs":

@@ -67,7 +67,7 @@ def format_field(form: Format, wire: Wire) -> bytes:
     if wire.name == "anthropic":
         return b""
     match wire.dialect.constrain:
-        case "format" | "structured_outputs" | "guided_json" as way:
+        case "json_object" | "format" | "structured_outputs" | "guided_json" as way:
             return constrained.field(form.schema or _OBJECT, way)
         case "none" | "json_schema" | "strict":
             # Chat completions have the field, whether or not forge would have calls constrained by it.

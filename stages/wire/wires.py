@@ -118,7 +118,7 @@ def _openai(dialect: Dialect) -> Wire:
         stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
         dialect=dialect,
         lists_models=True,
-        constraints=("json_schema", "strict", "structured_outputs", "guided_json"),
+        constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
         strict=strictly,
         demand=choice.openai_choice,
         logprobs=LOGPROBS_FIELDS,

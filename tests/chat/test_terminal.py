@@ -315,7 +315,7 @@ def test_a_server_is_not_asked_for_a_model_that_it_has_not(tmp_path: Path) -> No
     async def go() -> None:
         async with ScriptedModel() as model:
             async with chatting(tmp_path, "--backend", model.url, "--model", "nope") as person:
-                await person.sees("has no model 'nope'; its only one is 'tiny'")
+                await person.sees("has no model 'nope'; it has tiny")
                 assert await person.code() == 2
             async with chatting(tmp_path, "--no-tools", "--backend", model.url) as person:
                 await person.sees("/help")

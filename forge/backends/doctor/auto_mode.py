@@ -28,7 +28,7 @@ def _ask_calls(facts: Facts) -> Question | str:
 
 
 SHORT = (REPLY, *WAYS, replace(CALLS, ask=_ask_calls))
-"""The probes that decide the mode: a server that obeys a schema gets two questions, one that obeys nothing six."""
+"""The probes that decide the mode: a server that obeys a schema gets two questions, one that obeys nothing seven."""
 
 
 class Consulted(Struct, frozen=True, kw_only=True):

@@ -6,9 +6,11 @@ from msgspec.structs import replace
 from forge.backends.doctor.chat_requests import ASKED, question, reply, system
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
 from forge.backends.questions import ServerAnswer, decoded
+from stages.confidence.token_probability import ALTERNATIVES
 from stages.effect import Reply
 from stages.message import User
 from stages.rescue import split_reasoning
+from stages.wire.openai.chat_logprobs import LOGPROBS_FIELDS
 
 
 class _Thought(Struct):
@@ -135,4 +137,30 @@ _TWO = Probe(
     topic="two messages in a row", asks="two messages of the user, 1 token", ask=_ask_two, read=_read_two, tokens=1
 )
 
-BASICS = (REPLY, _SYSTEM, _TWO)
+
+def _ask_logprobs(facts: Facts) -> Question | str:
+    if facts.kind == "ollama":
+        return "Ollama's own protocol has none"
+    return question(facts, (User(text="Yes or no?"),), tokens=4, fields=LOGPROBS_FIELDS)
+
+
+def _read_logprobs(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
+    topic, said = "log-probabilities", reply(facts, answer)
+    if said is not None and any(token.others for token in said.tokens):
+        came = f"{max(len(token.others) for token in said.tokens)} alternatives of a token"
+        does = "can tell how sure a call is"
+        return replace(facts, logprobs=True), Finding(topic=topic, verdict="yes", came=came, does=does)
+    came = told(answer) if said is None else "none" if not said.tokens else "no alternatives"
+    found = Finding(topic=topic, verdict="no", came=came, means="how sure a call is cannot be known")
+    return replace(facts, logprobs=False), found
+
+
+_LOGPROBS = Probe(
+    topic="log-probabilities",
+    asks=f"yes or no, with {ALTERNATIVES} alternatives of each token, 4 tokens",
+    ask=_ask_logprobs,
+    read=_read_logprobs,
+    tokens=4,
+)
+
+BASICS = (REPLY, _SYSTEM, _TWO, _LOGPROBS)

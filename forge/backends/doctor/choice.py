@@ -27,6 +27,7 @@ def choose(facts: Facts, known: Profile) -> Profile:
         # A template that is shown says more than one refusal does: it is asked at each connection.
         alternating=known.alternating if facts.template is not None else facts.alternating,
         tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
+        logprobs=known.logprobs if facts.logprobs is None else facts.logprobs,
         context_tokens=known.context_tokens if told else facts.context_tokens or known.context_tokens,
     )
 
@@ -36,6 +37,7 @@ def _constrain(facts: Facts, known: Profile) -> Constrain:
     tried: tuple[tuple[bool | None, Constrain], ...] = (
         (facts.schema, "format" if facts.kind == "ollama" else "json_schema"),
         (facts.strict, "strict"),
+        (facts.object_schema, "json_object"),
         (facts.structured_outputs, "structured_outputs"),
         (facts.guided_json, "guided_json"),
     )

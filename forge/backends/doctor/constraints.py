@@ -52,7 +52,7 @@ def _obeyed(text: str) -> bool:
 
 def _probe(constrain: Constrain, topic: str) -> Probe:
     """A probe of one way to ask for a JSON Schema; only the ways before it having failed is it worth asking."""
-    field = {"json_schema": "schema"}.get(constrain, constrain)
+    field = {"json_schema": "schema", "json_object": "object_schema"}.get(constrain, constrain)
 
     def ask(facts: Facts) -> Question | str:
         elsewhere = facts.kind not in {"vllm", "openai", "openai-compatible"}
@@ -86,6 +86,7 @@ def _verdict(facts: Facts, answer: ServerAnswer) -> tuple[FindingVerdict, str, s
 
 SCHEMA = _probe("json_schema", "JSON Schema")
 _STRICT = _probe("strict", "strict JSON Schema")
+_OBJECT_SCHEMA = _probe("json_object", "json_object with a schema")
 _STRUCTURED = _probe("structured_outputs", "structured_outputs")
 _GUIDED = _probe("guided_json", "guided_json")
 
@@ -160,7 +161,7 @@ def _read_both(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
 
 _BOTH = Probe(topic="grammar with tools", asks="both at once, 16 tokens", ask=_ask_both, read=_read_both, tokens=16)
 
-WAYS = (SCHEMA, _STRICT, _STRUCTURED, _GUIDED)
+WAYS = (SCHEMA, _STRICT, _OBJECT_SCHEMA, _STRUCTURED, _GUIDED)
 """The ways to ask for a JSON Schema; each is tried only where those before it failed."""
 
 CONSTRAINTS = (*WAYS, _OBJECT, _GRAMMAR, _BOTH)

@@ -33,7 +33,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     template: str | None = None
     template_tools: bool | None = None
     slots: int | None = None
-    tokenizer: bool | None = None
+    tokenizer: bool | Literal["messages"] | None = None
+    logprobs: bool | None = None
     answers: bool | None = None
     usage: bool | None = None
     prompt_tokens: int | None = None
@@ -50,6 +51,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     stream_usage: bool | None = None
     schema: bool | None = None
     strict: bool | None = None
+    object_schema: bool | None = None
     structured_outputs: bool | None = None
     guided_json: bool | None = None
     json_object: bool | None = None
@@ -65,7 +67,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 def constrains(facts: Facts) -> bool:
     """Whether some way of asking for a schema is obeyed."""
-    return True in {facts.schema, facts.strict, facts.structured_outputs, facts.guided_json}
+    return True in {facts.schema, facts.strict, facts.object_schema, facts.structured_outputs, facts.guided_json}
 
 
 class Question(Struct, frozen=True, kw_only=True):

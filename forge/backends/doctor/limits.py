@@ -188,8 +188,9 @@ def _read_tokens(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
         return replace(facts, tokenizer=False), Finding(
             topic=topic, verdict="no", came=told(answer), means=means, does=does
         )
-    known = replace(facts, tokenizer=facts.kind == "llama-server")
-    does = "counts the first prompt exactly" if known.tokenizer else "estimates: it reads llama.cpp's answers only"
+    # vLLM says how many there are, and takes the messages of a request.
+    known = replace(facts, tokenizer="messages" if found.count is not None else facts.kind == "llama-server")
+    does = "counts the first prompt exactly" if known.tokenizer else "estimates: it reads llama.cpp's and vLLM's only"
     return known, Finding(topic=topic, verdict="yes", came=f"{len(found.tokens)} tokens", does=does)
 
 
