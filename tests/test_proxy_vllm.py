@@ -13,6 +13,7 @@ import openai
 import pytest
 
 from forge.backends import named
+from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.second_try import MOST_CUTS
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
@@ -383,3 +384,13 @@ def test_a_server_that_stops_counting_is_sent_less_each_time_a_few_times(refusal
             assert b"at least 4097 tokens > 4096 maximum" in answer or status == 200
 
     run(go)
+
+
+@pytest.mark.parametrize("command", [["run", "examples/orders.py", "Report on A-17."], ["proxy", "--port", "0"]])
+def test_a_model_that_vllm_does_not_have_is_told_before_it_is_asked_anything(
+    vllm: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--backend", vllm, "--model", "nope"]) != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the server has no model 'nope'; it has qwen05: leave the name out" in said
+    assert httpx.get(f"{vllm}/asked").json() == []

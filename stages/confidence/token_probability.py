@@ -15,7 +15,8 @@ _CERTAIN = log(0.999)
 class TokenProbability(Struct, frozen=True, gc=False, array_like=True):
     """A token of a reply, the natural logarithm of its probability, and the likeliest tokens in its place.
 
-    `others` may hold the token itself. The probabilities are the model's own; some servers give them after the grammar of a schema.
+    `others` may hold the token itself. The probabilities are the model's own, or, on some servers, those that the
+    grammar of a schema has left.
     """
 
     text: str

@@ -1,9 +1,11 @@
 """Tokens: what is estimated before a request, against what real servers said of it."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from statistics import median
 
 import httpx
@@ -37,6 +39,7 @@ from tests.token_runs import errors, kinds, reports, runs
 
 RUNS = runs()
 REPORTS = reports()
+VLLM = Path(__file__).parents[1] / "data" / "vllm"
 NOTHING = Report()
 texts = st.text(st.characters(), max_size=60) | st.text(st.characters(), max_size=12).map(lambda text: text * 700)
 rates = st.floats(0.05, 1.0)
@@ -181,6 +184,26 @@ def test_a_prompt_is_counted_by_the_servers_own_template_and_tokenizer() -> None
     assert tokens == 100
     assert rate is not None
     assert 0.15 < rate < 0.3
+
+
+def test_vllms_tokenizer_is_asked_for_the_messages_and_the_tools() -> None:
+    """The questions and the answers that were recorded."""
+    whole, text = (json.loads((VLLM / f"tools__tokenize_{name}.json").read_text()) for name in ("messages", "prompt"))
+    questions: list[object] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        questions.append(msgspec.json.decode(request.content))
+        assert request.url.path == "/tokenize"
+        return streamed(200, (whole if "messages" in msgspec.json.decode(request.content) else text)["body"].encode())
+
+    async def go() -> tuple[int | None, int | None]:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            tokenizer = Tokenizer(client, "http://server", model="qwen05", by_messages=True)
+            request = {"temperature": 0, **whole["request"]["body"], "response_format": {}, "max_tokens": 9}
+            return await tokenizer.count(msgspec.json.encode(request)), await tokenizer.count_text("hello world")
+
+    assert asyncio.run(go()) == (192, 2)
+    assert questions == [whole["request"]["body"], text["request"]["body"] | {"add_special_tokens": False}]
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"tokens":3}', b"\xff", b"[" * 10_000])

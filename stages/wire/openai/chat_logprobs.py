@@ -1,7 +1,7 @@
 """Log-probabilities of chat completions, as OpenAI, llama.cpp and vLLM give them: asked for and read.
 
-https://platform.openai.com/docs/api-reference/chat/object, `choices[].logprobs`. llama.cpp's are the model's own, before
-sampling and before the grammar of a schema; vLLM's are after the grammar: -9999 for a token that it forbids.
+https://platform.openai.com/docs/api-reference/chat/object, `choices[].logprobs`. llama.cpp's are the model's own,
+before sampling and before the grammar of a schema; vLLM's are after the grammar: -9999 for a token that it forbids.
 """
 
 from collections.abc import Mapping

@@ -34,6 +34,7 @@ WAYS: list[Way] = [
     ("openai", "json_schema", "constrained", JSON),
     ("openai", "strict", "constrained", JSON),
     ("openai", "json_schema", "constrained", LIST),
+    ("openai", "json_object", "constrained", JSON),
     ("openai", "structured_outputs", "constrained", JSON),
     ("openai", "guided_json", "constrained", LIST),
     ("ollama", "format", "constrained", JSON),

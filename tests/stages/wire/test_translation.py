@@ -62,6 +62,7 @@ FORMS: list[tuple[dict[str, object], Wire, dict[str, object]]] = [
     ({"type": "json_object"}, OPENAI, {"response_format": ANY}),
     (NAMED, OLLAMA, {"format": SCHEMA}),
     ({"type": "json_object"}, OLLAMA, {"format": {"type": "object"}}),
+    (NAMED, wire(Dialect(constrain="json_object")), {"response_format": {"type": "json_object", "schema": SCHEMA}}),
     (NAMED, wire(Dialect(constrain="guided_json")), {"guided_json": SCHEMA}),
     (NAMED, ANTHROPIC, {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}),
     ({"type": "json_object"}, ANTHROPIC, {}),
