@@ -394,3 +394,16 @@ def test_a_model_that_vllm_does_not_have_is_told_before_it_is_asked_anything(
     said = " ".join(capsys.readouterr().err.split())
     assert "the server has no model 'nope'; it has qwen05: leave the name out" in said
     assert httpx.get(f"{vllm}/asked").json() == []
+
+
+def test_words_about_tools_in_answer_to_a_request_without_any_teach_nothing() -> None:
+    body = {"model": "qwen05", "messages": ASK}
+    script = (refused("plain__tools_auto"), whole(completion(None, IN_TEXT)))
+
+    async def go() -> None:
+        async with behind(*script, profile="vllm") as there:
+            assert (await there.post("/v1/chat/completions", body))[0] == 400
+            assert calls_in((await there.post("/v1/chat/completions", body | {"tools": TOOLS}))[1]) == ["get_weather"]
+            assert "tools" in there.model.body(1)
+
+    run(go)

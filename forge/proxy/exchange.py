@@ -104,6 +104,13 @@ class Exchange(Struct, frozen=True, kw_only=True):
         kinds = () if self.same else tuple(each.kind for each in self.given.foreign if each.fate == "noted")
         return tuple(dict.fromkeys(kind if _KIND.fullmatch(kind) else "other" for kind in kinds))[:8]
 
+    async def sized(self, refusal: Refusal) -> Refusal:
+        """The refusal of its first request, with the size of the prompt where the server says only a lower bound."""
+        overflow, count = refusal.overflow, self.model.count
+        if overflow is None or not overflow.at_least or count is None:
+            return refusal
+        return replace(refusal, tokens=await count(self.first.body or self.first.request.body) or 0)
+
     def told(self, refusal: Refusal) -> Refusal:
         """The refusal as the client is told of it: the size of a prompt that is too long is that of its own."""
         if self.overflow and overflow_of(refusal.fault):

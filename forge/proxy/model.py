@@ -92,14 +92,19 @@ class Model(Struct, frozen=True, kw_only=True):
         """The backend as it is asked: with the tools in the prompt where the model is known to refuse them."""
         if self.fallback is None or request.choice.mode == "none":
             return self
-        known = self.fallback.applies_to(self.name or request.model)
+        known = self.fallback.applies_to(self._sent_name(request))
         return (self.in_text(request) if known else None) or self
 
     def after_refusal(self, request: ServerRequest, fault: Fault) -> "Model | None":
         """The backend as it is asked once it has refused the request's tools; None for another fault."""
-        if self.fallback is None or not self.fallback.learns(self.name or request.model, fault):
+        again = self.in_text(request)
+        if again is None or self.fallback is None or not self.fallback.learns(self._sent_name(request), fault):
             return None
-        return self.in_text(request)
+        return again
+
+    def _sent_name(self, request: ServerRequest) -> str:
+        """The model that the backend is asked for."""
+        return self.name_for(request) or self.setup.model or request.model
 
     def in_text(self, request: ServerRequest) -> "Model | None":
         """The backend with the request's tools in the prompt; None where there are none, or pictures would be lost."""

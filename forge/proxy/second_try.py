@@ -17,15 +17,6 @@ MOST_CUTS = 3
 """Maximum number of times that a conversation is compacted for a server that stops counting at its limit."""
 
 
-async def sized(exchange: Exchange, refusal: Refusal) -> Refusal:
-    """The refusal with the true size of the prompt, where the server only says that it has at least so many tokens."""
-    overflow, count = refusal.overflow, exchange.model.count
-    if overflow is None or not overflow.at_least or count is None:
-        return refusal
-    tokens = await count(exchange.first.body or exchange.first.request.body)
-    return replace(refusal, tokens=tokens or 0)
-
-
 def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
     """What is asked instead of a request that the backend has refused; None where that is the answer."""
     if refusal.overflow is not None:

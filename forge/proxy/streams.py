@@ -11,7 +11,7 @@ from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answ
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import RequestOutcome
 from forge.proxy.relay import Relay
-from forge.proxy.second_try import after_refusal, sized
+from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Heard, Post, Refusal
 from stages.effect import Fault, Reply
@@ -48,7 +48,7 @@ class Stream:
             got = await self._attempt(post, first=attempts == 1)
             if isinstance(got, Refusal):
                 if attempts == 1 and not (self._text or self._called):
-                    got = await sized(self._exchange, got)
+                    got = await self._exchange.sized(got)
                     if again := after_refusal(self._exchange, got):
                         self._exchange = again
                         return await self.run()

@@ -102,7 +102,7 @@ def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, set
 def with_constrained_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
     """The turn, whose retries are written anew in the mode constrained where words are no answer.
 
-    So is its first request where the backend takes no tools.
+    So is its first request where tools are in the prompt already.
 
     While steps are pending, the model can call nothing but what they need: one that has skipped a step skips it again
     whatever it is told. Where the client demands a call, it can make no more than a call: servers take the demand and

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from forge.proxy.errors import nothing_usable, refusal_answer
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Notes, RequestOutcome
-from forge.proxy.second_try import after_refusal, sized
+from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply
@@ -22,7 +22,7 @@ async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:
         got = await exchange.upstream.whole(post)
         if isinstance(got, Refusal):
             if notes.attempts == 1:
-                got = await sized(exchange, got)
+                got = await exchange.sized(got)
                 if again := after_refusal(exchange, got):
                     return await whole_answer(again, notes)
             step: Step | None = exchange.unanswered(asked, got)
