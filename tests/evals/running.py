@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forge.evals.results import read_results
 from forge.evals.row import Row
+from tests.commands import forge
 from tests.evals.scenarios import SCENARIOS
 from tests.serving import process
 
@@ -29,9 +30,8 @@ def command(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> li
 
 
 def run(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> subprocess.CompletedProcess[str]:
-    """The command, ended."""
-    asked = command(folder, server, *words, text=text)
-    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    """The command, ended; in this process, which shows the same."""
+    return forge(folder, *command(folder, server, *words, text=text)[3:])
 
 
 def rows(folder: Path) -> dict[tuple[str, str, int], Row]:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from forge.cli.eval_options import ModelOptions
 from forge.errors import ForgeError
 from forge.evals.results import read_results
 from forge.evals.serving import serving
+from tests.commands import forge
 from tests.evals.running import run, served
 from tests.evals.scenarios import SCENARIOS
 from tests.test_server_manager import gguf, installed
@@ -89,8 +89,7 @@ def test_what_makes_no_sense_is_a_sentence_and_exit_2(
 def configured(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "mine.py").write_text(SCENARIOS)
     (folder / "evals.toml").write_text(text)
-    asked = [sys.executable, "-m", "forge", "eval", "run", "--config", "evals.toml", *words]
-    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    return forge(folder, "eval", "run", "--config", "evals.toml", *words)
 
 
 def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tmp_path: Path) -> None:

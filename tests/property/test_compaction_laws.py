@@ -22,7 +22,7 @@ each = pytest.mark.parametrize("compactor", COMPACTORS, ids=repr)
 
 @each
 def test_it_keeps_the_laws(compactor: Compactor) -> None:
-    assert_compactor_laws(compactor, max_examples=80)
+    assert_compactor_laws(compactor, max_examples=30)
 
 
 @each
@@ -53,4 +53,4 @@ def gone_on(draw: st.DrawFn) -> History:
 
 @each
 def test_it_keeps_them_with_what_earlier_compactions_have_left(compactor: Compactor) -> None:
-    assert_compactor_laws(compactor, histories=gone_on(), max_examples=60)
+    assert_compactor_laws(compactor, histories=gone_on(), max_examples=30)

@@ -41,7 +41,7 @@ from stages.wire.wires import Dialect
 from tests.flows import Desk
 from tests.journals import journal_of
 
-quick = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 setups = st.builds(
@@ -206,7 +206,7 @@ anything: st.SearchStrategy[object] = st.sampled_from(
 )
 
 
-@settings(quick, max_examples=150)
+@settings(quick)
 @given(data=st.data())
 def test_a_journal_that_was_tampered_with_is_refused_or_read_never_a_crash(
     tmp_path: Path, lines: list[dict[str, object]], workflow: Workflow, data: st.DataObject

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -50,7 +50,6 @@ def runs(result: str, reply: str) -> bool:
     return isinstance(after.phase, Vetted)
 
 
-@settings(max_examples=150)
 @given(arguments, families, families, around, wrapped)
 def test_a_call_that_stands_in_a_result_is_not_run(
     values: Mapping[str, object], shown: str, said: str, before: str, wrap: Wrap
@@ -59,7 +58,6 @@ def test_a_call_that_stands_in_a_result_is_not_run(
     assert not runs(wrap(call_text(shown, "pay_bill", values)), reply)
 
 
-@settings(max_examples=150)
 @given(arguments, arguments, families, families, wrapped)
 def test_a_call_that_does_not_is_judged_as_if_there_were_no_result(
     values: Mapping[str, object], others: Mapping[str, object], shown: str, said: str, wrap: Wrap

@@ -5,7 +5,7 @@ import sys
 from types import FrameType
 
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.test_rescue import WORST
@@ -207,7 +207,6 @@ def _steps(text: str) -> int:
     return count
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from((*FRAGMENTS, *WORST.values())), min_size=1, max_size=3).map("".join))
 @example('{"a":"\nAction: {')
 @example("look[ARGS]{")

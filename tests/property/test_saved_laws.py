@@ -1,7 +1,7 @@
 """What holds for a saved state: it goes on byte for byte as the run that it was saved from."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Result, Success
@@ -59,7 +59,6 @@ def decided(moved: Result[State, Halt]) -> State | Halt:
             return moved.failure()
 
 
-@settings(max_examples=200)
 @given(data=st.data(), turn=TURNS, start=states)
 def test_a_loaded_state_goes_on_as_the_saved_one(data: st.DataObject, turn: Stage, start: State) -> None:
     """Saved and loaded before each step on one side, never on the other: the same requests, ledgers and events."""

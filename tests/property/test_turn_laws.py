@@ -4,7 +4,7 @@ import copy
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Failure
@@ -107,7 +107,6 @@ def test_an_interrupted_run_leaves_no_call_without_an_answer(state: State) -> No
         assert asked <= {m.call_id for m in stopped.history if isinstance(m, Tool)}
 
 
-@settings(max_examples=50)
 @given(data=st.data())
 def test_a_run_terminates(data: st.DataObject) -> None:
     """Each model call is paid for, so the steps are bounded whatever the model says."""

@@ -268,7 +268,7 @@ def test_a_saved_state_goes_on_elsewhere() -> None:
 scripts = st.lists(st.one_of(replies, st.just(Fault(kind="timeout", detail="too slow"))), min_size=12, max_size=12)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=scripts)
 def test_async_sync_and_replay_agree_on_any_script(tmp_path: Path, script: list[Line]) -> None:
     path = tmp_path / "run.jsonl"

@@ -246,7 +246,7 @@ def can_be_secret(text: str) -> bool:
 secrets = st.text(min_size=4, max_size=30).map(str.strip).filter(can_be_secret)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(secret=secrets, around=st.text(max_size=10), mode=st.sampled_from(MODES))
 def test_whatever_the_secret_it_is_not_written(tmp_path: Path, secret: str, around: str, mode: Mode) -> None:
     path = tmp_path / "run.jsonl"

@@ -86,7 +86,7 @@ def test_a_check_of_results_that_fails_is_named_with_its_place() -> None:
 
 
 def test_the_laws_of_guards() -> None:
-    assert_guard_laws(completion({"finish": lambda _, results: f"{len(results)} found."}), max_examples=50)
+    assert_guard_laws(completion({"finish": lambda _, results: f"{len(results)} found."}), max_examples=30)
     guard = completion({"finish": lambda arguments: "no."})
     made = ToolCall(id="1", name="finish", arguments="{}")
     assert guard(State(history=()), (made,)) == [Objection(call=made, wrong=Incomplete(problem="no."))]

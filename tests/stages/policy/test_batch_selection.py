@@ -271,7 +271,7 @@ def made(name: str, **arguments: object) -> ToolCall:
 def test_the_laws_of_guards() -> None:
     rules = Workflow("w", tools=[get_customer, paint], terminal_tool="paint").rules
     texts = st.sampled_from(PLACEHOLDERS + VALUES).map(lambda text: msgspec.json.encode({"customer_id": text}).decode())
-    assert_guard_laws(no_placeholders(rules), tools=["get_customer", "paint"], arguments=texts, max_examples=60)
+    assert_guard_laws(no_placeholders(rules), tools=["get_customer", "paint"], arguments=texts, max_examples=30)
 
 
 def test_wrong_options_are_refused_all_at_once() -> None:

@@ -445,7 +445,7 @@ def test_the_correction_says_what_to_do_instead() -> None:
 
 
 def test_the_laws_of_guards() -> None:
-    assert_guard_laws(repetition(replace(RULES, max_repeats=1)), max_examples=60)
+    assert_guard_laws(repetition(replace(RULES, max_repeats=1)), max_examples=30)
 
 
 def test_a_wrong_escalation_is_refused() -> None:

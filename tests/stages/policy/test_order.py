@@ -281,8 +281,8 @@ def test_the_laws_of_guards() -> None:
     rules = Desk(
         order=[Use(tool="look", at_most=1, consecutive=False), Use(tool="write", after=("look",))]
     ).workflow.rules
-    assert_guard_laws(order(rules), max_examples=50)
-    assert_guard_laws(completion({"finish": lambda _: "no."}), max_examples=50)
+    assert_guard_laws(order(rules), max_examples=30)
+    assert_guard_laws(completion({"finish": lambda _: "no."}), max_examples=30)
 
 
 def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:

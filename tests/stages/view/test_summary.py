@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
@@ -385,7 +385,6 @@ def test_whatever_the_model_answers_nothing_is_lost_that_must_stay(
         assert phase.summary is None, "never asked for twice in the same turn"
 
 
-@settings(max_examples=50)
 @given(history=histories(), data=st.data())
 def test_a_run_that_sums_up_terminates_too(history: History, data: st.DataObject) -> None:
     state = State(history=history, ledger=Ledger(budget=Budget(calls=6)))
