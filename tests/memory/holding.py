@@ -33,6 +33,20 @@ def add(path: str, who: str, times: str) -> None:
     asyncio.run(added())
 
 
+def hurry(path: str) -> None:
+    """Look at the sessions, then add a message without waiting for anybody, and say what is wrong."""
+
+    async def added() -> None:
+        store = SQLiteStore(path, wait=0.01)
+        await store.sessions()
+        await Session(store, "hurried").add_message(User(text="Hi"))
+
+    try:
+        asyncio.run(added())
+    except ForgeError as error:
+        print(error)
+
+
 def grow(path: str) -> None:
     """Save a session for ever, ever longer, and say the number of its messages after each save."""
 
@@ -62,7 +76,7 @@ def use(path: str) -> None:
         print(error)
 
 
-PROGRAMS: dict[str, Callable[..., None]] = {"hold": hold, "add": add, "grow": grow, "use": use}
+PROGRAMS: dict[str, Callable[..., None]] = {"hold": hold, "add": add, "hurry": hurry, "grow": grow, "use": use}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]](*sys.argv[2:])

@@ -91,6 +91,28 @@ async def test_two_processes_lose_nothing_of_what_either_adds(tmp_path: Path) ->
         assert [text for text in texts if text.startswith(who)] == [f"{who} {number}" for number in range(15)]
 
 
+@asynchronous
+async def test_a_second_store_of_the_file_takes_no_lock_from_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await filled(path)
+    with SQLiteStore(path)._file.writing() as saving:
+        saving.execute("UPDATE counter SET revision = 1000")
+        await SQLiteStore(path).sessions()
+        # Where it finds no lock, it removes the log of the save when it leaves, and then writes beside it.
+        with program("hurry", path) as other:
+            assert "is locked by another process" in other.communicate()[0]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT revision FROM counter").fetchone() == (1000,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@asynchronous
+async def test_a_link_to_a_file_that_is_not_there_yet_makes_it(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
+    await filled(tmp_path / "link.db")
+    assert stat.S_IMODE((tmp_path / "memory.db").stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("saves", [1, 2, 3, 5, 8])
 @asynchronous
 async def test_killed_in_the_middle_of_a_save_it_has_the_last_whole_one(tmp_path: Path, saves: int) -> None:

@@ -144,7 +144,7 @@ async def _waited(process: subprocess.Popen[bytes], seconds: float) -> int | Non
 
 async def _code(process: subprocess.Popen[bytes]) -> int:
     """The exit code, once it has ended."""
-    while (code := process.poll()) is None:
+    while (code := process.poll()) is None:  # noqa: ASYNC110 - nothing tells when it has
         await asyncio.sleep(_POLL)
     return code
 

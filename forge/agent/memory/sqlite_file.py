@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
@@ -124,17 +125,24 @@ class SQLiteFile:
 
 
 def _create(path: Path) -> None:
-    """An empty file that only its owner can read, unless there is one."""
+    """An empty file that only its owner can read, unless there is one.
+
+    One that is there is not opened: closing any descriptor of a file drops all locks that this process has on it, those
+    of SQLite too (sqlite.org/howtocorrupt.html, 2.2), and what is then written is lost.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise StoreError(f"{path} is a folder; name a file in it for the memory, such as {path / 'memory.db'}")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with _CREATING, suppress(FileExistsError):  # nobody uses the new file before it is closed here
+            os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise StoreError(
             f"the memory file {path} cannot be written: {error.strerror}; choose a path where it can be"
         ) from None
 
+
+_CREATING = threading.Lock()
 
 _TROUBLES = {
     sqlite3.SQLITE_BUSY: (
