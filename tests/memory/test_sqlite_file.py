@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +14,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from returns.result import Success
 
+from forge import Workflow, resume
+from forge.agent import file_tools
 from forge.agent.memory import Facts, Session, SQLiteStore, sqlite_file
 from forge.errors import DefinitionError, SessionChangedError, StoreError
+from forge.interpreters.scripted import Scripted, call
 from stages.message import User
 from tests.memory.running import asynchronous
 
@@ -91,13 +95,28 @@ async def test_two_processes_lose_nothing_of_what_either_adds(tmp_path: Path) ->
         assert [text for text in texts if text.startswith(who)] == [f"{who} {number}" for number in range(15)]
 
 
+async def use_a_second_store(path: Path) -> None:
+    await SQLiteStore(path).sessions()
+
+
+async def search_the_folder(path: Path) -> None:
+    """Look for a text in all files, as a model does that works in the folder of the memory."""
+    work = Workflow("search", tools=[*file_tools(path.parent, write=False, commands=False)], on_text="accept")
+    model = Scripted([call("search_files", text="tea"), "Found."])
+    assert isinstance(await resume(work, work.start("Find tea."), backend=model), Success)
+
+
+@pytest.mark.parametrize("name", ["memory.db", "memory of Ada"])
+@pytest.mark.parametrize("meanwhile", [use_a_second_store, search_the_folder])
 @asynchronous
-async def test_a_second_store_of_the_file_takes_no_lock_from_the_first(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
+async def test_nothing_in_the_process_takes_a_lock_from_a_save(
+    tmp_path: Path, name: str, meanwhile: Callable[[Path], Coroutine[None, None, None]]
+) -> None:
+    path = tmp_path / name
     await filled(path)
     with SQLiteStore(path)._file.writing() as saving:
         saving.execute("UPDATE counter SET revision = 1000")
-        await SQLiteStore(path).sessions()
+        await meanwhile(path)
         # Where it finds no lock, it removes the log of the save when it leaves, and then writes beside it.
         with program("hurry", path) as other:
             assert "is locked by another process" in other.communicate()[0]

@@ -124,18 +124,26 @@ class SQLiteFile:
             raise StoreError(f"the memory file {self.path} {what} (SQLite: {error})") from error
 
 
-def _create(path: Path) -> None:
-    """An empty file that only its owner can read, unless there is one.
+def is_database(path: Path, size: int) -> bool:
+    """Whether this real path is a memory file that this process uses, or a SQLite database by its name and size.
 
-    One that is there is not opened: closing any descriptor of a file drops all locks that this process has on it, those
-    of SQLite too (sqlite.org/howtocorrupt.html, 2.2), and what is then written is lost.
+    Such a file must not be opened by anything but SQLite: closing any descriptor of a file drops all locks that the
+    process has on it (sqlite.org/howtocorrupt.html, 2.2), and what SQLite then writes is lost.
     """
+    base = path.with_name(path.name.removesuffix("-shm"))  # it has locks of its own
+    return base in _USED or (base.suffix.lower() in _SUFFIXES and size % _SECTOR == 0)
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner can read, unless there is one, which is not opened: see `is_database`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise StoreError(f"{path} is a folder; name a file in it for the memory, such as {path / 'memory.db'}")
+        real = Path(os.path.realpath(path))
+        _USED.add(real)
         with _CREATING, suppress(FileExistsError):  # nobody uses the new file before it is closed here
-            os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(os.open(real, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise StoreError(
             f"the memory file {path} cannot be written: {error.strerror}; choose a path where it can be"
@@ -143,6 +151,10 @@ def _create(path: Path) -> None:
 
 
 _CREATING = threading.Lock()
+_USED: set[Path] = set()
+_SUFFIXES = frozenset({".db", ".db3", ".sqlite", ".sqlite3"})
+_SECTOR = 512
+"""The size of a database is a multiple of it; of a text with such a name, hardly ever."""
 
 _TROUBLES = {
     sqlite3.SQLITE_BUSY: (
