@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import sqlite3
 import sys
 import urllib.parse  # noqa: F401 - pathlib of 3.13 imports it late, and who is not root may not read the library of one
@@ -61,6 +62,37 @@ def grow(path: str) -> None:
     asyncio.run(grown())
 
 
+def fill(path: str, *sizes: str) -> None:
+    """Save in one file after another, where no file grows beyond the size, until that fails, and read what is there.
+
+    For each file, a line: how many saves returned, how many messages are read under the same limit, what is wrong.
+    """
+
+    async def filled(file: str) -> tuple[int, str]:
+        session = Session(SQLiteStore(file), "growing")
+        for number in range(1000):
+            try:
+                await session.add_message(User(text=f"{number} " * 300))
+            except ForgeError as error:
+                return number, str(error)
+        raise AssertionError(file)
+
+    async def read(file: str) -> int | str:
+        try:
+            return len(await Session(SQLiteStore(file), "growing").get_messages())
+        except ForgeError as error:
+            return str(error)
+
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for size in sizes:
+        file = f"{path}.{size}"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), hard))
+        saved, problem = asyncio.run(filled(file))
+        found = asyncio.run(read(file))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        print(saved, found, problem, sep="\t")
+
+
 def use(path: str) -> None:
     """Add a message as somebody who is not root, whom no folder is closed to, and say what is wrong."""
 
@@ -76,7 +108,14 @@ def use(path: str) -> None:
         print(error)
 
 
-PROGRAMS: dict[str, Callable[..., None]] = {"hold": hold, "add": add, "hurry": hurry, "grow": grow, "use": use}
+PROGRAMS: dict[str, Callable[..., None]] = {
+    "hold": hold,
+    "add": add,
+    "hurry": hurry,
+    "fill": fill,
+    "grow": grow,
+    "use": use,
+}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]](*sys.argv[2:])

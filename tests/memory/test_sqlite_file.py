@@ -153,6 +153,27 @@ async def test_killed_in_the_middle_of_a_save_it_has_the_last_whole_one(tmp_path
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+def test_on_a_full_disk_what_was_saved_is_there_and_read_and_the_error_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    sizes = (0, 1_000, 20_000, 40_000, 60_000, 100_000, 200_000)  # the file of locks alone takes 32,768
+    begun = {1_000: 1, 60_000: 1}  # with so many messages before the disk was full
+    for size in begun:
+        asyncio.run(Session(SQLiteStore(f"{path}.{size}"), "growing").add_message(User(text="Hi")))
+    with program("fill", path, *sizes) as filling:
+        lines = filling.communicate()[0].splitlines()
+    for size, line in zip(sizes, lines, strict=True):
+        saved, found, problem = line.split("\t")
+        assert "Free some space" in problem
+        there = begun.get(size, 0) + int(saved)
+        assert not there or found == str(there), (size, line)
+        file = Path(f"{path}.{size}")
+        asyncio.run(everything(SQLiteStore(file)))
+        assert len(asyncio.run(Session(SQLiteStore(file), "growing").get_messages())) == there, (size, line)
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert int(lines[-1].split("\t")[0]) > 10
+
+
 @asynchronous
 async def test_deleted_while_in_use_it_is_not_made_anew_in_silence(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"

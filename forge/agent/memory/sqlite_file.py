@@ -70,9 +70,13 @@ class SQLiteFile:
             )
         if not self._known:
             _create(self.path)
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=self._wait, isolation_level=None
-        )
+        try:
+            connection = self._connected("NORMAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMSIZE:
+                raise
+            # The disk is too full for the `-shm` that all users share; whoever uses the file alone needs none.
+            connection = self._connected("EXCLUSIVE")
         if not self._known:
             try:
                 self._upgrade(connection)
@@ -80,6 +84,18 @@ class SQLiteFile:
                 connection.close()
                 raise
             self._known = True
+        return connection
+
+    def _connected(self, locking: str) -> sqlite3.Connection:
+        """A connection that can read the file."""
+        uri = f"{self.path.as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=self._wait, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA locking_mode = {locking}")
+            connection.execute("PRAGMA user_version").fetchone()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
@@ -166,5 +182,8 @@ _TROUBLES = {
     sqlite3.SQLITE_READONLY: "cannot be written: the file or its folder is read-only",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened, or the files that belong to it (-wal, -shm) cannot be made",
     sqlite3.SQLITE_FULL: "cannot grow, as the disk is full; nothing was changed. Free some space, then try again",
-    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error",
+    sqlite3.SQLITE_IOERR: (
+        "cannot be read or written: the disk is full, a quota is used up, or the disk is faulty. Free some space or "
+        "check the disk, then try again"
+    ),
 }
