@@ -126,7 +126,11 @@ class App:
         chunks: list[bytes] = []
         size = 0
         while True:
-            message = await receive()
+            try:
+                async with asyncio.timeout(self._options.request_timeout):
+                    message = await receive()
+            except TimeoutError:
+                return RequestError(message="the rest of the request did not come in time", status=408)
             if message["type"] == "http.disconnect":
                 raise LeftError
             chunk = message.get("body", b"")

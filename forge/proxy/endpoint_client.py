@@ -8,13 +8,13 @@ reads requests.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import httpx
 
 from forge.connection import Endpoint
 from forge.proxy.asgi import Headers
-from forge.proxy.http_answer import HttpAnswer, UnansweredError
+from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
 from forge.proxy.http_connection import HttpConnection
 from forge.proxy.http_connector import Connector
 
@@ -50,21 +50,21 @@ class EndpointClient:
             len(body),
             body,
         )
-        while True:
-            kept = self._kept()
-            connection = kept or await self._connector.connect()
-            opened = OpenRequest(
-                connection.ask(request, self._endpoint.timeout, self._endpoint.total), connection, self._idle
-            )
-            try:
-                await opened.answer.begun()
-            except BaseException as error:
-                opened.close()
-                # A connection that was kept, and that the server closed at the same moment: it has read nothing.
-                if not (kept and isinstance(error, UnansweredError)):
-                    raise
-            else:
-                return opened
+        if kept := self._kept():
+            # The server may have closed it at the same moment, or what comes first is left of an earlier answer.
+            with suppress(BrokenAnswerError, UnansweredError):
+                return await self._asked(kept, request)
+        return await self._asked(await self._connector.connect(), request)
+
+    async def _asked(self, connection: HttpConnection, request: bytes) -> "OpenRequest":
+        answer = connection.ask(request, self._endpoint.timeout, self._endpoint.total)
+        opened = OpenRequest(answer, connection, self._idle)
+        try:
+            await answer.begun()
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     def close(self) -> None:
         """Close the connections that are idle."""
@@ -78,7 +78,7 @@ class EndpointClient:
             self._idle.popleft().close()
         while self._idle:
             connection = self._idle.pop()
-            if connection.open:
+            if connection.quiet:
                 return connection
             connection.close()
         return None
