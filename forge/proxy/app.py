@@ -112,7 +112,9 @@ class App:
         else:
             body = await self._body(asked, receive)
             if isinstance(body, RequestError):
-                await out.answer(wire.encode_error(body))
+                answer = wire.encode_error(body)
+                ending = (("connection", "close"),) if body.status == 408 else ()
+                await out.answer(replace(answer, headers=(*answer.headers, *ending)))
                 return
             leaving.begin()
             await handler(replace(asked, body=body), out)

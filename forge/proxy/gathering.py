@@ -12,6 +12,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_LIMIT = 64 * 1024
 """Bytes of a request without any of its body: its head, its trailers, what else may stand around chunks."""
 
+LINGER = 1.0
+"""Seconds in which a client that was refused may read why: were the connection closed at once, it might not."""
+
 
 class GatheringProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with bounds and on a transport that gathers. The times are those of ProxyOptions."""
@@ -23,7 +26,7 @@ class GatheringProtocol(HttpToolsProtocol):
         """A callback of asyncio's."""
         self._gathering = _Gathering(transport, self.loop, self.stall_timeout)
         super().connection_made(self._gathering)
-        self._bare, self._in_body = 0, False
+        self._bare, self._in_body, self._refused = 0, False, False
         self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -33,7 +36,7 @@ class GatheringProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """A callback of asyncio's. The parser is given no more of a head than it may have."""
-        while data and not self.transport.is_closing():
+        while data and not (self._refused or self.transport.is_closing()):
             room = HEAD_LIMIT - self._bare
             if not room:
                 self._refuse(b"431 Request Header Fields Too Large", f"a request's head has over {HEAD_LIMIT} bytes")
@@ -41,7 +44,7 @@ class GatheringProtocol(HttpToolsProtocol):
             part, data = data[:room], data[room:]
             self._bare += len(part)
             super().data_received(part)
-        if self._bare and not self._in_body and self._head_timer is None:
+        if self._bare and self._head_timer is None and not (self._in_body or self._refused):
             self._head_timer = self.loop.call_later(self.request_timeout, self._late)
 
     def on_headers_complete(self) -> None:
@@ -84,11 +87,17 @@ class GatheringProtocol(HttpToolsProtocol):
     def _refuse(self, status: bytes, why: str) -> None:
         """End the connection, and say why where the client can only take that for the answer to this request."""
         self.logger.warning("%s", why)
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete or (self._in_body and not cycle.response_started):
-            head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-            self.transport.write(head % (status, len(why)) + why.encode())
-        self.transport.close()
+        self._refused, cycle = True, self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started or not self._in_body:
+                self.transport.close()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % (status, len(why)) + why.encode())
+        self.transport.write_eof()
+        self.loop.call_later(LINGER, self.transport.close)
 
 
 class _Gathering(asyncio.Transport):
@@ -117,6 +126,10 @@ class _Gathering(asyncio.Transport):
         self._transport.close()
         if self._transport.get_write_buffer_size():
             self.watch()
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()

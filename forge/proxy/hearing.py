@@ -9,8 +9,8 @@ from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, gather_reply, reply_pieces
 from stages.wire.wires import Wire
 
-_FIELD = re.compile(rb"^(?:data|event|id|retry|error)?:", re.MULTILINE)
-"""The beginning of a line of an event stream."""
+_LINE = re.compile(rb"^(?:data)?:", re.MULTILINE)
+"""The beginning of a line that says something to a client, or of a comment."""
 
 
 class Hearing:
@@ -47,10 +47,10 @@ class Hearing:
         return [Heard(last.raw, pieces)] if last.raw or pieces else []
 
     def _heard(self, raw: bytes) -> Heard:
-        """The event, without bytes that are of no event stream: they would hide from a client what comes next."""
+        """The event, without bytes of which a client would read none: they would hide what comes next."""
         self._decoder, pieces = self._decoder.advance(raw)
         self._ended = self._ended or any(isinstance(piece, Ended) for piece in pieces)
-        return Heard(raw if pieces or _FIELD.search(raw) or raw.isspace() else b"", pieces)
+        return Heard(raw if pieces or _LINE.search(raw) or raw.isspace() else b"", pieces)
 
 
 def streamed_reply(wire: Wire, answer: bytes) -> Reply | None:
