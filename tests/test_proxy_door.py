@@ -270,29 +270,28 @@ def test_a_flood_of_tiny_events_leaves_others_their_turn(what: str, tools: list[
     run(go)
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8081", 200),
-        ("127.9.9.9", 200),
-        ("[::1]:8081", 200),
-        ("LOCALHOST:1", 200),
-        ("mine.example:8081", 200),
-        ("evil.example", 403),
-        ("evil.example:8081", 403),
-        ("127.0.0.1.evil.example", 403),
-        ("localhost@evil.example", 403),
-        ("192.0.2.7", 403),
-        ("[", 403),
-    ],
-)
+HOSTS = {
+    "127.0.0.1:8081": 200,
+    "127.9.9.9": 200,
+    "[::1]:8081": 200,
+    "LOCALHOST:1": 200,
+    "mine.example:8081": 200,
+    "evil.example": 403,
+    "evil.example:8081": 403,
+    "127.0.0.1.evil.example": 403,
+    "localhost@evil.example": 403,
+    "192.0.2.7": 403,
+    "[": 403,
+}
+
+
 @pytest.mark.parametrize("path", ["/v1/models", "/props", "/metrics"])
-def test_without_a_key_a_page_whose_name_leads_here_learns_nothing(host: str, status: int, path: str) -> None:
+def test_without_a_key_a_page_whose_name_leads_here_learns_nothing(path: str) -> None:
     async def go() -> None:
         async with behind(origins=("https://mine.example",)) as there:
-            answer = await told(there.url, get(path, host))
-            assert answer.startswith(b"HTTP/1.1 %d " % status)
-            assert (b"--origin" in answer) == (status == 403)
+            answers = {host: await told(there.url, get(path, host)) for host in HOSTS}
+            assert {host: int(answer[9:12]) for host, answer in answers.items()} == HOSTS
+            assert {b"--origin" in answers[host] for host, status in HOSTS.items() if status == 403} == {True}
 
     run(go)
 
@@ -388,19 +387,11 @@ def test_an_error_in_a_stream_is_an_event_of_its_own_whatever_came_before_it(
     run(go)
 
 
-GARBAGE = {
-    "the rest of a body": b'"}]}',
-    "bytes": b"\0\xff\x16",
-    "half a head": b"HTTP/1.1 200 OK\r\ncontent-le: \0\r\n",
-}
-"""What no answer begins with."""
-
 REPLY = msgspec.json.encode(completion("hi"))
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
 
 
-@pytest.mark.parametrize("what", GARBAGE)
-def test_what_is_left_of_an_earlier_answer_is_nobodys_error(what: str) -> None:
+def test_what_is_left_of_an_earlier_answer_is_nobodys_error() -> None:
     """The first request of each connection is answered, and before the answer to the second comes something else."""
 
     async def go() -> None:
@@ -408,7 +399,7 @@ def test_what_is_left_of_an_earlier_answer_is_nobodys_error(what: str) -> None:
 
         async def talk(number: int, writer: asyncio.StreamWriter) -> None:
             asked_of.append(number)
-            writer.write(ANSWER if number == 1 else GARBAGE[what] + ANSWER)
+            writer.write(ANSWER if number == 1 else b'"}]}' + ANSWER)
 
         async with before(talk) as url:
             for _ in range(3):

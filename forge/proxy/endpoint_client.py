@@ -50,11 +50,13 @@ class EndpointClient:
             len(body),
             body,
         )
-        if kept := self._kept():
+        if kept := self._kept(key):
             # The server may have closed it at the same moment, or what comes first is left of an earlier answer.
             with suppress(BrokenAnswerError, UnansweredError):
                 return await self._asked(kept, request)
-        return await self._asked(await self._connector.connect(), request)
+        connection = await self._connector.connect()
+        connection.key = key
+        return await self._asked(connection, request)
 
     async def _asked(self, connection: HttpConnection, request: bytes) -> "OpenRequest":
         answer = connection.ask(request, self._endpoint.timeout, self._endpoint.total)
@@ -71,16 +73,22 @@ class EndpointClient:
         while self._idle:
             self._idle.pop().close()
 
-    def _kept(self) -> HttpConnection | None:
-        """The connection that was used last, if there is one; those that nobody has needed for long are closed."""
+    def _kept(self, key: str) -> HttpConnection | None:
+        """The connection that this caller used last, if there is one; those that nobody has needed for long are closed.
+
+        No other caller gets it: an answer that the server sends once too often can come at any time, and looks like one
+        to what was asked last. A new connection takes the place of another caller's, as servers may serve only so many.
+        """
         before = asyncio.get_running_loop().time() - IDLE
         while self._idle and self._idle[0].since < before:
             self._idle.popleft().close()
-        while self._idle:
-            connection = self._idle.pop()
+        while connection := next((each for each in reversed(self._idle) if each.key == key), None):
+            self._idle.remove(connection)
             if connection.quiet:
                 return connection
             connection.close()
+        if self._idle:
+            self._idle.popleft().close()
         return None
 
     def _head(self, method: str, url: str, own: Headers) -> bytes:

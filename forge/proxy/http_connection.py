@@ -8,13 +8,13 @@ from forge.proxy.http_answer import HttpAnswer
 
 
 class HttpConnection(asyncio.Protocol):
-    """The connection. `since` is when its last answer ended, by the clock of the loop."""
+    """The connection. `since` is when its last answer ended, by the clock of the loop; `key` is its caller's."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
         """Set by whoever has made the connection: asyncio tells a protocol of a wider type."""
         self.open = True
-        self.since = 0.0
+        self.since, self.key = 0.0, ""
         self._answer: HttpAnswer | None = None
 
     def ask(self, request: bytes, silence: float, total: float | None) -> HttpAnswer:
