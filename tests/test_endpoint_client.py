@@ -72,8 +72,8 @@ async def site(
             server.close()
 
 
-async def said(client: EndpointClient, url: str) -> tuple[int, bytes | None]:
-    async with await client.ask("POST", url, "k", b"hello") as answer:
+async def said(client: EndpointClient, url: str, key: str = "k") -> tuple[int, bytes | None]:
+    async with await client.ask("POST", url, key, b"hello") as answer:
         return answer.status, await answer.read(1 << 20)
 
 
@@ -147,6 +147,62 @@ def test_what_comes_on_an_idle_connection_answers_nothing() -> None:
             await asyncio.sleep(0.05)  # either order is right: what is looked at is that no answer is mixed up
             assert await said(client, url) == (200, b"hi")
             assert there.connections == 2
+
+    run(go)
+
+
+def test_what_has_come_unasked_answers_nothing_although_the_loop_has_not_read_it_yet() -> None:
+    async def go() -> None:
+        writers: list[asyncio.StreamWriter] = []
+
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.append(writer)
+            while True:
+                await there.read(reader)
+                writer.write(OK)
+
+        async with site(talk) as (client, there, url):
+            for number in range(1, 4):
+                assert await said(client, url) == (200, b"hi")
+                assert there.connections == number
+                writers[-1].write(OK.replace(b"hi", b"no"))  # sent at once, and the next request without a turn between
+
+    run(go)
+
+
+def test_an_answer_too_many_is_never_another_callers_however_late_it_comes() -> None:
+    async def go() -> None:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """Answers a second request with what was meant for the first."""
+            own = b"hi" if there.connections % 2 else b"ho"
+            for _ in range(2):
+                await there.read(reader)
+                writer.write(OK.replace(b"hi", own))
+            await reader.readexactly(1)
+
+        async with site(talk) as (client, there, url):
+            assert [await said(client, url, "ann") for _ in range(2)] == [(200, b"hi")] * 2
+            assert [await said(client, url, "bob") for _ in range(2)] == [(200, b"ho")] * 2
+            assert there.connections == 2
+            await there.closed.wait()  # that of the first caller: there are no more at a time than before
+
+    run(go)
+
+
+@pytest.mark.parametrize("garbage", [b'"}]}', b"\0\xff", b"HTTP/1.1 200 OK\r\ncontent-le: \0\r\n"])
+def test_a_request_that_meets_the_rest_of_an_earlier_answer_is_asked_on_a_new_connection(garbage: bytes) -> None:
+    async def go() -> None:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """The second request of each connection is read, and the rest of the first answer comes before its own."""
+            await there.read(reader)
+            writer.write(OK)
+            await there.read(reader)
+            writer.write(garbage + OK)
+
+        async with site(talk) as (client, there, url):
+            for _ in range(3):
+                assert await said(client, url) == (200, b"hi")
+            assert (there.connections, len(there.requests)) == (3, 5)
 
     run(go)
 

@@ -40,7 +40,9 @@ class RowFile:
         """Add the row; it is on the disk when this returns. ForgeError if that is not possible."""
         try:
             with self.path.open("ab", buffering=0) as file:
-                file.write(msgspec.json.encode(row) + b"\n")
+                left = memoryview(msgspec.json.encode(row) + b"\n")
+                while left:  # a disk that is nearly full takes a part of it
+                    left = left[file.write(left) :]
                 os.fsync(file.fileno())
         except OSError as error:
             raise _unwritable(self.path, error) from None

@@ -86,7 +86,8 @@ class JournalFile:
             if durable:
                 os.fsync(self._file.fileno())
         except OSError as error:
-            advice = "; free some space, then resume the run" if error.errno in _FULL else ""
+            then = "then resume the run" if self._size else "delete the file and start the run again"
+            advice = f"; free some space, {then}" if error.errno in _FULL else ""
             raise JournalError(f"cannot write the journal {self._path}: {error.strerror}{advice}") from error
 
 

@@ -5,6 +5,7 @@ come, if that is asked for. Events that add nothing (a block that begins or ends
 that what forge adds itself fits behind.
 """
 
+import re
 from typing import Self
 
 from msgspec import Struct
@@ -13,6 +14,9 @@ from msgspec.structs import replace
 from forge.proxy.upstream import Heard
 from stages.rescue.holding import Holding
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
+
+_COMMENTS = re.compile(rb"(?::[^\r\n]*\r?\n|\r?\n)*")
+"""Lines of an event stream that mean nothing, by which servers keep connections alive."""
 
 
 class Admission(Struct, frozen=True):
@@ -35,6 +39,8 @@ class Admission(Struct, frozen=True):
         """The next event, and those that may be shown now."""
         if self.holding is None:
             return self, (heard,)
+        if not heard.pieces and _COMMENTS.fullmatch(heard.raw):
+            return self, (heard,)
         held = (*self.held, heard)
         ends = any(isinstance(piece, Ended) for piece in heard.pieces)
         if self.early and not ends and calls(heard):
@@ -44,6 +50,8 @@ class Admission(Struct, frozen=True):
             return replace(self, held=held, closed=True), ()
         if not self.held and not heard.pieces and (not self.begun or b"ping" in heard.raw[:20]):
             return replace(self, begun=True), (heard,)
+        if not heard.pieces:
+            return replace(self, held=held, begun=True), ()
         text = _text(heard)
         holding, free = self.holding.advance(text) if text and not self.silent else (self.holding, 0)
         return replace(self, holding=holding, held=held, free=self.free + free, begun=True).split()

@@ -8,13 +8,13 @@ reads requests.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import httpx
 
 from forge.connection import Endpoint
 from forge.proxy.asgi import Headers
-from forge.proxy.http_answer import HttpAnswer, UnansweredError
+from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
 from forge.proxy.http_connection import HttpConnection
 from forge.proxy.http_connector import Connector
 
@@ -50,37 +50,45 @@ class EndpointClient:
             len(body),
             body,
         )
-        while True:
-            kept = self._kept()
-            connection = kept or await self._connector.connect()
-            opened = OpenRequest(
-                connection.ask(request, self._endpoint.timeout, self._endpoint.total), connection, self._idle
-            )
-            try:
-                await opened.answer.begun()
-            except BaseException as error:
-                opened.close()
-                # A connection that was kept, and that the server closed at the same moment: it has read nothing.
-                if not (kept and isinstance(error, UnansweredError)):
-                    raise
-            else:
-                return opened
+        if kept := self._kept(key):
+            # The server may have closed it at the same moment, or what comes first is left of an earlier answer.
+            with suppress(BrokenAnswerError, UnansweredError):
+                return await self._asked(kept, request)
+        connection = await self._connector.connect()
+        connection.key = key
+        return await self._asked(connection, request)
+
+    async def _asked(self, connection: HttpConnection, request: bytes) -> "OpenRequest":
+        answer = connection.ask(request, self._endpoint.timeout, self._endpoint.total)
+        opened = OpenRequest(answer, connection, self._idle)
+        try:
+            await answer.begun()
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     def close(self) -> None:
         """Close the connections that are idle."""
         while self._idle:
             self._idle.pop().close()
 
-    def _kept(self) -> HttpConnection | None:
-        """The connection that was used last, if there is one; those that nobody has needed for long are closed."""
+    def _kept(self, key: str) -> HttpConnection | None:
+        """The connection that this caller used last, if there is one; those that nobody has needed for long are closed.
+
+        No other caller gets it: an answer that the server sends once too often can come at any time, and looks like one
+        to what was asked last. A new connection takes the place of another caller's, as servers may serve only so many.
+        """
         before = asyncio.get_running_loop().time() - IDLE
         while self._idle and self._idle[0].since < before:
             self._idle.popleft().close()
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.open:
+        while connection := next((each for each in reversed(self._idle) if each.key == key), None):
+            self._idle.remove(connection)
+            if connection.quiet:
                 return connection
             connection.close()
+        if self._idle:
+            self._idle.popleft().close()
         return None
 
     def _head(self, method: str, url: str, own: Headers) -> bytes:

@@ -1,7 +1,12 @@
 """Server-sent events cut out of a stream, each as it came with the blank line that ends it."""
 
+import re
+
 EVENT_LIMIT = 16 * 1024 * 1024
 """Bytes of one event: a server may give the whole reply in it."""
+
+
+_END = re.compile(rb"\n\r?\n")
 
 
 class TooLongError(Exception):
@@ -20,9 +25,9 @@ class EventCutter:
         self._held += chunk
         events: list[bytes] = []
         start = 0
-        while (stop := _end(self._held, searched)) > 0:
-            events.append(bytes(self._held[start:stop]))
-            start = searched = stop
+        while end := _END.search(self._held, searched):
+            events.append(bytes(self._held[start : end.end()]))
+            start = searched = end.end()
         del self._held[:start]
         if len(self._held) > EVENT_LIMIT:
             raise TooLongError
@@ -31,11 +36,3 @@ class EventCutter:
     def rest(self) -> bytes:
         """What the end of the stream has cut off."""
         return bytes(self._held)
-
-
-def _end(data: bytearray, start: int) -> int:
-    """Where the next event ends; -1: not yet."""
-    end, crlf = data.find(b"\n\n", start), data.find(b"\n\r\n", start)
-    if end < 0 and crlf < 0:
-        return -1
-    return end + 2 if crlf < 0 or 0 <= end < crlf else crlf + 3

@@ -1,43 +1,135 @@
-"""Gathering: what is written to a client in one turn of the event loop is sent at once.
+"""The connection of a client: its requests are bounded, and what is written in one turn of the loop is sent at once.
 
-uvicorn writes the head of an answer and its body one after the other, and a chunk of a backend's stream may hold many
-events. Sent one by one, each costs a call of the kernel, a tenth of what a request costs in all.
+uvicorn bounds neither the head of a request nor the time that it takes, and waits for ever for a client that takes
+nothing. It writes the head of an answer and its body one after the other, and a chunk of a backend's stream may hold
+many events: sent one by one, each costs a call of the kernel, a tenth of what a request costs in all.
 """
 
 import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+HEAD_LIMIT = 64 * 1024
+"""Bytes of a request without any of its body: its head, its trailers, what else may stand around chunks."""
+
+LINGER = 1.0
+"""Seconds in which a client that was refused may read why: were the connection closed at once, it might not."""
+
 
 class GatheringProtocol(HttpToolsProtocol):
-    """uvicorn's protocol on such a transport."""
+    """uvicorn's protocol, with bounds and on a transport that gathers. The times are those of ProxyOptions."""
+
+    request_timeout: float
+    stall_timeout: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """A callback of asyncio's."""
-        super().connection_made(_Gathering(transport, self.loop))
+        self._gathering = _Gathering(transport, self.loop, self.stall_timeout)
+        super().connection_made(self._gathering)
+        self._bare, self._in_body, self._refused = 0, False, False
+        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A callback of asyncio's."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A callback of asyncio's. The parser is given no more of a head than it may have."""
+        while data and not (self._refused or self.transport.is_closing()):
+            room = HEAD_LIMIT - self._bare
+            if not room:
+                self._refuse(b"431 Request Header Fields Too Large", f"a request's head has over {HEAD_LIMIT} bytes")
+                return
+            part, data = data[:room], data[room:]
+            self._bare += len(part)
+            super().data_received(part)
+        if self._bare and self._head_timer is None and not (self._in_body or self._refused):
+            self._head_timer = self.loop.call_later(self.request_timeout, self._late)
+
+    def on_headers_complete(self) -> None:
+        """A callback of httptools."""
+        self._stop_timer()
+        self._bare, self._in_body = 0, True
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A callback of httptools."""
+        self._bare = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A callback of httptools."""
+        self._bare, self._in_body = 0, False
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """A callback of asyncio's."""
+        super().pause_writing()
+        self._gathering.watch()
+
+    def _late(self) -> None:
+        """End a connection whose head takes too long; a client that has not asked anything is not told."""
+        self._head_timer = None
+        if self.cycle is not None and not self.cycle.response_complete:
+            # Some clients end a body with a line end too many: that is no reason to cut off the answer.
+            self._head_timer = self.loop.call_later(self.request_timeout, self._late)
+        elif self._bare:
+            self._refuse(b"408 Request Timeout", f"a request's head took over {self.request_timeout:g} seconds")
+        else:
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, status: bytes, why: str) -> None:
+        """End the connection, and say why where the client can only take that for the answer to this request."""
+        self.logger.warning("%s", why)
+        self._refused, cycle = True, self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started or not self._in_body:
+                self.transport.close()
+                return
+            cycle.disconnected = True
+            cycle.message_event.set()
+        head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % (status, len(why)) + why.encode())
+        self.transport.write_eof()
+        self.loop.call_later(LINGER, self.transport.close)
 
 
 class _Gathering(asyncio.Transport):
-    """The transport, with writes held until the turn of the loop ends."""
+    """The transport, with writes held until the turn of the loop ends, and given up by a client that takes nothing."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, patience: float) -> None:
         super().__init__()
-        self._transport, self._loop = transport, loop
+        self._transport, self._loop, self._patience = transport, loop, patience
         self._written: list[bytes | bytearray | memoryview] = []
+        self._sent = self._taken = 0
+        self._watching = False
+
+    def watch(self) -> None:
+        """Abort the connection once nothing has been taken for as long as that may be, while something waits."""
+        if not self._watching:
+            self._watching, self._taken = True, self._sent - self._transport.get_write_buffer_size()
+            self._loop.call_later(self._patience, self._look)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._written:
             self._loop.call_soon(self._flush)
         self._written.append(data)
 
-    def _flush(self) -> None:
-        if self._written:
-            self._transport.write(b"".join(self._written))
-            self._written = []
-
     def close(self) -> None:
         self._flush()
         self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self.watch()
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
@@ -50,3 +142,18 @@ class _Gathering(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._transport.resume_reading()
+
+    def _flush(self) -> None:
+        if self._written:
+            joined = b"".join(self._written)
+            self._written = []
+            self._sent += len(joined)
+            self._transport.write(joined)
+
+    def _look(self) -> None:
+        self._watching = False
+        waiting = self._transport.get_write_buffer_size()
+        if waiting and self._sent - waiting == self._taken:
+            self._transport.abort()
+        elif waiting:
+            self.watch()

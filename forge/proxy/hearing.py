@@ -1,12 +1,16 @@
 """Hearing: what a backend answers, whatever it was asked for and says that it sends: events, or a whole reply."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 from forge.proxy.events import EventCutter
 from forge.proxy.upstream import Heard, Refusal
 from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, gather_reply, reply_pieces
 from stages.wire.wires import Wire
+
+_LINE = re.compile(rb"^(?:data)?:", re.MULTILINE)
+"""The beginning of a line that says something to a client, or of a comment."""
 
 
 class Hearing:
@@ -17,17 +21,18 @@ class Hearing:
         self._whole: list[bytes] | None = None
         self._begun = self._ended = False
 
-    def hear(self, chunk: bytes) -> Iterable[Heard]:
-        """The events that are whole now. TooLongError for one that does not end."""
+    def hear(self, chunk: bytes) -> Iterator[Heard]:
+        """The events that are whole now, each read when it is taken. TooLongError for one that does not end."""
         if not self._begun:
             chunk = chunk.lstrip()
             self._begun = bool(chunk)
             self._whole = [] if chunk.startswith(b"{") and self._wire.name != "ollama" else None
         if self._whole is not None:
             self._whole.append(chunk)
-            return ()
+            return
         # Ollama's events are lines, and nobody is sent them as they came.
-        return [self._heard(raw) for raw in ((chunk,) if self._wire.name == "ollama" else self._cutter.cut(chunk))]
+        for raw in chunk.splitlines(keepends=True) if self._wire.name == "ollama" else self._cutter.cut(chunk):
+            yield self._heard(raw)
 
     def end(self) -> Iterable[Heard | Refusal]:
         """What the end of the answer adds."""
@@ -38,12 +43,14 @@ class Hearing:
                 return [Refusal(reply, raw)]
             return [Heard(b"", (piece,)) for piece in reply_pieces(reply)]
         last = self._heard(self._cutter.rest())
-        return [Heard(last.raw, (*last.pieces, *(() if self._ended else self._decoder.finish())))]
+        pieces = (*last.pieces, *(() if self._ended else self._decoder.finish()))
+        return [Heard(last.raw, pieces)] if last.raw or pieces else []
 
     def _heard(self, raw: bytes) -> Heard:
+        """The event, without bytes of which a client would read none: they would hide what comes next."""
         self._decoder, pieces = self._decoder.advance(raw)
         self._ended = self._ended or any(isinstance(piece, Ended) for piece in pieces)
-        return Heard(raw, pieces)
+        return Heard(raw if pieces or _LINE.search(raw) or raw.isspace() else b"", pieces)
 
 
 def streamed_reply(wire: Wire, answer: bytes) -> Reply | None:

@@ -131,6 +131,10 @@ class HttpAnswer:
         """The head is whole; one of 1xx comes before that of the answer."""
         if not self.ended:
             self.status = self._parser.get_status_code()
+            if not 100 <= self.status < 600:
+                error = BrokenAnswerError(f"it answered {self.status}, which is no status of HTTP")
+                self.fail(error)
+                raise error  # httptools then reads no further
             self._begun = self.status >= 200
         if not self._begun:
             self.headers.clear()

@@ -1,19 +1,20 @@
 """A connection to a server, for one request at a time."""
 
 import asyncio
+import select
 import ssl
 
 from forge.proxy.http_answer import HttpAnswer
 
 
 class HttpConnection(asyncio.Protocol):
-    """The connection. `since` is when its last answer ended, by the clock of the loop."""
+    """The connection. `since` is when its last answer ended, by the clock of the loop; `key` is its caller's."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
         """Set by whoever has made the connection: asyncio tells a protocol of a wider type."""
         self.open = True
-        self.since = 0.0
+        self.since, self.key = 0.0, ""
         self._answer: HttpAnswer | None = None
 
     def ask(self, request: bytes, silence: float, total: float | None) -> HttpAnswer:
@@ -27,6 +28,18 @@ class HttpConnection(asyncio.Protocol):
         """Whether it can take another request: the last was sent whole and answered whole."""
         answered = self._answer is not None and self._answer.reusable
         return self.open and answered and not self.transport.get_write_buffer_size()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it is open and nothing has come that no request asked for, read by the loop or not yet."""
+        if not self.open:
+            return False
+        descriptor = self.transport.get_extra_info("socket").fileno()
+        if not hasattr(select, "poll"):  # Windows, whose select takes descriptors of any number
+            return not select.select([descriptor], [], [], 0)[0]
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return not poll.poll(0)
 
     def rest(self) -> None:
         """Wait for the next request."""

@@ -1,5 +1,6 @@
 """A server as the proxy asks it: bodies as they come, its faults as values."""
 
+import asyncio
 import socket
 import ssl
 import time
@@ -24,6 +25,15 @@ from stages.repair.decoding import decode
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
+PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
+"""Encodings of a body, none of which is asked for."""
+
+EVENTS_LIMIT = 250_000
+"""Maximum events of a stream: as many tokens, as a server sends no smaller ones."""
+
+EVENTS_AT_ONCE = 64
+"""Events after which other clients have their turn: a chunk may hold tens of thousands."""
+
 REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, UnreachableError)
 """What a request may raise."""
 
@@ -46,6 +56,8 @@ class Served:
             return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {BODY_LIMIT} bytes"))
         if answer.status >= 300:
             return self._refused(answer, raw)
+        if packed := self._packed(answer):
+            return packed
         reply = self._wire.decode(raw)
         if isinstance(reply, Fault):
             streamed = streamed_reply(self._wire, raw)
@@ -58,6 +70,9 @@ class Served:
             async with await self._posted(post, post.body or self._wire.streamed(post.request)) as answer:
                 if answer.status >= 300:
                     yield self._refused(answer, await answer.read(BODY_LIMIT) or b"")
+                    return
+                if packed := self._packed(answer):
+                    yield packed
                     return
                 async for heard in self._events(answer):
                     yield heard
@@ -85,20 +100,35 @@ class Served:
             return None
 
     async def _events(self, answer: HttpAnswer) -> AsyncGenerator[Heard | Refusal]:
-        hearing, size = Hearing(self._wire), 0
+        hearing, size, events = Hearing(self._wire), 0, 0
         while chunk := await answer.chunk():
             size += len(chunk)
             if size > STREAM_LIMIT:
                 yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes"))
                 return
             for heard in hearing.hear(chunk):
-                yield heard
+                if heard.raw or heard.pieces:
+                    yield heard
+                events += 1
+                if events % EVENTS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            if events > EVENTS_LIMIT:
+                yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {EVENTS_LIMIT} events"))
+                return
         for last in hearing.end():
             yield last
 
     async def _posted(self, post: Post, body: bytes) -> OpenRequest:
         headers = post.caller.headers if post.body else ()
         return await self._client.ask("POST", self._url, post.caller.key, body, headers)
+
+    def _packed(self, answer: HttpAnswer) -> Refusal | None:
+        """The refusal of a body that is packed, although none was asked for so."""
+        encoding = answer.headers.get("content-encoding", "").strip().lower()
+        if encoding not in PACKINGS:
+            return None
+        said = f"{self._url} answered with content-encoding: {encoding}, although identity was asked for"
+        return Refusal(Fault(kind="malformed", detail=said))
 
     def _refused(self, answer: HttpAnswer, raw: bytes) -> Refusal:
         hidden = self._endpoint.hidden

@@ -64,13 +64,19 @@ class HttpServer(uvicorn.Server):
 @asynccontextmanager
 async def running(app: App, listening: socket.socket, options: ProxyOptions) -> AsyncIterator[HttpServer]:
     """The server of that application, from when it answers until it has stopped."""
+
+    class Protocol(GatheringProtocol):
+        """The protocol with the times of the options: uvicorn makes it, and hands none on."""
+
+        request_timeout, stall_timeout = options.request_timeout, options.stall_timeout
+
     config = uvicorn.Config(
         app,
         log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="off",
-        http=GatheringProtocol,
+        http=Protocol,
         ws="none",
         loop="none",
         server_header=False,

@@ -25,10 +25,12 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
     `slots`: requests that the backend works on at the same time, 0: as many as it says, else 4; `queue`: those that
     wait for a slot beyond that. `body_limit` in bytes, `queue_timeout` and `grace`, for requests that are under way
     when the proxy stops, in seconds.
+    `request_timeout`: seconds in which the head of a request must be there, and after it more of the body each time.
+    `stall_timeout`: seconds after which a client that takes nothing of its answer is given up.
     `api_key` is asked of the proxy's own callers; without one it listens on this machine alone, unless `insecure`.
     OptionError for values out of range.
     `backend_api_key` goes to the backend instead of the client's own. `origins` are web pages that may ask besides
-    those of this machine; `*`: all.
+    those of this machine; `*`: all. Without a key the proxy answers on loopback at its addresses and at their hosts.
     `policy` holds sessions to rules: a TOML file, or a Policy (docs/proxy.md).
     """
 
@@ -41,6 +43,8 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
     queue_timeout: Annotated[float, Meta(gt=0)] = 300.0
     body_limit: Annotated[int, Meta(gt=0)] = BODY_LIMIT
     grace: Annotated[float, Meta(ge=0)] = 10.0
+    request_timeout: Annotated[float, Meta(gt=0)] = 30.0
+    stall_timeout: Annotated[float, Meta(gt=0)] = 300.0
     api_key: str = ""
     backend_api_key: str = ""
     insecure: bool = False

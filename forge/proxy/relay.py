@@ -34,6 +34,8 @@ class Relay:
         self._own = exchange.wire.events(envelope)
         self._bytes = False
         """Whether bytes of the backend's were shown."""
+        self._cut = False
+        """Whether these end within an event, which forge's own words must not become a part of."""
 
     async def show(self, shown: Sequence[Heard]) -> None:
         """Show events: all as they came, or all in forge's words."""
@@ -47,8 +49,10 @@ class Relay:
             await self.say(tuple(pieces))
             return
         self._passed = passed or self._passed
+        raw = b"".join(heard.raw for heard in shown)
+        self._cut = not raw.endswith((b"\n\n", b"\n\r\n"))
         await self._out.stream()
-        await self._out.write(b"".join(heard.raw for heard in shown))
+        await self._out.write(raw)
 
     async def say(self, pieces: tuple[Piece, ...]) -> None:
         """Show pieces in forge's words."""
@@ -58,8 +62,7 @@ class Relay:
             events, data = events.advance(piece)
             written.append(data)
         self._take_over(events)
-        await self._out.stream()
-        await self._out.write(b"".join(written))
+        await self._write(b"".join(written))
 
     async def ping(self) -> None:
         """Keep the stream alive."""
@@ -69,14 +72,19 @@ class Relay:
             event = PING
         elif after is not events:
             self._take_over(after)
-        await self._out.stream()
-        await self._out.write(event)
+        await self._write(event)
 
     async def fail(self, error: RequestError) -> None:
         """End the stream with an error."""
-        await self._out.stream()
-        await self._out.write(self._events().fail(error))
+        await self._write(self._events().fail(error))
         await self._out.end()
+
+    async def _write(self, own: bytes) -> None:
+        """Show bytes of forge's own."""
+        await self._out.stream()
+        if own:
+            apart, self._cut = b"\n\n" * self._cut, False
+            await self._out.write(apart + own)
 
     def _events(self) -> Events:
         """What writes forge's own events where the stream is."""

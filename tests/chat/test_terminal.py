@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -88,6 +89,26 @@ def test_an_answer_is_seen_while_it_comes_and_stands_in_the_end_and_the_next_ses
             assert b"Answer in French." in model.asked[0]
             assert b"My name is **Ada**." in model.asked[1]
         assert "\x1b[1mAda" in person.raw
+
+    run(go)
+
+
+def test_a_full_disk_is_told_and_the_chat_goes_on(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with (
+            ScriptedModel(words("Still here.")) as model,
+            chatting(tmp_path, "--no-tools", "--backend", model.url) as person,
+        ):
+            await person.sees("tiny")
+            before = resource.prlimit(person.process.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(person.process.pid, resource.RLIMIT_FSIZE, (0, before[1]))
+            await say(person, "Are you there?")
+            await person.sees("stopped")
+            resource.prlimit(person.process.pid, resource.RLIMIT_FSIZE, before)
+            await say(person, "And now?")
+            await person.sees("Still here.")
+            await ends(person)
+        assert "Free some space" in " ".join(person.seen.split())
 
     run(go)
 

@@ -11,6 +11,7 @@ from forge.errors import ForgeError
 from forge.evals.results import read_results, stored_rows
 from forge.evals.row_file import RowFile
 from tests.evals.rows import row, suite, written
+from tests.journals import room
 
 
 def test_rows_are_read_back_as_they_were_written(tmp_path: Path) -> None:
@@ -48,6 +49,18 @@ def test_a_first_row_that_was_begun_and_never_ended_is_cut_off(tmp_path: Path, c
     file.write_bytes(msgspec.json.encode(row())[:cut])
     with RowFile.locked(file) as opened:
         assert (opened.rows, opened.torn, file.read_bytes()) == ([], True, b"")
+
+
+def test_a_row_that_the_disk_took_a_part_of_is_not_taken_for_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    with RowFile.locked(file) as opened:
+        opened.append(row(seed=1))
+        with room(file.stat().st_size + 100), pytest.raises(ForgeError, match="the results cannot be written to"):
+            opened.append(row(seed=2))
+        assert opened.rows == [row(seed=1)]
+    with RowFile.locked(file) as opened:
+        opened.append(row(seed=3))
+    assert read_results(file) == (row(seed=1), row(seed=3))
 
 
 def test_results_may_come_through_a_pipe() -> None:

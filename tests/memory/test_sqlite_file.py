@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +14,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from returns.result import Success
 
+from forge import Workflow, resume
+from forge.agent import file_tools
 from forge.agent.memory import Facts, Session, SQLiteStore, sqlite_file
 from forge.errors import DefinitionError, SessionChangedError, StoreError
+from forge.interpreters.scripted import Scripted, call
 from stages.message import User
 from tests.memory.running import asynchronous
 
@@ -91,6 +95,43 @@ async def test_two_processes_lose_nothing_of_what_either_adds(tmp_path: Path) ->
         assert [text for text in texts if text.startswith(who)] == [f"{who} {number}" for number in range(15)]
 
 
+async def use_a_second_store(path: Path) -> None:
+    await SQLiteStore(path).sessions()
+
+
+async def search_the_folder(path: Path) -> None:
+    """Look for a text in all files, as a model does that works in the folder of the memory."""
+    work = Workflow("search", tools=[*file_tools(path.parent, write=False, commands=False)], on_text="accept")
+    model = Scripted([call("search_files", text="tea"), "Found."])
+    assert isinstance(await resume(work, work.start("Find tea."), backend=model), Success)
+
+
+@pytest.mark.parametrize("name", ["memory.db", "memory of Ada"])
+@pytest.mark.parametrize("meanwhile", [use_a_second_store, search_the_folder])
+@asynchronous
+async def test_nothing_in_the_process_takes_a_lock_from_a_save(
+    tmp_path: Path, name: str, meanwhile: Callable[[Path], Coroutine[None, None, None]]
+) -> None:
+    path = tmp_path / name
+    await filled(path)
+    with SQLiteStore(path)._file.writing() as saving:
+        saving.execute("UPDATE counter SET revision = 1000")
+        await meanwhile(path)
+        # Where it finds no lock, it removes the log of the save when it leaves, and then writes beside it.
+        with program("hurry", path) as other:
+            assert "is locked by another process" in other.communicate()[0]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT revision FROM counter").fetchone() == (1000,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@asynchronous
+async def test_a_link_to_a_file_that_is_not_there_yet_makes_it(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
+    await filled(tmp_path / "link.db")
+    assert stat.S_IMODE((tmp_path / "memory.db").stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("saves", [1, 2, 3, 5, 8])
 @asynchronous
 async def test_killed_in_the_middle_of_a_save_it_has_the_last_whole_one(tmp_path: Path, saves: int) -> None:
@@ -110,6 +151,27 @@ async def test_killed_in_the_middle_of_a_save_it_has_the_last_whole_one(tmp_path
     await session.save(state.say(User(text="It goes on.")))
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_on_a_full_disk_what_was_saved_is_there_and_read_and_the_error_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    sizes = (0, 1_000, 20_000, 40_000, 60_000, 100_000, 200_000)  # the file of locks alone takes 32,768
+    begun = {1_000: 1, 60_000: 1}  # with so many messages before the disk was full
+    for size in begun:
+        asyncio.run(Session(SQLiteStore(f"{path}.{size}"), "growing").add_message(User(text="Hi")))
+    with program("fill", path, *sizes) as filling:
+        lines = filling.communicate()[0].splitlines()
+    for size, line in zip(sizes, lines, strict=True):
+        saved, found, problem = line.split("\t")
+        assert "Free some space" in problem
+        there = begun.get(size, 0) + int(saved)
+        assert not there or found == str(there), (size, line)
+        file = Path(f"{path}.{size}")
+        asyncio.run(everything(SQLiteStore(file)))
+        assert len(asyncio.run(Session(SQLiteStore(file), "growing").get_messages())) == there, (size, line)
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert int(lines[-1].split("\t")[0]) > 10
 
 
 @asynchronous

@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -26,7 +24,7 @@ from stages.halt import JournalFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
 from tests.flows import Desk
-from tests.journals import journal_of
+from tests.journals import journal_of, room
 from tests.property.strategies import replies
 
 HEADER = msgspec.json.encode(Header(workflow="w", state=State(history=())))
@@ -120,15 +118,14 @@ def test_a_journal_is_its_owner_s_and_never_overwritten(tmp_path: Path) -> None:
     assert (path.read_bytes(), desk.log) == (written, [])
 
 
-@contextmanager
-def room(size: int) -> Iterator[None]:
-    """No file grows beyond that: what a full disk does to a journal."""
-    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+@pytest.mark.parametrize("size", [0, 300])
+def test_a_disk_that_is_full_from_the_beginning_is_said_and_nothing_was_begun(tmp_path: Path, size: int) -> None:
+    path, desk = tmp_path / "run.jsonl", Desk()
+    with room(size), pytest.raises(JournalError, match="free some space, delete the file and start the run again"):
+        run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
+    assert desk.log == []
+    path.unlink()
+    assert isinstance(run_sync(desk.workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path)), Success)
 
 
 def test_a_full_disk_is_said_before_the_tool_runs_and_the_state_is_not_lost(tmp_path: Path) -> None:

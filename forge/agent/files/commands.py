@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +42,9 @@ _PLAIN = {
 _GRACE = 2.0
 """Seconds from being asked to end to being killed, and for the rest of the output to arrive."""
 
+_POLL = 0.02
+"""Seconds between two checks whether it has ended."""
+
 
 class Ran(Struct, frozen=True, kw_only=True):
     """A command that has ended. `code` is None where its time was up; minus a signal's number where that ended it."""
@@ -59,7 +63,7 @@ async def run_process(command: Sequence[str], folder: Path, seconds: float, envi
     try:
         pipe = os.fdopen(source, "rb")
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: output, pipe)
-        process = await _started(command, folder, environment, sink)
+        process = _started(command, folder, environment, sink)
     finally:
         os.close(sink)
     try:
@@ -96,16 +100,20 @@ class _Output(asyncio.Protocol):
         return (self._head + between + self._tail).decode(errors="replace")
 
 
-async def _started(
+def _started(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], sink: int
-) -> asyncio.subprocess.Process:
+) -> subprocess.Popen[bytes]:
+    """The process, started without a moment at which it could be cancelled, so its group is always known and ended.
+
+    asyncio's own start can be cancelled, and then kills the one process and not what that has started.
+    """
     given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
-        return await asyncio.create_subprocess_exec(
-            *command,
+        return subprocess.Popen(  # noqa: S603
+            command,
             cwd=folder,
             env={**given, **_PLAIN, **environment},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
             start_new_session=True,
@@ -123,31 +131,38 @@ def _missing_program(command: Sequence[str]) -> str:
     return f"there is no program {program!r} here; there is no shell either, so its built-in commands are not known"
 
 
-async def _waited(process: asyncio.subprocess.Process, seconds: float) -> int | None:
+async def _waited(process: subprocess.Popen[bytes], seconds: float) -> int | None:
     """The exit code; None where the time was up."""
     try:
         async with asyncio.timeout(seconds):
-            return await process.wait()
+            return await _code(process)
     except TimeoutError:
         return None
     finally:
         await _end(process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _code(process: subprocess.Popen[bytes]) -> int:
+    """The exit code, once it has ended."""
+    while (code := process.poll()) is None:  # noqa: ASYNC110 - nothing tells when it has
+        await asyncio.sleep(_POLL)
+    return code
+
+
+async def _end(process: subprocess.Popen[bytes]) -> None:
     """End the process, if it has not ended, and what is left of its group."""
     try:
         if process.returncode is None:
             _tell(process, signal.SIGTERM)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE):
-                    await process.wait()
+                    await _code(process)
     finally:
         _tell(process, signal.SIGKILL)
-    await process.wait()
+    await _code(process)
 
 
-def _tell(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _tell(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     """Signal the group that the process began; nothing where nobody is left in it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

@@ -7,6 +7,7 @@ relative to the descriptor of the one before and none through a link, so a link 
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -15,6 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from forge.agent.memory.sqlite_file import is_database
 from forge.errors import DefinitionError, ToolResolutionError
 
 LARGEST = 2_000_000
@@ -26,6 +28,12 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFO
 
 _CROWDED = 10_000
 """Maximum entries of one folder that are looked at."""
+
+LONGEST_PATH = 4096
+"""Maximum bytes of a path, as on Linux; resolving takes time quadratic in its length."""
+
+_RIGHTS = frozenset({"security.capability", "security.ima", "security.evm"})
+"""Extended attributes that say what the old content may do or is; the new content has none of them."""
 
 Parts = tuple[str, ...]
 """A path below the root, resolved; empty: the root itself."""
@@ -54,6 +62,8 @@ class Root:
     def resolved(self, path: str) -> Parts:
         """The path below the root, links resolved."""
         try:
+            if len(os.fsencode(path)) > LONGEST_PATH:
+                raise ToolResolutionError(f"{shown(path)} … is too long: a path has at most {LONGEST_PATH} bytes")
             real = Path(os.path.realpath(self.path / path))
             plain = Path(os.path.normpath(self.path / path))
         except (OSError, ValueError):  # a NUL, or what no file system takes
@@ -71,20 +81,30 @@ class Root:
             return _text(self._content(parts, folder), parts)
 
     def write(self, parts: Parts, text: str) -> None:
-        """Replace a file, or make it, and the folders above it: whole or not at all. Its mode stays."""
+        """Replace a file, or make it, and the folders above it: whole or not at all.
+
+        A file keeps owner, group, mode and extended attributes as far as the system allows, but no set-user-ID or
+        set-group-ID bit: what was written now must not run with the rights of somebody else.
+        """
         if len(content := text.encode()) > LARGEST:
             raise ToolResolutionError(f"that is {len(content)} bytes; a file may have {LARGEST}")
         if any(part.lower() == ".git" for part in parts):
-            raise ToolResolutionError(
-                f"{shown(*parts)} belongs to git, which runs what stands there; it is not changed"
-            )
+            raise _git_s_own(parts)
         with self._telling(parts), self._folder(parts[:-1], make=True) as folder:
-            mode = self._mode(parts, folder)
-            if mode is not None and not mode & stat.S_IWUSR:
+            before = self._found(parts, folder)
+            if _makes_repository(folder, parts[-1]):
+                raise _git_s_own(parts)
+            if before is not None and not before.st_mode & stat.S_IWUSR:
                 raise ToolResolutionError(f"{shown(*parts)} is write-protected; it is not changed")
             passing = f".{secrets.token_hex(8)}.forge"
             try:
-                _put(os.open(passing, _NEW, 0o666 if mode is None else 0o600, dir_fd=folder), content, mode)
+                new = os.open(passing, _NEW, 0o666 if before is None else 0o600, dir_fd=folder)
+                with os.fdopen(new, "wb") as file:
+                    if before is not None:
+                        _make_alike(new, before, parts[-1], folder)
+                    file.write(content)
+                    file.flush()
+                    os.fsync(new)
                 os.rename(passing, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             finally:
                 with suppress(FileNotFoundError):
@@ -111,7 +131,7 @@ class Root:
             return sorted((_entry(parts, one) for one in islice(found, _CROWDED)), key=lambda entry: entry.parts)
 
     def _content(self, parts: Parts, folder: int) -> bytes:
-        if self._mode(parts, folder) is None:
+        if self._found(parts, folder) is None:
             raise FileNotFoundError(parts[-1])
         with os.fdopen(os.open(parts[-1], _FILE, dir_fd=folder), "rb") as file:
             _refuse_special(os.fstat(file.fileno()).st_mode, parts)
@@ -120,16 +140,18 @@ class Root:
             raise ToolResolutionError(f"{shown(*parts)} has more than {LARGEST} bytes, too many to work on")
         return content
 
-    def _mode(self, parts: Parts, folder: int) -> int | None:
-        """The mode of a file; None if there is none."""
+    def _found(self, parts: Parts, folder: int) -> os.stat_result | None:
+        """What a text file is like; None if there is none."""
         if not parts:
             raise ToolResolutionError("that is the folder itself, not a file; list_files shows what is in it")
         try:
-            mode = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode
+            found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        _refuse_special(mode, parts)
-        return stat.S_IMODE(mode)
+        _refuse_special(found.st_mode, parts)
+        if is_database(self.path.joinpath(*parts), found.st_size):
+            raise ToolResolutionError(f"{shown(*parts)} is a database, not a text file; leave it alone")
+        return found
 
     @contextmanager
     def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[int]:
@@ -138,6 +160,8 @@ class Root:
         try:
             for part in parts:
                 if make:
+                    if _makes_repository(folder, part):
+                        raise _git_s_own(parts)
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=folder)
                 below = os.open(part, _FOLDER, dir_fd=folder)
@@ -188,10 +212,51 @@ def _text(content: bytes, parts: Parts) -> str:
         raise ToolResolutionError(f"{shown(*parts)} is not in UTF-8 (byte {error.start} cannot be read)") from None
 
 
-def _put(file: int, content: bytes, mode: int | None) -> None:
-    with os.fdopen(file, "wb") as opened:
-        if mode is not None:
-            os.fchmod(file, mode)
-        opened.write(content)
-        opened.flush()
-        os.fsync(file)
+def _makes_repository(folder: int, name: str) -> bool:
+    """Whether a folder that has an entry of that name, beside those that it has, is what git takes for a repository.
+
+    One needs no `.git`: git runs what the config of a bare repository says for whoever works in that folder.
+    """
+
+    def has(one: str) -> bool:
+        if name.casefold() == one.casefold():
+            return True
+        try:
+            os.stat(one, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
+
+
+def _git_s_own(parts: Parts) -> ToolResolutionError:
+    return ToolResolutionError(f"{shown(*parts)} belongs to git, which runs what stands there; it is not changed")
+
+
+def _make_alike(new: int, before: os.stat_result, name: str, folder: int) -> None:
+    """Give the new file what the old one has beside its content, as far as the system allows."""
+    mode = stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
+    try:
+        os.fchown(new, -1, before.st_gid)
+    except OSError:
+        mode &= ~stat.S_IRWXG | mode << 3  # another group may do no more than anybody
+    with suppress(OSError):
+        os.fchown(new, before.st_uid, -1)
+    if sys.platform == "linux":
+        with suppress(OSError):
+            _copy_attributes(new, name, folder)
+    os.fchmod(new, mode)
+
+
+def _copy_attributes(new: int, name: str, folder: int) -> None:
+    old = os.open(name, _FILE, dir_fd=folder)
+    try:
+        kept, given = set(os.listxattr(old)) - _RIGHTS, set(os.listxattr(new))
+        for one in given - kept:  # an access list that the folder gives to new files
+            os.removexattr(new, one)
+        for one in kept:
+            with suppress(OSError):
+                os.setxattr(new, one, os.getxattr(old, one))
+    finally:
+        os.close(old)

@@ -28,9 +28,9 @@ def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool
             content: All of the text that the file is to have, also what stays as it was.
         """
         parts = root.resolved(path)
-        if not overwrite and root.exists(parts):
+        if not overwrite and root.is_file(parts):
             raise ToolResolutionError(f"there is {shown(*parts)} already; change it with edit_file")
-        content = unfenced(content, parts[-1])
+        content = unfenced(content, shown(*parts))
         before = quantity(len(lines_of(root.read(parts))), "line") if root.exists(parts) else ""
         root.write(parts, content)
         now = quantity(len(lines_of(content)), "line")

@@ -8,6 +8,10 @@ from msgspec import Struct
 
 from forge.agent.files.editing import kept_lines
 from forge.agent.files.texts import lines_of
+from stages.schema.value import cut_text
+
+_LONGEST, _SHOWN = 4096, 300
+"""Maximum characters of a path that is looked at; of one that is shown."""
 
 Path = tuple[str, ...]
 """The names of a path below the root."""
@@ -52,12 +56,14 @@ def change_of(tool: str, arguments: str, root: str) -> Change | None:
     match tool:
         case "write_file":
             write = msgspec.json.decode(arguments, type=_Write)
-            return Change(written=write.path, path=below(root, write.path), lines=len(lines_of(write.content)))
+            return Change(
+                written=cut_text(write.path, _SHOWN), path=below(root, write.path), lines=len(lines_of(write.content))
+            )
         case "edit_file":
             edit = msgspec.json.decode(arguments, type=_Edit)
             old, new = lines_of(edit.old_snippet), lines_of(edit.new_snippet)
             lines = len(old) + len(new) - 2 * sum(kept_lines(old, new))
-            return Change(written=edit.path, path=below(root, edit.path), lines=lines)
+            return Change(written=cut_text(edit.path, _SHOWN), path=below(root, edit.path), lines=lines)
         case _:
             return None
 
@@ -72,7 +78,9 @@ def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
 
 
 def below(root: str, path: str) -> Path | None:
-    """The names of the path below the root; None if it leads out of it. No link is followed."""
+    """The names of the path below the root; None if it leads out of it, or is too long. No link is followed."""
+    if len(path) > _LONGEST:
+        return None
     whole = posixpath.normpath(posixpath.join(root, path))
     rest = posixpath.relpath(whole, root).split("/")
     return None if rest[0] == ".." else tuple(name for name in rest if name != ".")

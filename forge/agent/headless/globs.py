@@ -30,8 +30,7 @@ def _steps(pattern: str) -> tuple[str, ...]:
 def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
     """The places, and those behind any `**` there, which may stand for no folder at all."""
     found = set(places)
-    for at in sorted(places):
-        while at < len(steps) and steps[at] == "**":
-            at += 1  # noqa: PLW2901 - one place further
-            found.add(at)
+    for at, step in enumerate(steps):
+        if at in found and step == "**":
+            found.add(at + 1)
     return found

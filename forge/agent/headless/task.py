@@ -14,6 +14,9 @@ from forge.workflow.toml_tables import table_faults
 _LARGEST = 1 << 20
 """Maximum bytes of a task file."""
 
+_LONGEST_PATTERN = 1000
+"""Maximum characters of a pattern of paths: each `**` in it is tried at each folder of a path."""
+
 
 class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command that has to succeed before the task is done, within so many seconds."""
@@ -80,6 +83,8 @@ def contradictions(task: AgentTask) -> Iterator[str]:
         for one in patterns:
             if not one.strip("/ ") or one.startswith("/") or ".." in one.split("/"):
                 yield f"[limits] {name}: {one!r} is no pattern of paths below the folder, such as src/** or *.py"
+            if len(one) > _LONGEST_PATTERN:
+                yield f"[limits] {name}: a pattern has {len(one)} characters; it may have {_LONGEST_PATTERN}"
     yield from (f"[limits] commands: {why}" for command in limits.commands if (why := _wrong_command(command)))
     for number, gate in enumerate(task.gates, start=1):
         if not gate.command or not gate.command[0]:

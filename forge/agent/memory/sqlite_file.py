@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
@@ -69,9 +70,13 @@ class SQLiteFile:
             )
         if not self._known:
             _create(self.path)
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=self._wait, isolation_level=None
-        )
+        try:
+            connection = self._connected("NORMAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMSIZE:
+                raise
+            # The disk is too full for the `-shm` that all users share; whoever uses the file alone needs none.
+            connection = self._connected("EXCLUSIVE")
         if not self._known:
             try:
                 self._upgrade(connection)
@@ -79,6 +84,18 @@ class SQLiteFile:
                 connection.close()
                 raise
             self._known = True
+        return connection
+
+    def _connected(self, locking: str) -> sqlite3.Connection:
+        """A connection that can read the file."""
+        uri = f"{self.path.as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=self._wait, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA locking_mode = {locking}")
+            connection.execute("PRAGMA user_version").fetchone()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
@@ -123,18 +140,37 @@ class SQLiteFile:
             raise StoreError(f"the memory file {self.path} {what} (SQLite: {error})") from error
 
 
+def is_database(path: Path, size: int) -> bool:
+    """Whether this real path is a memory file that this process uses, or a SQLite database by its name and size.
+
+    Such a file must not be opened by anything but SQLite: closing any descriptor of a file drops all locks that the
+    process has on it (sqlite.org/howtocorrupt.html, 2.2), and what SQLite then writes is lost.
+    """
+    base = path.with_name(path.name.removesuffix("-shm"))  # it has locks of its own
+    return base in _USED or (base.suffix.lower() in _SUFFIXES and size % _SECTOR == 0)
+
+
 def _create(path: Path) -> None:
-    """An empty file that only its owner can read, unless there is one."""
+    """An empty file that only its owner can read, unless there is one, which is not opened: see `is_database`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise StoreError(f"{path} is a folder; name a file in it for the memory, such as {path / 'memory.db'}")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        real = Path(os.path.realpath(path))
+        _USED.add(real)
+        with _CREATING, suppress(FileExistsError):  # nobody uses the new file before it is closed here
+            os.close(os.open(real, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise StoreError(
             f"the memory file {path} cannot be written: {error.strerror}; choose a path where it can be"
         ) from None
 
+
+_CREATING = threading.Lock()
+_USED: set[Path] = set()
+_SUFFIXES = frozenset({".db", ".db3", ".sqlite", ".sqlite3"})
+_SECTOR = 512
+"""The size of a database is a multiple of it; of a text with such a name, hardly ever."""
 
 _TROUBLES = {
     sqlite3.SQLITE_BUSY: (
@@ -146,5 +182,8 @@ _TROUBLES = {
     sqlite3.SQLITE_READONLY: "cannot be written: the file or its folder is read-only",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened, or the files that belong to it (-wal, -shm) cannot be made",
     sqlite3.SQLITE_FULL: "cannot grow, as the disk is full; nothing was changed. Free some space, then try again",
-    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error",
+    sqlite3.SQLITE_IOERR: (
+        "cannot be read or written: the disk is full, a quota is used up, or the disk is faulty. Free some space or "
+        "check the disk, then try again"
+    ),
 }

@@ -186,7 +186,8 @@ class TerminalFace:
                 self._asked.set_result(text)
             return
         if text.strip():
-            buffer.append_to_history()
+            with suppress(OSError):  # on a full disk, this line is in no later program's history
+                buffer.append_to_history()
             self.show(LabelledText("you", readable(text)))
             self._lines.put_nowait(text)
         buffer.reset()

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,29 @@ def test_cancelling_ends_the_command_and_what_it_started(tmp_path: Path) -> None
 
     for pid in asyncio.run(cancelled()).split():
         wait_until_gone(int(pid))
+
+
+def test_cancelled_while_it_starts_it_leaves_nothing_either(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    before = children.read_text()
+
+    async def cancelled() -> str:
+        command = ["sh", "-c", f"sleep 60 & echo $$ $! > {pipe}; wait"]
+        running = asyncio.ensure_future(run_process(command, tmp_path, 60.0, {}))
+        while children.read_text() == before:  # noqa: ASYNC110, ASYNC240
+            await asyncio.sleep(0)
+        both = pipe.read_text()  # the loop stands still meanwhile: the start goes no further
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return both
+
+    open_before = len([*Path("/proc/self/fd").iterdir()])
+    for pid in asyncio.run(cancelled()).split():
+        wait_until_gone(int(pid))
+    assert len([*Path("/proc/self/fd").iterdir()]) == open_before
 
 
 def test_a_process_that_left_the_group_does_not_hold_the_command_up(tmp_path: Path) -> None:

@@ -57,6 +57,13 @@ def told(folder: Path, *script: Line, **options: object) -> list[str]:
     return answers(run_sync(workflow(folder, **options), "Work.", backend=model, ask=approve).unwrap())
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("path", [".", "", "src/.."])
+def test_the_folder_itself_is_no_file_to_write(folder: Path, path: str, *, overwrite: bool) -> None:
+    said = told(folder, call("write_file", path=path, content="x"), overwrite=overwrite)
+    assert "that is the folder itself, not a file; list_files shows what is in it" in said[0]
+
+
 def specs(folder: Path, **options: object) -> dict[str, tuple[ToolEffect, bool]]:
     made = file_tools(folder, **options)  # type: ignore[arg-type]
     return {one.name: (one.spec.effect, one.spec.approval) for one in made if isinstance(one, Tool)}

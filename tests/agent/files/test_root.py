@@ -2,8 +2,11 @@
 
 import os
 import stat
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -155,6 +158,15 @@ def test_a_link_put_in_place_after_the_path_was_resolved_is_not_followed(place: 
     assert outside_of(place) == before
 
 
+REPOSITORIES = {
+    "bare": ("HEAD", "objects", "refs"),
+    "part": ("HEAD", "common", "commondir"),
+    "headless": ("objects", "refs"),
+    "empty": ("HEAD", "refs"),
+}
+"""Folders that git takes for repositories, or would with one more entry."""
+
+
 @pytest.fixture
 def special(tmp_path: Path) -> Path:
     os.mkfifo(tmp_path / "pipe")
@@ -166,6 +178,11 @@ def special(tmp_path: Path) -> Path:
     (tmp_path / "locked").chmod(0o444)
     (tmp_path / ".git").mkdir()
     (tmp_path / "device").symlink_to("/dev/zero")
+    for database in ("memory.db", "memory.db-shm", "SHOP.SQLite3"):
+        (tmp_path / database).write_text("x" * 4096)
+    for repository, holds in REPOSITORIES.items():
+        for name in holds:
+            (tmp_path / repository / name).mkdir(parents=True)
     return tmp_path
 
 
@@ -184,6 +201,9 @@ def special(tmp_path: Path) -> Path:
         (".", "is the folder itself"),
         ("", "is the folder itself"),
         ("a\0b", "is no path"),
+        ("memory.db", "is a database, not a text file"),
+        ("SHOP.SQLite3", "is a database, not a text file"),
+        ("memory.db-shm", "is a database, not a text file"),
     ],
 )
 def test_what_is_no_text_file_is_refused_by_a_sentence(special: Path, path: str, said: str) -> None:
@@ -202,6 +222,10 @@ def test_what_is_no_text_file_is_refused_by_a_sentence(special: Path, path: str,
         ("locked", "is write-protected"),
         (".git/hooks/pre-commit", "belongs to git"),
         ("folder/.GIT/config", "belongs to git"),
+        *((f"bare/{name}", "belongs to git") for name in ("config", "new", "hooks/pre-commit", "a/b/c")),
+        *((f"{path}", "belongs to git") for path in ("part/config", "headless/HEAD", "empty/objects/ab/c")),
+        ("headless/head", "belongs to git"),  # where upper and lower case are the same
+        ("memory.db", "is a database"),
         (".", "is the folder itself"),
     ],
 )
@@ -225,6 +249,61 @@ def test_a_file_keeps_its_mode_and_others_with_its_content_keep_theirs(tmp_path:
     assert stat.S_IMODE(file.stat().st_mode) == mode
     assert (tmp_path / "same").read_text() == "old", "what stood there was changed in place"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["same", "script"]
+
+
+def test_what_only_looks_a_little_like_a_repository_is_written(special: Path) -> None:
+    root = Root(special)
+    for path in ("headless/config", "empty/config", "folder/HEAD", "folder/objects/x"):
+        root.write(root.resolved(path), "x")
+        assert (special / path).read_text() == "x"
+    (special / "zone.db").write_text("@ IN SOA")
+    assert root.read(("zone.db",)) == "@ IN SOA"
+
+
+def test_nobody_else_s_rights_are_kept_for_what_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "script"
+    file.write_text("old")
+    file.chmod(0o6755)
+    Root(tmp_path).write(("script",), "new")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o755
+
+
+def test_a_file_keeps_its_owner_its_group_and_its_attributes(tmp_path: Path) -> None:
+    file = tmp_path / "script"
+    file.write_text("old")
+    os.setxattr(file, "user.note", b"mine")
+    if os.geteuid() == 0:
+        os.chown(file, 1234, 5678)
+    before = file.stat()
+    Root(tmp_path).write(("script",), "new")
+    after = file.stat()
+    assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+    assert os.getxattr(file, "user.note") == b"mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another group")
+def test_a_group_that_cannot_be_kept_leaves_the_new_one_no_more_than_anybody_has() -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "script"
+        file.write_text("old")
+        file.chmod(0o674)
+        os.chown(folder, 65534, 65534)
+        os.chown(file, 65534, 5678)
+        script = "from forge.agent.files.root import Root; import os; os.setgroups([]); os.setgid(65534); "
+        script += "os.setuid(65534); Root('.').write(('script',), 'new')"
+        subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644
+        assert file.read_text() == "new"
+
+
+@pytest.mark.parametrize("path", ["a/" * 500_000 + "b", "a/../" * 1000 + "a/file", "é" * 2049, "/" * 4097])
+def test_a_path_without_bounds_is_refused_before_it_is_looked_at(
+    place: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(place)
+    monkeypatch.delattr(os.path, "realpath")  # each folder of a path costs it, so it must not be asked
+    with pytest.raises(ToolResolutionError, match="is too long: a path has at most 4096 bytes"):
+        root.resolved(path)
 
 
 def test_a_new_file_is_made_with_its_folders_and_the_mode_of_others(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Limits: what a task does not name is refused before it runs, whatever came before and however it is written."""
 
 import posixpath
+import sys
+from types import FrameType
 
 import msgspec
 import pytest
@@ -75,6 +77,7 @@ SRC = {"write": ["src/**"], "never_write": ["src/secret", "*.lock"]}
         (SRC, write("tests/a"), FileForbidden(tool="write_file", path="tests/a", why="not_named")),
         (SRC, write("src/../tests/a"), FileForbidden(tool="write_file", path="src/../tests/a", why="not_named")),
         (SRC, write("../src/a"), FileForbidden(tool="write_file", path="../src/a", why="outside")),
+        (SRC, write("a/" * 500_000), FileForbidden(tool="write_file", path="a/" * 149 + "a…", why="outside")),
         (SRC, write("/etc/passwd"), FileForbidden(tool="write_file", path="/etc/passwd", why="outside")),
         (SRC, write("/work/repo2/src/a"), FileForbidden(tool="write_file", path="/work/repo2/src/a", why="outside")),
         (SRC, edit("src/secret/k", "a", "b"), FileForbidden(tool="edit_file", path="src/secret/k", why="never")),
@@ -181,6 +184,28 @@ def test_the_guard_keeps_the_laws_of_guards() -> None:
 )
 def test_patterns_are_read_as_in_a_gitignore(pattern: str, path: str, *, fits: bool) -> None:
     assert covers(pattern, tuple(path.split("/"))) is fits
+
+
+def work(pattern: str, path: tuple[str, ...]) -> int:
+    """How many calls of functions it takes to see that the pattern does not fit."""
+    count = 0
+
+    def counted(_frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        assert not covers(pattern, path)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_twice_the_stars_are_twice_the_work() -> None:
+    few, many = (work("**/" * number + "x", ("a",) * 20) for number in (50, 100))
+    assert many < 2.5 * few
 
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:

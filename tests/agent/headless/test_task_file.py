@@ -94,6 +94,7 @@ def test_every_fault_is_told_with_its_table_and_what_may_be_meant(tmp_path: Path
         ("tools = ['edit_file']", "it has a tool that changes files, but no file may be changed"),
         ("tools = ['run_command']", "it has run_command, but no command may be run"),
         ("write = ['../x']", "'../x' is no pattern of paths below the folder"),
+        (f"write = ['{'**/' * 2000}x']", "a pattern has 6001 characters; it may have 1000"),
         ("write = ['/etc']", "'/etc' is no pattern of paths below the folder"),
         ("write = ['']", "'' is no pattern"),
         ("commands = [[]]", "[] names no program"),

@@ -57,7 +57,14 @@ def test_depth(depth: int, *, deep: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "lost"),
-    [('{"a":1,"a":2}', True), ('{"a":{"b":1,"b":2}}', True), ('{"a":1,"b":2}', False), ('{"a":"x:y"}', False)],
+    [
+        *(('{"a":1,"a":2}', True), ('{"a":{"b":1,"b":2}}', True), ('{"a":1,"b":2}', False), ('{"a":"x:y"}', False)),
+        (r'{"to":"a\u003a","n":1,"n":2}', True),
+        (r'{"to":"a\\\u003A","n":1,"n":2}', True),
+        (r'{"n\u003A":1,"n:":2}', True),
+        (r'{"to":"a\u003a\u003A\\\u003a","n":1}', False),
+        (r'{"to":"\\u003a","n":1}', False),
+    ],
 )
 def test_a_name_that_is_given_twice_is_noticed(text: str, *, lost: bool) -> None:
     assert pairs_lost(text, json.loads(text)) == lost
