@@ -18,6 +18,9 @@ class Handler(JsonHandler):
     asked: list[object] = []  # noqa: RUF012 - one server a process
 
     def post(self, body: object) -> None:
+        if self.path.endswith("/tokenize"):  # asked of a vLLM before anything else, and no model call
+            self.tell(200, {"tokens": [*range(len(str(body)) // 4)]})
+            return
         Handler.asked.append(body)
         self.tell(200, next(Handler.script).encode())
 

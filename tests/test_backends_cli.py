@@ -1,8 +1,6 @@
 """Backends by their names on the command line, each a whole run in a process of its own."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 
 from forge.backends import named
 from forge.errors import ForgeError
+from tests.commands import forge
 from tests.foreign import serving
 from tests.misbehaving import misbehaving
 
@@ -31,14 +30,8 @@ def ran(tmp_path: Path, *options: str, **environment: str) -> subprocess.Complet
     flow = tmp_path / "flow.py"
     flow.write_text(FLOW)
     root = str(Path(__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, "-m", "forge", "run", str(flow), "Go.", "--journal", str(tmp_path / "j.jsonl"), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": root, **environment},
-    )
+    words = ["run", str(flow), "Go.", "--journal", str(tmp_path / "j.jsonl"), *options]
+    return forge(*words, cwd=Path(root), **environment)
 
 
 def test_a_backend_by_name_and_address(server: str, tmp_path: Path) -> None:

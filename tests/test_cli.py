@@ -22,6 +22,7 @@ from stages.effect import Fault
 from stages.events import RunHalted, TurnStarted
 from stages.halt import Cancelled
 from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
+from tests.commands import forge
 from tests.flows import Desk
 from tests.misbehaving import misbehaving
 
@@ -30,12 +31,6 @@ from tests.misbehaving import misbehaving
 def server() -> Iterator[str]:
     with misbehaving() as address:
         yield address
-
-
-def forge(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forge", *arguments], capture_output=True, text=True, check=False, cwd=cwd
-    )
 
 
 FLOW = '''

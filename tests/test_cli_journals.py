@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from forge import run_sync
 from forge.cli.load import load_workflow
 from forge.interpreters.scripted import Line, Scripted, call
+from tests.commands import forge as command
 
 FLOW = '''
 from forge import Workflow, tool
@@ -48,14 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def forge(folder: Path, *arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "forge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        input=answers,
-    )
+    done = command(*arguments, cwd=folder, answers=answers)
     assert "Traceback" not in done.stderr, done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     return done

@@ -16,16 +16,11 @@ from forge.backends.servers.download import parts_of, path_of
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import TAIL, glance
 from stages.serialize import Mode
+from tests.commands import forge as command
 
 
 def forge(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "forge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-    )
+    done = command(*arguments, **environment)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

@@ -1,7 +1,6 @@
 """`--larger`: a second model on the command line, with two real server processes, and what is refused."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import log
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forge.evals.results import read_results
+from tests.commands import forge as command
 from tests.scripted_server import requests_of, scripted_server
 
 FLOW = """
@@ -59,8 +59,7 @@ def both(folder: Path, small: float) -> Iterator[tuple[str, str]]:
 
 
 def forge(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    asked = [sys.executable, "-m", "forge", *words]
-    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    return command(*words, cwd=folder)
 
 
 OPTIONS = ("--mode", "constrained", "--no-probe", "--context", "4096", "--journal", "run.jsonl")

@@ -1,7 +1,6 @@
 """Priors in runs: measured from journals, divided out of what the model says, and refused where they don't belong."""
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from stages.confidence.priors import MeasuredPriors, Prior
 from stages.confidence.unsure import AskLarger, StopRun, WhenUnsure
 from stages.effect import Reply
 from stages.halt import Unsure
+from tests.commands import forge as command
 
 
 @tool
@@ -103,8 +103,7 @@ def test_priors_of_what_there_is_not_are_refused_when_the_workflow_is_made(chang
 
 
 def forge_priors(*words: object) -> subprocess.CompletedProcess[str]:
-    asked = [sys.executable, "-m", "forge", "priors", *map(str, words)]
-    return subprocess.run(asked, capture_output=True, text=True, check=False, timeout=100)
+    return command("priors", *map(str, words))
 
 
 def test_the_command_prints_them_and_writes_a_file_that_can_be_read(tmp_path: Path) -> None:

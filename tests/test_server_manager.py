@@ -26,6 +26,7 @@ from forge.runtime.watching import Watching
 from stages.halt import BackendFailed
 from stages.policy.retry import Tries
 from stages.wire.wires import wire
+from tests.commands import forge
 from tests.flows import Desk
 from tests.serving import JsonHandler
 
@@ -479,7 +480,7 @@ def commanded(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> "subpr
     installed(folder, how)
     monkeypatch.setenv("PATH", str(folder))
     words = ["run", str(flow), "Go.", "--backend", f"llama-server:{gguf(folder)}", "--journal", str(folder / "j")]
-    return subprocess.run([sys.executable, "-m", "forge", *words], capture_output=True, text=True, check=False)
+    return forge(*words)
 
 
 def test_the_command_line_says_all_of_why_a_server_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

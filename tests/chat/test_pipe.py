@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import forge
 from tests.scripted_model import completion
 from tests.scripted_server import requests_of, scripted_server
 
@@ -47,9 +48,7 @@ failing = made(Fault(kind="unreachable", detail="nobody"), "Here again.")
 
 
 def chat(folder: Path, typed: str, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "FORGE_STATE": str(folder / "state")}
-    command = [sys.executable, "-m", "forge", "chat", *words]
-    return subprocess.run(command, input=typed, capture_output=True, text=True, check=False, cwd=folder, env=env)
+    return forge("chat", *words, cwd=folder, answers=typed, FORGE_STATE=str(folder / "state"))
 
 
 def test_each_line_is_a_message_and_the_conversation_goes_on_in_the_next_program(tmp_path: Path) -> None:

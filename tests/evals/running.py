@@ -31,7 +31,7 @@ def command(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> li
 
 def run(folder: Path, server: str, *words: str, text: str = SCENARIOS) -> subprocess.CompletedProcess[str]:
     """The command, ended; in this process, which shows the same."""
-    return forge(folder, *command(folder, server, *words, text=text)[3:])
+    return forge(*command(folder, server, *words, text=text)[3:], cwd=folder)
 
 
 def rows(folder: Path) -> dict[tuple[str, str, int], Row]:

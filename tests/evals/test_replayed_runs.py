@@ -1,13 +1,13 @@
 """A run of an eval opened again: how it was judged, and its states, from the scenario that it was of."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from forge.cli.eval_journals import recorded_row, workflow_of
 from forge.errors import ForgeError
+from tests.commands import forge
 from tests.evals.running import rows, run, served
 
 
@@ -26,8 +26,7 @@ def journal(folder: Path, configuration: str, scenario: str) -> Path:
 
 
 def replayed(folder: Path, configuration: str, scenario: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forge", "replay", str(journal(folder, configuration, scenario)), *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return forge("replay", str(journal(folder, configuration, scenario)), *words, cwd=folder)
 
 
 def test_the_record_ends_with_how_the_run_was_judged(folder: Path) -> None:
@@ -76,9 +75,7 @@ def test_a_workflow_that_is_named_is_that_one_though_the_file_has_the_scenario(f
 def test_other_commands_take_the_scenario_too(folder: Path) -> None:
     path = str(journal(folder, "forge auto", "refund_rightly"))
     for words in (("bisect", path, "--workflow", "mine.py"), ("ablate", path, "--workflow", "mine.py")):
-        done = subprocess.run(
-            [sys.executable, "-m", "forge", *words], cwd=folder, capture_output=True, text=True, check=False
-        )
+        done = forge(*words, cwd=folder)
         assert (done.returncode, done.stderr) == (0, "")
 
 

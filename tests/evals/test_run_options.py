@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_a_sentence_and_exit_2(
 def configured(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "mine.py").write_text(SCENARIOS)
     (folder / "evals.toml").write_text(text)
-    return forge(folder, "eval", "run", "--config", "evals.toml", *words)
+    return forge("eval", "run", "--config", "evals.toml", *words, cwd=folder)
 
 
 def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from forge.cli.commands import parse
 from forge.cli.completion import script
+from tests.commands import forge as command
 from tests.scripted_server import scripted_server
 
 CHECK = "import sys; sys.path.insert(0, 'src'); import calc; assert calc.add(1, 2) == 3"
@@ -39,9 +40,8 @@ def task(tmp_path: Path) -> Path:
     return file
 
 
-def forge(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forge", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environment(cwd))
+def forge(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    return command(*words, cwd=cwd, FORGE_STATE=str(cwd / "state"))
 
 
 def environment(folder: Path) -> dict[str, str]:
