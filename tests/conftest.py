@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-REAL = Path(__file__).parent / "real"
+REAL, SOAK = Path(__file__).parent / "real", Path(__file__).parent / "soak"
 MODELS = frozenset({"smol", "qwen", "fitting"})
 """The fixtures that load one."""
 
@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
 
-# `make test` tries the same examples each time: whether main passes is no matter of luck. `make search` tries new ones,
+# `make test` tries the same examples each time: whether main passes is no matter of luck. `make soak` tries new ones,
 # many more; what it finds becomes a case with a name.
 settings.register_profile("forge", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("search", deadline=None, max_examples=1_000)
@@ -38,6 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # xdist refuses to run at all where its workers found different tests, and prints every one of them.
         raise pytest.UsageError(f"the id of a test has an address, which differs between runs; name it: {unstable[0]}")
     for item in items:
+        if SOAK in item.path.parents:
+            item.add_marker(pytest.mark.soak)
         on_a_model = not MODELS.isdisjoint(getattr(item, "fixturenames", ()))
         item.add_marker(pytest.mark.xdist_group("models" if on_a_model else str(item.path)))
     items.sort(key=lambda item: REAL not in item.path.parents)

@@ -1,15 +1,13 @@
-"""Libraries: the layers of all of them, by the library's name and their own."""
+"""Libraries of clients, and their layers by name; each is imported when it is asked for, as that takes seconds."""
 
-from tests.clients import anthropic_layers, langchain_layers, openai_layers, pydantic_ai_layers
+from importlib import import_module
+
 from tests.clients.layers import Layer
 
-LAYERS: dict[str, Layer] = {
-    f"{library}: {name}": layer
-    for library, layers in {
-        "openai": openai_layers.LAYERS,
-        "anthropic": anthropic_layers.LAYERS,
-        "langchain": langchain_layers.LAYERS,
-        "pydantic-ai": pydantic_ai_layers.LAYERS,
-    }.items()
-    for name, layer in layers.items()
-}
+LIBRARIES = ("openai", "anthropic", "langchain", "pydantic_ai")
+
+
+def layers_of(library: str) -> dict[str, Layer]:
+    """The layers of a library, by their names."""
+    layers: dict[str, Layer] = import_module(f"tests.clients.{library}_layers").LAYERS
+    return layers

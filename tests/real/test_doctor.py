@@ -16,10 +16,10 @@ from forge.backends.doctor.examination import examine
 from forge.backends.doctor.identification import IDENTIFY
 from forge.backends.doctor.limits import DAMAGED
 from forge.backends.doctor.toolcalls import CALLS
-from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model
 from forge.cli import demo
 from stages.state import Completed
 from stages.wire.sampling import Sampling
+from tests.real.conftest import served
 
 QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA, DAMAGED)
 """What tells the cases apart; the whole visit takes some twenty seconds of such a model."""
@@ -39,11 +39,8 @@ def visited(url: str, *, whole: bool) -> Visit:
 @pytest.fixture(scope="module")
 def fitting() -> Iterator[str]:
     """Qwen2.5-Coder 0.5B with a template that has it write calls as it does anyway."""
-    server = LlamaCpp(Settings(path=ensure_model(KNOWN["qwen2.5-coder-0.5b"]), chat_template=FENCED))
-    try:
-        yield server.url
-    finally:
-        server.stop()
+    with served("qwen2.5-coder-0.5b", FENCED) as url:
+        yield url
 
 
 def finishes(url: str, visit: Visit) -> bool:
@@ -67,6 +64,7 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
     assert (profile.name, profile.mode, profile.native_calls) == ("llama-server", "constrained", False)
 
 
+@pytest.mark.soak  # the next one tells as much
 def test_calls_that_the_template_does_not_fit_come_as_text(qwen: str) -> None:
     facts = visited(qwen, whole=False).facts
     assert (facts.calls, facts.call_format) == ("text", "fenced")

@@ -56,7 +56,9 @@ def test_a_model_that_is_never_right_ends_typed_within_its_budget(smol: str, mod
     assert replay(path, SHORT) == result
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", ["prompted", *(pytest.param(mode, marks=pytest.mark.soak) for mode in ("native", "constrained"))]
+)
 def test_a_small_model_ends_typed_and_its_journal_replays_to_the_same_end(
     qwen: str, mode: Mode, tmp_path: Path
 ) -> None:
@@ -70,7 +72,7 @@ def test_a_small_model_ends_typed_and_its_journal_replays_to_the_same_end(
     assert replay(path, SHORT) == result
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_constrained_a_model_of_half_a_billion_finishes(qwen: str, seed: int) -> None:
     """The steps cannot be skipped, so it ends in a report or in a typed halt, and never in a third thing."""
     result = run_sync(demo.workflow, demo.request("A-17"), backend=on(qwen, "constrained", seed))
