@@ -13,7 +13,7 @@ from forge.backends.profile import DEFAULT_CONTEXT
 from forge.backends.servers.environment import needed
 from forge.backends.servers.launch import CacheType, Launch, served_name
 from forge.backends.servers.readiness import is_free
-from forge.errors import BackendError, ForgeError
+from forge.errors import BackendError, ForgeError, to_install
 
 _ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
 _LAYERS: dict[str | int, int] = {"auto": -1, "all": 999}  # no model has as many
@@ -85,7 +85,7 @@ def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
     try:
         import xllamacpp  # noqa: PLC0415 - an extra: a 34 MB library that most users don't need
     except ImportError:
-        raise ForgeError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
+        raise ForgeError(f"llama.cpp is not installed here; {to_install('local')}") from None
     params = xllamacpp.CommonParams()
     params.model.path = str(settings.path)
     # Without one it goes by its path, and the name that it was asked for would be another model's.
