@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.serving import JsonHandler
 
-STEPS = ("get_order", "get_customer", "read_file", "edit_file")
-"""Tools that are called once each before any other, where they are on offer."""
+STEPS = {"get_order": "", "get_customer": "", "read_file": "median", "edit_file": "median"}
+"""Tools that are called once each before any other, where they are on offer and the user has said that word."""
 
 VALUES = {
     "order_id": "A-17",
@@ -29,6 +29,10 @@ VALUES = {
 """Arguments by their names; any other text is `Done.`, any other value the first that its schema allows."""
 
 
+def option(name: str, default: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+
 class Model(JsonHandler):
     """llama.cpp's pages, with a model that has no tool calls of its own, and Ollama's."""
 
@@ -36,7 +40,7 @@ class Model(JsonHandler):
         pages: dict[str, object] = {
             "/health": {"status": "ok"},
             "/props": {"default_generation_settings": {"n_ctx": 16384}, "total_slots": 1, "build_info": "b1"},
-            "/v1/models": {"data": [{"id": "tiny", "owned_by": "llamacpp"}]},
+            "/v1/models": {"data": [{"id": option("--alias", "tiny"), "owned_by": "llamacpp"}]},
             "/api/version": {"version": "0.13.0"},
         }
         page = self.path.removeprefix("/gone")
@@ -73,7 +77,7 @@ def _message(body: Any) -> dict[str, Any]:
     said: dict[str, Any] = {"role": "assistant", "content": "Done."}
     match body:
         case {"response_format": {"json_schema": {"schema": {"anyOf": [*offers]}}}}:
-            tools = {offer["properties"].get("tool", {}).get("const", ""): offer for offer in offers}
+            tools = {offer.get("properties", {}).get("tool", {}).get("const", ""): offer for offer in offers}
             said["content"] = json.dumps(_value("", tools[_next([*tools], body)]))
         case {"response_format": {"json_schema": {"schema": schema}}}:
             said["content"] = json.dumps(_value("", schema))
@@ -89,7 +93,9 @@ def _message(body: Any) -> dict[str, Any]:
 def _next(offered: list[str], body: Any) -> str:
     """The first step that was not taken yet; else the last tool, which ends the task where it may."""
     taken = json.dumps([message for message in body["messages"] if message["role"] == "assistant"])
-    return next((name for name in STEPS if name in offered and name not in taken), offered[-1])
+    asked = json.dumps([message for message in body["messages"] if message["role"] == "user"])
+    steps = (name for name, word in STEPS.items() if name in offered and name not in taken and word in asked)
+    return next(steps, offered[-1])
 
 
 def _value(name: str, schema: Any) -> object:
@@ -125,5 +131,5 @@ def playing(port: int = 0) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    with playing(int(sys.argv[sys.argv.index("--port") + 1])):
+    with playing(int(option("--port", "0"))):
         threading.Event().wait()
