@@ -39,7 +39,12 @@ class Model(JsonHandler):
     def get(self) -> None:
         pages: dict[str, object] = {
             "/health": {"status": "ok"},
-            "/props": {"default_generation_settings": {"n_ctx": 16384}, "total_slots": 1, "build_info": "b1"},
+            "/props": {
+                "default_generation_settings": {"n_ctx": 16384},
+                "total_slots": 1,
+                "build_info": "b1",
+                "model_path": option("-m", ""),
+            },
             "/v1/models": {"data": [{"id": option("--alias", "tiny"), "owned_by": "llamacpp"}]},
             "/api/version": {"version": "0.13.0"},
         }

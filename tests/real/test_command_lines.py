@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.servers import KNOWN, ensure_model
+from forge.backends.servers.download import path_of
 from forge.cli.commands import parser
 from forge.cli.dispatch import run_command
 from tests.evals.rows import AUTO, PLAIN, configuration, suite, written
@@ -108,7 +109,7 @@ def as_a_proxy(bench: Bench, line: str, row: Row) -> None:
         said = proxy.stdout.readline()
         assert said.startswith("forge proxy: OpenAI clients http://127.0.0.1:"), proxy.communicate()
         url, headers = said.split()[-1], {"authorization": "Bearer the-key"}
-        asked = {"model": "m", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 8}
+        asked = {"model": "m", "messages": [{"role": "user", "content": "Hi."}], "max_tokens": 2}
         for path in ("/v1/chat/completions", "/v1/messages"):
             answer = httpx.post(url + path, json=asked, headers=headers, timeout=120, trust_env=False)
             assert answer.status_code == 200, answer.text
@@ -154,7 +155,7 @@ def by_pip(bench: Bench, line: str, row: Row) -> None:
 
 SMOL = "--model smollm2-135m"
 """Three times as quick to load as the default: where the line is about anything but what the model says."""
-SHORT = f"{SMOL} --max-tokens 16 --temperature 0 --seed 1"
+SHORT = f"{SMOL} --max-tokens 4 --temperature 0 --seed 1"
 ONE = "--scenario order --runs 1 -o out.jsonl"
 REFUSED = "--backend 127.0.0.1:8080/gone/v1 --journal run.jsonl"
 """With a server that refuses, so that the run is interrupted."""
@@ -214,25 +215,25 @@ TABLE: dict[str, Row] = {
     r"--redact-pattern '\d{4}-\d{4}'": replace(runs, more="--backend 127.0.0.1:8080"),
     "forge demo": replace(halts, more=f"{SHORT} --order A-17"),
     "forge demo --order A-17 --model qwen2.5-coder-1.5b --seed 7": Row(
-        start=in_this_process, more="--temperature 0", says=("done", "Report sent: 129.9")
+        start=in_this_process, more="--temperature 0", says=("done", "of 129.9 from Lisbon")
     ),
     "forge resume flow.py run.jsonl --backend 127.0.0.1:8080": resumes,
     "forge resume flow.py run.jsonl --backend http://127.0.0.1:8080": resumes,
     "forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080": resumes,
     "forge resume demo run.jsonl --backend local --seed 7": replace(
-        halts, first=(f'forge run demo "Report on order A-17" {REFUSED}',), says=("turn 2",)
+        halts, first=(f"forge demo {SHORT} --journal all.jsonl; head -n 2 all.jsonl > run.jsonl",)
     ),
     # tasks
     "forge agent run task.toml": works,
     "forge agent run TASK.toml": works,
     "forge agent run task.toml --backend local --model qwen2.5-coder-1.5b --record record.json": Row(
-        start=in_this_process, more=f"{SHORT} --max-tokens 8", code=1, says=("halted",), writes="record.json"
+        start=in_this_process, more=SHORT, code=4, says=("1 call",), writes="record.json"
     ),
     "forge agent run task.toml --resume run.jsonl": replace(works, first=(f"forge agent run task.toml {REFUSED}",)),
     # conversations
-    **dict.fromkeys(
-        ("forge chat", ".venv/bin/forge chat --no-tools", "forge chat --no-tools"), replace(talks, more=SHORT)
-    ),
+    # Not asked anything: its tools alone are 2,000 tokens to read.
+    "forge chat": replace(talks, more=SHORT, typed="", says=("tools  read_file, ",)),
+    **dict.fromkeys((".venv/bin/forge chat --no-tools", "forge chat --no-tools"), replace(talks, more=SHORT)),
     **dict.fromkeys(
         (
             ".venv/bin/forge chat --backend http://127.0.0.1:8080",
@@ -347,7 +348,9 @@ TABLE: dict[str, Row] = {
         start=in_this_process, more=f"--runs 1 {SMOL} --max-tokens 8 -o out.jsonl", says=("2 runs",), writes="out.jsonl"
     ),
     "forge eval run --backend 127.0.0.1:8080 --probe": Row(start=in_this_process, says=("16,384",)),
-    "forge eval run --config models.toml": Row(start=in_this_process, more=f"{ONE} --probe", says=("smollm2",)),
+    "forge eval run --config models.toml": Row(
+        start=in_this_process, more=f"{ONE} --probe", says=("context  4,096", "context  16,384")
+    ),
     "forge eval bfcl --backend 127.0.0.1:8080 --against server": Row(
         start=in_this_process,
         more="--runs 1 --category simple_python -o out.jsonl",
@@ -435,7 +438,7 @@ def block(page: str, language: str, number: int = 0) -> str:
 def bench(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
     for name in (
         "programs",
-        "cache/models",
+        "cache",
         "state",
         "models",
         "my/journals",
@@ -464,12 +467,9 @@ def bench(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 @pytest.fixture
-def models_here(bench: Bench, smol_path: Path) -> None:
-    """The user's models, as links: what removes one removes the link."""
-    for path in [smol_path, ensure_model(KNOWN["qwen2.5-coder-0.5b"], folder=smol_path.parent)]:
-        for file in path.parent.glob(f"*{path.name}*"):
-            if not file.name.endswith(".lock"):
-                (bench.folder / "cache" / "models" / file.name).symlink_to(file)
+def models_here(smol_path: Path) -> Path:
+    """The folder of the user's models, with both that the lines need."""
+    return ensure_model(KNOWN["qwen2.5-coder-0.5b"], folder=smol_path.parent).parent
 
 
 def fill(bench: Bench, line: str) -> None:
@@ -501,6 +501,8 @@ def fill(bench: Bench, line: str) -> None:
         "models/qwen.gguf": "GGUF",
         "AGENTS.md": "Be brief.",
     }
+    if "record.json" in line:
+        texts["task.toml"] = texts["task.toml"].replace("[limits]", "[limits]\nmax_calls = 1")
     for name, text in texts.items():
         (bench.folder / name).write_text(bench.here(text))
     if "priors" in line or "my/journals" in line:
@@ -527,7 +529,8 @@ def started(bench: Bench, line: str) -> None:
     row = TABLE[line]
     fill(bench, line)
     for before in row.first:
-        in_a_shell(bench, bench.here(before), Row(start=in_a_shell, typed="Hi.\n", code=int("/gone" in before)))
+        start = in_a_shell if " chat" in before or ";" in before else in_this_process
+        start(bench, bench.here(before), Row(start=start, typed="Hi.\n", code=int("/gone" in before)))
     row.start(bench, bench.here(line), row)
 
 
@@ -541,5 +544,12 @@ def test_the_line_ends_as_its_page_says(bench: Bench, line: str) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in TABLE if on_a_model(line)])
-def test_the_line_ends_as_its_page_says_on_a_model_in_this_process(bench: Bench, models_here: None, line: str) -> None:
+def test_the_line_ends_as_its_page_says_on_a_model_in_this_process(bench: Bench, models_here: Path, line: str) -> None:
+    kept = bench.folder / "cache" / "models"
+    if "remove" in line:
+        kept.mkdir(parents=True)
+        for model in KNOWN.values():
+            path_of(model, kept).write_text("not the user's")
+    else:
+        kept.symlink_to(models_here)
     started(bench, line)
