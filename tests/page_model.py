@@ -72,8 +72,11 @@ class Model(JsonHandler):
             return
         for number, one in enumerate(message.get("tool_calls", ())):
             one["index"] = number
-        pieces = [{"delta": message}, {"delta": {}, "finish_reason": "stop"}]
-        events = [*({"choices": [{"index": 0, **piece}]} for piece in pieces), {"choices": [], "usage": usage}]
+        pieces: list[dict[str, Any]] = [{"delta": message}, {"delta": {}, "finish_reason": "stop"}]
+        events: list[Any] = [
+            *({"choices": [{"index": 0, **piece}]} for piece in pieces),
+            {"choices": [], "usage": usage},
+        ]
         said = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
         self.tell(200, said.encode(), "text/event-stream")
 
