@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,7 @@ from forge.backends.servers import KNOWN, ensure_model
 from forge.backends.servers.download import path_of
 from forge.cli.commands import parser
 from forge.cli.dispatch import run_command
+from forge.evals.bfcl import ensure_package
 from tests.evals.rows import AUTO, PLAIN, configuration, suite, written
 from tests.page_model import playing
 from tests.test_priors import measured
@@ -105,8 +107,7 @@ def ended_so(bench: Bench, row: Row, code: int, said: str) -> None:
 
 def as_a_proxy(bench: Bench, line: str, row: Row) -> None:
     """It says where it listens, answers a question of each protocol, and ends by a signal."""
-    words = shlex.split(f"{line} --port 0 {bench.here(row.more)}")
-    with subprocess.Popen(words, cwd=bench.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proxy:
+    with process(bench, f"{line} --port 0", row) as proxy:
         assert proxy.stdout is not None
         said = proxy.stdout.readline()
         assert said.startswith("forge proxy: OpenAI clients http://127.0.0.1:"), proxy.communicate()
@@ -119,6 +120,17 @@ def as_a_proxy(bench: Bench, line: str, row: Row) -> None:
         assert proxy.wait() == 143
 
 
+@contextmanager
+def process(bench: Bench, line: str, row: Row) -> Iterator["subprocess.Popen[str]"]:
+    """A process that is ended with the block, whatever happens in it."""
+    words = shlex.split(f"{line} {bench.here(row.more)}")
+    with subprocess.Popen(words, cwd=bench.folder, stdin=-1, stdout=-1, stderr=-1, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
 def as_an_mcp_server(bench: Bench, line: str, row: Row) -> None:
     """It says its tool to a client that has said hello, and ends when that has gone."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -127,8 +139,7 @@ def as_an_mcp_server(bench: Bench, line: str, row: Row) -> None:
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
     ]
-    words = shlex.split(f"{line} {bench.here(row.more)}")
-    with subprocess.Popen(words, cwd=bench.folder, stdin=-1, stdout=-1, stderr=-1, text=True) as server:
+    with process(bench, line, row) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         for sent in lines:
@@ -441,21 +452,16 @@ def block(page: str, language: str, number: int = 0) -> str:
 
 
 @pytest.fixture
-def bench(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
-    for name in (
-        "programs",
-        "cache",
-        "state",
-        "models",
-        "my/journals",
-        "runs",
-        "results.journals",
-        "src",
-        ".venv",
-    ):
+def bench(
+    line: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Bench:
+    folders = ("programs", "cache", "my/journals", "runs", "results.journals", "models", "src", ".venv")
+    for name in folders:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / ".venv" / "bin").symlink_to(PROGRAMS)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    if "bfcl" in line:
+        (tmp_path / "cache" / "bfcl").symlink_to(ensure_package().parents[1])
     program = tmp_path / "programs" / "llama-server"
     program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m tests.page_model "$@"\n')
     program.chmod(0o755)
@@ -469,7 +475,9 @@ def bench(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    return Bench(tmp_path, address, capsys)
+    bench = Bench(tmp_path, address, capsys)
+    fill(bench, line)
+    return bench
 
 
 @pytest.fixture
@@ -531,7 +539,6 @@ class Median(unittest.TestCase):
 
 def started(bench: Bench, line: str) -> None:
     row = TABLE[line]
-    fill(bench, line)
     for before in row.first:
         start = in_a_shell if " chat" in before or ";" in before else in_this_process
         start(bench, bench.here(before), Row(start=start, typed="Hi.\n", code=int("/gone" in before)))
@@ -552,10 +559,10 @@ def test_the_line_ends_as_its_page_says(bench: Bench, line: str) -> None:
 @pytest.mark.parametrize("line", [line for line in TABLE if on_a_model(line)])
 def test_the_line_ends_as_its_page_says_on_a_model_in_this_process(bench: Bench, models_here: Path, line: str) -> None:
     kept = bench.folder / "cache" / "models"
-    if "remove" in line:
-        kept.mkdir(parents=True)
+    if "remove" in line:  # not the user's
+        kept.mkdir()
         for model in KNOWN.values():
-            path_of(model, kept).write_text("not the user's")
+            path_of(model, kept).touch()
     else:
         kept.symlink_to(models_here)
     started(bench, line)
