@@ -236,7 +236,9 @@ TABLE: dict[str, Row] = {
     "forge resume flow.py run.jsonl --backend http://127.0.0.1:8080": resumes,
     "forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080": resumes,
     "forge resume demo run.jsonl --backend local --seed 7": replace(
-        halts, first=(f"forge demo {SHORT} --journal all.jsonl; head -n 2 all.jsonl > run.jsonl",)
+        resumes,
+        first=(f'forge run demo "Send a report on order A-17." {REFUSED} --seed 7',),
+        more="--backend 127.0.0.1:8080",
     ),
     # tasks
     "forge agent run task.toml": works,
@@ -248,10 +250,9 @@ TABLE: dict[str, Row] = {
     # conversations
     # Not asked anything: its tools alone are 2,000 tokens to read.
     "forge chat": replace(talks, more=SHORT, typed="", says=("tools  read_file, ",)),
-    **dict.fromkeys((".venv/bin/forge chat --no-tools", "forge chat --no-tools"), replace(talks, more=SHORT)),
+    "forge chat --no-tools": replace(talks, more=SHORT),
     **dict.fromkeys(
         (
-            ".venv/bin/forge chat --backend http://127.0.0.1:8080",
             "forge chat --backend http://127.0.0.1:8080",
             "forge chat shop.py:agent",
         ),
@@ -360,7 +361,10 @@ TABLE: dict[str, Row] = {
         start=in_this_process, more="--runs 1 -o out.jsonl", says=("3 runs",), writes="out.jsonl"
     ),
     "forge eval run my_scenarios.py --backend local --ablation reforged,bare": Row(
-        start=in_this_process, more=f"--runs 1 {SMOL} --max-tokens 8 -o out.jsonl", says=("2 runs",), writes="out.jsonl"
+        start=in_this_process,
+        more="--runs 1 -o out.jsonl --backend 127.0.0.1:8080",
+        says=("2 runs",),
+        writes="out.jsonl",
     ),
     "forge eval run --backend 127.0.0.1:8080 --probe": Row(start=in_this_process, says=("16,384",)),
     "forge eval run --config models.toml": Row(
@@ -428,7 +432,7 @@ def written_lines() -> Iterator[tuple[str, str]]:
             yield page.name, re.split(r"\s+#", line)[0]
         for line in IN_A_SENTENCE.findall(BLOCK.sub("", text)):
             if line not in named:
-                yield page.name, line
+                yield page.name, line.removeprefix(".venv/bin/")
     for name, of in commands(parser()):
         for line in re.findall(r"^  ((?:forge|[A-Z_]+=\S+) .+)$", of.format_help(), re.MULTILINE):
             yield f"{name} --help", line
@@ -455,10 +459,9 @@ def block(page: str, language: str, number: int = 0) -> str:
 def bench(
     line: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Bench:
-    folders = ("programs", "cache", "my/journals", "runs", "results.journals", "models", "src", ".venv")
+    folders = ("programs", "cache", "my/journals", "runs", "results.journals", "models", "src")
     for name in folders:
         (tmp_path / name).mkdir(parents=True)
-    (tmp_path / ".venv" / "bin").symlink_to(PROGRAMS)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     if "bfcl" in line:
         (tmp_path / "cache" / "bfcl").symlink_to(ensure_package().parents[1])

@@ -68,10 +68,9 @@ def test_a_small_model_ends_typed_and_its_journal_replays_to_the_same_end(
     assert replay(path, SHORT) == result
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_constrained_a_model_of_half_a_billion_finishes(qwen: str, seed: int) -> None:
+def test_constrained_a_model_of_half_a_billion_finishes(qwen: str) -> None:
     """The steps cannot be skipped, so it ends in a report or in a typed halt, and never in a third thing."""
-    result = run_sync(demo.workflow, demo.request("A-17"), backend=on(qwen, "constrained", seed))
+    result = run_sync(demo.workflow, demo.request("A-17"), backend=on(qwen, "constrained", seed=0))
     run = result.unwrap()
     assert isinstance(run.outcome, Completed)
     assert {success.name for success in run.state.ledger.successes} >= {"get_order", "get_customer", "send_report"}
