@@ -234,6 +234,12 @@ def _ended(words: str) -> str:
     return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
+def to_install(extra: str) -> str:
+    """What to run where that extra of forge is not installed."""
+    # No registry has forge-toolcalls; once one does, its name works from any folder.
+    return f"run, in the folder of forge's source: pip install '.[{extra}]'"
+
+
 def quantity(number: int, thing: str) -> str:
     """`1 model call`, `2 model calls`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
