@@ -19,7 +19,7 @@ SERVER_KINDS: tuple[ServerKind, ...] = get_args(ServerKind)
 _OWNERS: dict[str, ServerKind] = {"llamacpp": "llama-server", "vllm": "vllm"}
 """Kinds by what they write into `owned_by` of their models.
 
-vLLM's `max_model_len` and `/version` are no sign of it: others have copied both (MAX, and SGLang the first).
+vLLM's `/version` and `max_model_len` are no sign of it: MAX has both, SGLang lists the latter.
 """
 
 
