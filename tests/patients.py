@@ -263,7 +263,7 @@ def recording(server: str, name: str) -> Told:
     return found["status"], found["headers"].get("content-type", ""), found["body"].encode()
 
 
-def recorded(server: str, context: int) -> Callable[[str, Json], Told]:
+def met_live(server: str, context: int) -> Callable[[str, Json], Told]:
     """A server met live, with Qwen2.5-Coder 0.5B: each question gets the answer that one of its kind got."""
     served = json.loads(recording(server, "models")[2])["data"][0]["id"]
     names = {file.stem for file in (RECORDINGS / server).iterdir()}
@@ -328,8 +328,8 @@ PATIENTS: dict[str, Callable[[str, Json], Told]] = {
     "broken_stream": broken_stream,
     "quota": quota,
     "silent": silent,
-    "max": recorded("max", 2048),
-    "transformers": recorded("transformers", 10**9),
+    "max": met_live("max", 2048),
+    "transformers": met_live("transformers", 10**9),
     "page": lambda *_: PAGE,
     "moved": lambda *_: (308, "text/plain", b""),
     "locked": lambda *_: refused("Invalid API Key", 401),
