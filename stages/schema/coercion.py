@@ -12,7 +12,8 @@ Nothing else.
 
 import msgspec
 
-from stages.schema.compilation import Compiled, Fuel, Place
+from stages.schema.judging import Judge
+from stages.schema.place import Fuel, Path, Place
 from stages.schema.retyping import LIST_OF_ONE, retype
 from stages.schema.value import Json, dotted
 
@@ -20,18 +21,33 @@ _Coerced = tuple[Json, list[str]]
 """A value, and the coercions that it needed."""
 
 
-def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
+def coerce(value: Json, judge: Judge, size: int) -> tuple[Json, tuple[str, ...]]:
     """The value coerced as far as possible, and the name of each coercion (`string to integer at "qty"`).
 
     `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit.
     """
-    coerced, repairs = _coerced(value, Place(schema, schema.root), Fuel(size))
+    coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(size))
     return coerced, tuple(repairs)
 
 
-def _coerced(value: Json, at: Place, fuel: Fuel) -> _Coerced:
-    if not fuel.lasts(at):
-        return value, []
+class _Walk(Fuel):
+    """One walk, and what it has found: by part, value and path. The value is kept, so that its id stays its own."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.known: dict[tuple[int, int, Path], tuple[Json, _Coerced]] = {}
+
+
+def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+    key = id(at.part), id(value), at.path
+    if key not in fuel.known:
+        if not fuel.lasts(at):
+            return value, []
+        fuel.known[key] = value, _through(value, at, fuel)
+    return fuel.known[key][1]
+
+
+def _through(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     repairs: list[str] = []
     for place in at.conjuncts():
         value, more = _coerced(value, place, fuel)
@@ -43,7 +59,7 @@ def _coerced(value: Json, at: Place, fuel: Fuel) -> _Coerced:
     return value, repairs + more
 
 
-def _alternative(value: Json, branches: list[Place], fuel: Fuel) -> _Coerced:
+def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
     """The value coerced to the alternative that it fits; else to the only result that the alternatives lead to.
 
     Alternatives with different results are ambiguous: the value stays.
@@ -56,9 +72,9 @@ def _alternative(value: Json, branches: list[Place], fuel: Fuel) -> _Coerced:
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, at: Place, fuel: Fuel) -> _Coerced:
+def _here(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     """The value in the type that this part of the schema asks for, and everything in it likewise."""
-    retyped, repair = retype(value, at.part)
+    retyped, repair = retype(value, at.rules, lambda one: at.judge.lists(at.rules, one))
     within, repairs = _children(retyped, at, fuel)
     if repair == LIST_OF_ONE and not at.fits(within):
         return value, []
@@ -69,7 +85,7 @@ def _noted(repair: str, at: Place) -> str:
     return f'{repair} at "{dotted(at.path)}"' if at.path else repair
 
 
-def _children(value: Json, at: Place, fuel: Fuel) -> _Coerced:
+def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     match value:
         case dict():
             return _members(value, at, fuel)
@@ -79,8 +95,8 @@ def _children(value: Json, at: Place, fuel: Fuel) -> _Coerced:
             return value, []
 
 
-def _members(value: dict[str, Json], at: Place, fuel: Fuel) -> _Coerced:
-    part = at.part
+def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
+    part = at.rules
     declared, required = part.get("properties"), part.get("required")
     optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
     coerced: dict[str, Json] = {}
@@ -92,18 +108,18 @@ def _members(value: dict[str, Json], at: Place, fuel: Fuel) -> _Coerced:
             continue
         coerced[name], more = _coerced(child, place, fuel)
         repairs += more
-    return coerced, repairs
+    return (coerced, repairs) if repairs else (value, [])
 
 
 def _names(required: Json) -> frozenset[str]:
     return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
 
 
-def _items(value: list[Json], at: Place, fuel: Fuel) -> _Coerced:
+def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:
     coerced: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):
         item, more = _coerced(child, at.item(i), fuel)
         coerced.append(item)
         repairs += more
-    return coerced, repairs
+    return (coerced, repairs) if repairs else (value, [])

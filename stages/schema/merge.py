@@ -1,7 +1,6 @@
 """Merge `allOf` into one part, for grammars without conjunctions. The result demands the same or less."""
 
-from stages.schema.compilation import at_pointer
-from stages.schema.value import Json
+from stages.schema.value import Json, at_pointer
 
 _Part = dict[str, Json]
 

@@ -15,12 +15,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.schema.bounds import SchemaPart, Supported, number_rules, string_rules
-from stages.schema.compilation import at_pointer
 from stages.schema.containers import Inner, any_value, array_rules, object_rules
 from stages.schema.cycles import self_referring
 from stages.schema.merge import NOTES, merge_all_of
 from stages.schema.strict_mode import NotStrict, strict
-from stages.schema.value import Json
+from stages.schema.value import Json, at_pointer
 
 Target = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""

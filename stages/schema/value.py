@@ -1,6 +1,7 @@
 """JSON values: their type, their kinds, and how a text quotes them."""
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import msgspec
 
@@ -47,6 +48,29 @@ def dotted(path: Sequence[str | int]) -> str:
     """A path as people write it, `items[2].qty`; empty for the whole."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{cut_text(step)}" for step in path)
     return text.removeprefix(".")
+
+
+def is_pointer(reference: Json) -> TypeGuard[str]:
+    """Whether a `$ref` is a JSON pointer into its own document: `#` or `#/…`."""
+    return isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))
+
+
+def at_pointer(root: Json, pointer: str) -> Json:
+    """The value at a JSON pointer in a reference (RFC 6901, section 6): `#/$defs/a~1b%20c`. None: there is none."""
+    if "%" in pointer:
+        from urllib.parse import unquote  # noqa: PLC0415 - hardly any reference needs it
+
+        pointer = unquote(pointer)
+    found = root
+    for token in pointer.split("/")[1:]:
+        match found:
+            case dict():
+                found = found.get(token.replace("~1", "/").replace("~0", "~"))
+            case list() if token.isdecimal() and int(token) < len(found):
+                found = found[int(token)]
+            case _:
+                return None
+    return found
 
 
 def too_deep(value: Json) -> bool:

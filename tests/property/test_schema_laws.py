@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker, project
-from stages.schema.compilation import at_pointer
+from stages.schema.value import at_pointer
 from stages.schema.value import Json
 from tests.property.schemas import Specimen, mistaken, specimens
 
