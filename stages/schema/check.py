@@ -75,8 +75,10 @@ def checker(parameters: bytes | Raw) -> Check:
         judge, quick = Judge(schema, len(text)), schema.quick(len(text))
         fits = schema.whole.is_valid(value) if quick else judge.fits(schema.root, value)
         # What fits needs no coercion, except 2.0, better written 2, and "null".
-        if not fits or (improves and _BETTER.search(text)):
-            value, coerced = _numbers(value, judge, len(text)) if untyped else coerce(value, judge, len(text))
+        better = improves and bool(_BETTER.search(text))
+        if not fits or better:
+            with_numbers = _numbers if untyped else coerce
+            value, coerced = with_numbers(value, judge, len(text), improve=better)
             repairs += coerced
             fits = schema.whole.is_valid(value) if quick else judge.fits(schema.root, value)
         if judge.exhausted and not quick:
@@ -91,10 +93,10 @@ def checker(parameters: bytes | Raw) -> Check:
 _DECIMAL = re.compile(r"-?\d++\.\d++")
 
 
-def _numbers(value: dict[str, Json], judge: Judge, size: int) -> tuple[Json, tuple[str, ...]]:
+def _numbers(value: dict[str, Json], judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
     """The value coerced, ignoring zeros at the end of numbers; text that stays text keeps them."""
     plain = {name: _unpadded(v) if isinstance(v, str) else v for name, v in value.items()}
-    coerced, repairs = coerce(plain, judge, size)
+    coerced, repairs = coerce(plain, judge, size, improve=improve)
     if not isinstance(coerced, dict):
         return coerced, repairs
     return {name: value[name] if isinstance(v, str) else v for name, v in coerced.items()}, repairs

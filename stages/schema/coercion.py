@@ -21,24 +21,28 @@ _Coerced = tuple[Json, list[str]]
 """A value, and the coercions that it needed."""
 
 
-def coerce(value: Json, judge: Judge, size: int) -> tuple[Json, tuple[str, ...]]:
+def coerce(value: Json, judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
     """The value coerced as far as possible, and the name of each coercion (`string to integer at "qty"`).
 
-    `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit.
+    `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit. `improve`:
+    what fits, too, may be better written another way.
     """
-    coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(size))
+    coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(size, improve=improve))
     return coerced, tuple(repairs)
 
 
 class _Walk(Fuel):
     """One walk, and what it has found: by part, value and path. The value is kept, so that its id stays its own."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, improve: bool) -> None:
         super().__init__(size)
+        self.improve = improve
         self.known: dict[tuple[int, int, Path], tuple[Json, _Coerced]] = {}
 
 
 def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+    if not at.rules or (not fuel.improve and isinstance(value, list | dict) and at.fits(value)):
+        return value, []
     key = id(at.part), id(value), at.path
     if key not in fuel.known:
         if not fuel.lasts(at):

@@ -32,7 +32,7 @@ class SchemaError(ValueError):
 class Compiled(Struct, frozen=True, kw_only=True):
     """A schema, and its validator.
 
-    `draft` is its dialect as it names it, `documents` whether parts of it are documents of their own. `searches` are its
+    `draft` is the dialect that it names, `documents` whether parts of it are documents of their own. `searches` are its
     patterns. `unchecked` names what costs too much to check, so any value fits there. `rate` is the work that the
     validator may do for each character of arguments; None: more than can be counted.
     """
@@ -52,9 +52,11 @@ class Compiled(Struct, frozen=True, kw_only=True):
 
 def compiled(parameters: bytes | Raw) -> Compiled:
     """The schema, compiled. Raises SchemaError; nothing that it refers to is ever fetched."""
-    schema = _read(parameters)
+    size, unchecked = len(bytes(parameters)), list[str]()
+    schema = _read(parameters) if size <= _LONGEST else {}
+    if size > _LONGEST:
+        unchecked.append(f"all of its {size} bytes, as at most {_LONGEST} are read")
     known = searches(schema)
-    unchecked: list[str] = []
     root = _affordable(known, unchecked, (), schema)
     ways = visits(root)
     if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in within(root)):
@@ -100,8 +102,6 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _read(parameters: bytes | Raw) -> dict[str, Json]:
-    if len(bytes(parameters)) > _LONGEST:
-        raise SchemaError(f"the schema has {len(bytes(parameters))} bytes, and at most {_LONGEST} are read")
     try:
         schema = decode(_any, bytes(parameters))
     except msgspec.DecodeError as error:

@@ -4,6 +4,7 @@ The validator alone would ask the same again for every way through the schema th
 parts, whose references, instead of being followed, come back here as questions.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -14,7 +15,7 @@ from stages.schema.subschemas import DEFINITIONS, INNER, UNEVALUATED, Step, with
 from stages.schema.value import Json, at_pointer, is_pointer
 
 if TYPE_CHECKING:
-    from jsonschema_rs import Validator
+    from jsonschema_rs import KeywordValidator, Validator
 
 _DEEPEST = 150
 """Maximum questions that wait for one another. Each takes some of the interpreter's stack."""
@@ -121,6 +122,16 @@ class Judge:
     def _compiled(self, schema: dict[str, Json]) -> "Validator":
         from jsonschema_rs import validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
 
+        return validator_for(
+            {**schema, "$schema": self.schema.draft} if self.schema.draft else schema,
+            keywords=self._keywords,
+            pattern_options=engine(around=True),
+            validate_formats=True,
+            offline=True,
+        )
+
+    @cached_property
+    def _keywords(self) -> "dict[str, type[KeywordValidator]]":
         # Weak: the validator's hold on a judge that holds the validator would never be seen and freed.
         judge = ref(self)
 
@@ -142,13 +153,7 @@ class Judge:
                 if isinstance(instance, str) and (asked is None or not asked.finds(self._pattern, instance)):
                     raise _Unfit
 
-        return validator_for(
-            {**schema, "$schema": self.schema.draft} if self.schema.draft else schema,
-            keywords={_REFERENCE: Reference, _PATTERN: Pattern},
-            pattern_options=engine(around=True),
-            validate_formats=True,
-            offline=True,
-        )
+        return {_REFERENCE: Reference, _PATTERN: Pattern}
 
     def _alone(self, part: dict[str, Json], nested: int = 0, level: int = 0) -> dict[str, Json]:
         """The part by itself: its references and patterns come back here.

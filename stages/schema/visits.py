@@ -14,10 +14,11 @@ from stages.schema.value import Json, at_pointer
 MOST_VISITS = 1_000
 """As many parts for one value, or more, are not counted further."""
 
-_MOST_STEPS = 20_000
+_MOST_STEPS = 6_000
 """Maximum parts that are looked at to count them."""
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_LEADING = SAME_VALUE | INNER | frozenset(_REFERENCES)
 
 
 class _TooMany(Exception):  # noqa: N818 - it ends the count
@@ -87,7 +88,9 @@ class _Count:
         held = [part for part in parts if isinstance(part, dict) and part.keys() & INNER]
         if not held:
             return
-        names, places = {name for part in held for name in _members(part)}, max(map(_places, held))
+        # Those without parts of their own lead nowhere.
+        names = {name for part in held for name, one in _members(part).items() if _leads(one)}
+        places = max(map(_places, held))
         self._step(len(held) * (2 + len(names) + places))
         for name in chain(names, [None]):
             yield self._applying([one for part in held for one in _member(part, name)])
@@ -117,6 +120,10 @@ class _Count:
 
 def _key(parts: list[Json]) -> frozenset[tuple[int, int]]:
     return frozenset(Counter(map(id, parts)).items())
+
+
+def _leads(part: Json) -> bool:
+    return isinstance(part, dict) and not part.keys().isdisjoint(_LEADING)
 
 
 def _members(part: dict[str, Json]) -> dict[str, Json]:
