@@ -72,19 +72,23 @@ def checker(parameters: bytes | Raw) -> Check:
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
             return Misfit(problems=(not_an_object(value),))
-        judge, quick = Judge(schema, len(text)), schema.quick(len(text))
-        fits = schema.whole.is_valid(value) if quick else judge.fits(schema.root, value)
         # What fits needs no coercion, except 2.0, better written 2, and "null".
-        better = improves and bool(_BETTER.search(text))
-        if not fits or better:
+        quick, better = schema.quick(len(text)), improves and bool(_BETTER.search(text))
+        fits = quick and schema.whole.is_valid(value)
+        if better or not fits:
+            judge = Judge(schema, len(text))
+            if quick:
+                judge.learn(value, fits=fits)
             with_numbers = _numbers if untyped else coerce
             value, coerced = with_numbers(value, judge, len(text), improve=better)
             repairs += coerced
-            fits = schema.whole.is_valid(value) if quick else judge.fits(schema.root, value)
-        if judge.exhausted and not quick:
-            return Misfit(problems=(_too_much(text),))
-        if not fits:
-            return Misfit(problems=problems(value, judge, len(text)))
+            if quick:
+                judge.learn(value, fits=schema.whole.is_valid(value))
+            fits = judge.fits(schema.root, value)
+            if judge.exhausted and not quick:
+                return Misfit(problems=(_too_much(text),))
+            if not fits:
+                return Misfit(problems=problems(value, judge, len(text)))
         return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs) if repairs else ())
 
     return check

@@ -31,19 +31,24 @@ def coerce(value: Json, judge: Judge, size: int, *, improve: bool) -> tuple[Json
     return coerced, tuple(repairs)
 
 
+_FURTHER = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords whose parts apply to the same value."""
+
+
 class _Walk(Fuel):
     """One walk, and what it has found: by part, value and path. The value is kept, so that its id stays its own."""
 
     def __init__(self, size: int, *, improve: bool) -> None:
         super().__init__(size)
         self.improve = improve
-        self.known: dict[tuple[int, int, Path], tuple[Json, _Coerced]] = {}
+        self.wrapping = False
+        self.known: dict[tuple[int, int, Path, bool], tuple[Json, _Coerced]] = {}
 
 
 def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     if not at.rules or (not fuel.improve and isinstance(value, list | dict) and at.fits(value)):
         return value, []
-    key = id(at.part), id(value), at.path
+    key = id(at.part), id(value), at.path, fuel.wrapping
     if key not in fuel.known:
         if not fuel.lasts(at):
             return value, []
@@ -53,6 +58,8 @@ def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
 
 def _through(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     repairs: list[str] = []
+    if at.rules.keys().isdisjoint(_FURTHER):
+        return _here(value, at, fuel)
     for place in at.conjuncts():
         value, more = _coerced(value, place, fuel)
         repairs += more
@@ -79,9 +86,15 @@ def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
 def _here(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     """The value in the type that this part of the schema asks for, and everything in it likewise."""
     retyped, repair = retype(value, at.rules, lambda one: at.judge.lists(at.rules, one))
+    if repair == LIST_OF_ONE:
+        # Where a list may hold lists like itself, there would be no end to it.
+        if fuel.wrapping:
+            return value, []
+        fuel.wrapping = True
+        within, repairs = _children(retyped, at, fuel)
+        fuel.wrapping = False
+        return (within, [_noted(repair, at), *repairs]) if at.fits(within) else (value, [])
     within, repairs = _children(retyped, at, fuel)
-    if repair == LIST_OF_ONE and not at.fits(within):
-        return value, []
     return within, [_noted(repair, at), *repairs] if repair else repairs
 
 

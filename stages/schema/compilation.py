@@ -70,8 +70,16 @@ def compiled(parameters: bytes | Raw) -> Compiled:
         whole=_validator(root, around=around),
         searches=kept,
         unchecked=tuple(unchecked),
-        rate=None if around or ways >= MOST_VISITS else 3 * ways + sum(search.rate for search in kept.values()),
+        rate=None
+        if around or ways >= MOST_VISITS
+        else 3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()),
     )
+
+
+def _compared(root: dict[str, Json]) -> int:
+    """How many arrays and objects its enums list. The validator compares a value with each of them."""
+    listed = (options for part in within(root) if isinstance(options := part.get("enum"), list))
+    return sum(isinstance(option, list | dict) for options in listed for option in options)
 
 
 def _affordable(

@@ -26,13 +26,16 @@ _INLINED, _NESTED, _LEVELS = 100, 3, 100
 _MOST_SEARCHED = 10_000_000
 """Maximum units for the patterns in one check; see `stages.schema.searches`."""
 
-_REFERENCE, _PATTERN = "forge:reference", "forge:pattern"
+_REFERENCE, _PATTERN, _ENUM = "forge:reference", "forge:pattern", "forge:enum"
 """Keywords of our own, for what comes back here."""
+
+_ASKED = {"pattern": _PATTERN, "enum": _ENUM}
+"""The keywords that they stand for."""
 
 _ANY: dict[str, Json] = {"additionalProperties": True, "items": True}
 """Any value fits this, and nothing in it is unevaluated."""
 
-_LEFT_OUT = DEFINITIONS | {_REFERENCE, _PATTERN, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+_LEFT_OUT = DEFINITIONS | {_REFERENCE, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 
 
 class _Unfit(Exception):  # noqa: N818 - how the validator is told
@@ -52,6 +55,7 @@ class Judge:
         self._searched = _MOST_SEARCHED
         self._inlined = _INLINED
         self._waiting = 0
+        self._asking = False
         # By identity. The value is kept with its verdict, so that no other takes its place in memory.
         self._verdicts: dict[tuple[int, int], tuple[object, bool]] = {}
         self._validators: dict[int, Validator] = {}
@@ -81,6 +85,10 @@ class Judge:
         self._verdicts[key] = value, verdict
         self._waiting -= 1
         return verdict
+
+    def learn(self, value: Json, *, fits: bool) -> None:
+        """Note the validator's own verdict on a value of the whole schema."""
+        self._verdicts[id(self.schema.root), id(value)] = value, fits
 
     def lists(self, part: dict[str, Json], value: Json) -> bool:
         """Whether the value is one that the part lists; True where it lists none."""
@@ -124,7 +132,7 @@ class Judge:
 
         return validator_for(
             {**schema, "$schema": self.schema.draft} if self.schema.draft else schema,
-            keywords=self._keywords,
+            keywords=self._keywords if self._asking else None,
             pattern_options=engine(around=True),
             validate_formats=True,
             offline=True,
@@ -153,7 +161,15 @@ class Judge:
                 if isinstance(instance, str) and (asked is None or not asked.finds(self._pattern, instance)):
                     raise _Unfit
 
-        return {_REFERENCE: Reference, _PATTERN: Pattern}
+        class Enum:
+            def __init__(self, parent_schema: object, value: list[Json], schema_path: object) -> None:  # noqa: ARG002 - not ours
+                self._options = frozenset(map(canonical_value, value))
+
+            def validate(self, instance: Json) -> None:
+                if canonical_value(instance) not in self._options:
+                    raise _Unfit
+
+        return {_REFERENCE: Reference, _PATTERN: Pattern, _ENUM: Enum}
 
     def _alone(self, part: dict[str, Json], nested: int = 0, level: int = 0) -> dict[str, Json]:
         """The part by itself: its references and patterns come back here.
@@ -172,8 +188,10 @@ class Judge:
             return self._alone(one, 0 if step[0] in INNER else nested, level + 1) if isinstance(one, dict) else one
 
         left = with_parts(left, inner)
-        if isinstance(pattern := left.pop("pattern", None), str):
-            left[_PATTERN] = pattern
+        for keyword, own in _ASKED.items():
+            if keyword in left:
+                left[own] = left.pop(keyword)
+                self._asking = True
         referred = [
             self._referred(rule, nested, level) if keyword == "$ref" else _ANY
             for keyword in ("$ref", "$dynamicRef", "$recursiveRef")
@@ -187,6 +205,7 @@ class Judge:
         if self.schema.documents or not is_pointer(reference):
             return _ANY
         if not nested:
+            self._asking = True
             return {_REFERENCE: reference}
         if not self._inlined:
             return _ANY

@@ -104,7 +104,9 @@ def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
     types = _types(at)
     if types and not kinds(value) & set(types):
         return False
-    return not isinstance(value, dict) or all(at.member(name).fits(value[name]) for name in _marks(at) & value.keys())
+    return not isinstance(value, dict) or all(
+        at.judge.lists(at.member(name).rules, value[name]) for name in _marks(at) & value.keys()
+    )
 
 
 def _marks(at: Place) -> set[str]:
