@@ -60,7 +60,7 @@ def searches(root: dict[str, Json]) -> dict[str, Search | None]:
         texts -= len(pattern)
         if len(pattern) > _MOST_TEXT or texts < 0:
             found[pattern] = None
-        elif _compiles(f"(?:{pattern}){{0}}", LARGEST):
+        elif _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST):
             # Repeated no times it is read, but its program is empty.
             tried = [size for size in _SIZES if size <= sizes]
             found[pattern], spent = _search(pattern, tried)
@@ -78,7 +78,7 @@ def _patterns(root: Json) -> Iterator[str]:
 
 def _search(pattern: str, sizes: list[int]) -> tuple[Search | None, int]:
     """What it costs, and the bytes of the programs that it was tried in."""
-    around = not _compiles(f"(?:{pattern}){{0}}", LARGEST, around=False)
+    around = not _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST, around=False)
     for tried, size in enumerate(sizes, 1):
         if _compiles(pattern, size, around=around):
             return Search(size * (1 + pattern.count("(?")) if around else size, around), sum(sizes[:tried])
