@@ -46,20 +46,23 @@ class _Walk(Fuel):
 
 
 def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
-    if not at.rules or (not fuel.improve and isinstance(value, list | dict) and at.fits(value)):
+    if not at.rules:
+        return value, []
+    further, inner = not at.rules.keys().isdisjoint(_FURTHER), isinstance(value, list | dict)
+    if not further and not inner:
+        return _here(value, at, fuel) if fuel.lasts(at) else (value, [])
+    if inner and not fuel.improve and at.fits(value):
         return value, []
     key = id(at.part), id(value), at.path, fuel.wrapping
     if key not in fuel.known:
         if not fuel.lasts(at):
             return value, []
-        fuel.known[key] = value, _through(value, at, fuel)
+        fuel.known[key] = value, _through(value, at, fuel) if further else _here(value, at, fuel)
     return fuel.known[key][1]
 
 
 def _through(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     repairs: list[str] = []
-    if at.rules.keys().isdisjoint(_FURTHER):
-        return _here(value, at, fuel)
     for place in at.conjuncts():
         value, more = _coerced(value, place, fuel)
         repairs += more
@@ -78,7 +81,8 @@ def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
         return _coerced(value, meant, fuel)
-    tried = [coerced for branch in branches if branch.fits((coerced := _coerced(value, branch, fuel))[0])]
+    # What has needed no coercion is the value itself, which fits none.
+    tried = [one for branch in branches if (one := _coerced(value, branch, fuel))[1] and branch.fits(one[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 

@@ -94,10 +94,15 @@ def _whole(value: Json, part: Mapping[str, Json]) -> Json:
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
+_BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
+
+
 def _spelt(text: str) -> Json:
     """The JSON value that the text spells; a scalar only as it would be printed, so 007 stays text."""
     if text in _PYTHON:
         return _PYTHON[text]
+    if text[:1] not in _BEGINS_JSON:
+        return text
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
