@@ -48,9 +48,19 @@ class Check(Protocol):
         ...
 
 
-def unchecked(parameters: bytes | Raw) -> tuple[str, ...]:
-    """What in the schema costs too much to check, so that any value fits there. Raises SchemaError like `checker`."""
-    return compiled(parameters).unchecked
+_PARTS = 3
+"""Maximum number of unchecked parts that are named."""
+
+
+def unchecked(parameters: bytes | Raw) -> str:
+    """A sentence that names the parts of the schema that cost too much to check, so that any value fits them; or "".
+
+    Raises SchemaError like `checker`.
+    """
+    parts = compiled(parameters).unchecked
+    more = f" and {len(parts) - _PARTS} more" if len(parts) > _PARTS else ""
+    listed = f"{', '.join(parts[:_PARTS])}{more}"
+    return f"some of its schema costs too much to check, so that any value fits there: {listed}" if parts else ""
 
 
 def checker(parameters: bytes | Raw) -> Check:

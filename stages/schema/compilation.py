@@ -9,14 +9,11 @@ from msgspec import Raw, Struct
 from stages.repair.decoding import decode
 from stages.schema.searches import Search, engine, searches
 from stages.schema.subschemas import Step, with_parts, within
-from stages.schema.value import MAX_DEPTH, Json, cut_text, dotted, shown_value, too_deep
+from stages.schema.value import MAX_BYTES, MAX_DEPTH, Json, cut_text, dotted, shown_value, too_deep
 from stages.schema.visits import MOST_VISITS, visits
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
-
-_LONGEST = 500_000
-"""Maximum bytes of a schema; no model reads as many."""
 
 _MOST_WORK = 10_000_000
 """Maximum units that the validator may take by itself; see `stages.schema.searches`."""
@@ -53,14 +50,14 @@ class Compiled(Struct, frozen=True, kw_only=True):
 def compiled(parameters: bytes | Raw) -> Compiled:
     """The schema, compiled. Raises SchemaError; nothing that it refers to is ever fetched."""
     size, unchecked = len(bytes(parameters)), list[str]()
-    schema = _read(parameters) if size <= _LONGEST else {}
-    if size > _LONGEST:
-        unchecked.append(f"all of its {size} bytes, as at most {_LONGEST} are read")
+    schema = _read(parameters) if size <= MAX_BYTES else {}
+    if size > MAX_BYTES:
+        unchecked.append(f"all (it has {size} bytes, at most {MAX_BYTES} are read)")
     known = searches(schema)
     root = _affordable(known, unchecked, (), schema)
     ways = visits(root)
     if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in within(root)):
-        unchecked.append("references by other names than pointers")
+        unchecked.append("references that are no pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
     return Compiled(
@@ -93,12 +90,12 @@ def _affordable(
     left = with_parts(part, inner)
     pattern, named = part.get("pattern"), part.get("patternProperties")
     if isinstance(pattern, str) and known.get(pattern, _UNKNOWN) is None:
-        unchecked.append(f'the pattern at "{dotted(path)}"')
+        unchecked.append(f"the pattern at {dotted(path)}")
         del left["pattern"]
     if isinstance(named, dict) and any(
         (search := known.get(name, _UNKNOWN)) is None or search.around for name in named
     ):
-        unchecked.append(f'the patterns of names at "{dotted(path)}"')
+        unchecked.append(f"{dotted((*path, 'patternProperties'))}")
         left = {keyword: rule for keyword, rule in left.items() if keyword not in _OF_OTHER_MEMBERS}
     return left
 

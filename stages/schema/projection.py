@@ -18,7 +18,7 @@ from stages.schema.containers import Inner, any_value, array_rules, object_rules
 from stages.schema.cycles import self_referring
 from stages.schema.merge import NOTES, merge_all_of
 from stages.schema.strict_mode import NotStrict, strict
-from stages.schema.value import Json, at_pointer
+from stages.schema.value import MAX_BYTES, Json, at_pointer
 
 Target = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""
@@ -53,6 +53,8 @@ def project(schema: bytes | Raw, target: Target) -> Projection:
 
     The schema must be one that `checker` takes.
     """
+    if len(bytes(schema)) > MAX_BYTES:
+        return Projection(schema=Raw(b'{"type":"object"}'), dropped=("all",), refused="it is too large")
     match target:
         case "llama.cpp":
             part, dropped = _for_llama(msgspec.json.decode(schema))

@@ -11,6 +11,9 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 _SHOWN = 80
 """Maximum characters of a value, or of one name in a path, that a text quotes."""
 
+MAX_BYTES = 500_000
+"""Maximum bytes of a schema that is checked with; no model reads as many."""
+
 MAX_DEPTH = 64
 """Maximum levels of nested arrays and objects."""
 

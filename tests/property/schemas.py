@@ -230,7 +230,7 @@ def _any_parts(draw: st.DrawFn, later: int, levels: int) -> Part:
         "maxLength": st.integers(0, 2),
         "minItems": st.integers(0, 2),
         "maxProperties": st.integers(0, 2),
-        "uniqueItems": st.just(True),  # noqa: FBT003 - a keyword's value
+        "uniqueItems": st.just(True),
         "required": st.lists(_WORDS, max_size=2, unique=True).map(list),
         "dependentRequired": st.dictionaries(_WORDS, st.lists(_WORDS, max_size=1).map(list), max_size=2).map(dict),
         "allOf": some.map(list),
