@@ -15,7 +15,7 @@ from stages.policy.named_tools import with_spoken
 from stages.policy.other_texts import with_other_texts
 from stages.policy.progress import PATIENCE, replies_without_progress
 from stages.policy.refused_ends import without_refused_ends
-from stages.policy.rules import Rules, legal_tools, pending, succeeded_names, welcomes_words
+from stages.policy.rules import Rules, legal_tools, pending, succeeded_names, unsettled_steps, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
 from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
@@ -50,6 +50,9 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
         case level if guessing := guessing_tools(rules, state):
             found = _finding_values(rules, state, allowed, guessing)
             return tuple(map(simpler_tool, found)) if level == "simple" else found
+        case _ if _may_be_mended(rules, state):
+            stuck = stuck_tools(rules, state)
+            return _renewed(allowed, state, stuck) or _in_other_words(allowed, state)
         case "narrow" | "call":
             return _other_ways(rules, state, allowed)
         case "pin":
@@ -58,6 +61,11 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
             return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
         case other:
             assert_never(other)
+
+
+def _may_be_mended(rules: Rules, state: State) -> bool:
+    """Whether all that is left, beside the end, is what the answers of required steps may call for."""
+    return bool(answered := unsettled_steps(rules, state)) and {*answered}.issuperset(pending(rules, state.ledger))
 
 
 def _last_tools(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
