@@ -235,7 +235,10 @@ def test_a_rule_that_fails_is_named_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("use", "told"),
     [
-        (Use(tool="run_tests", counts_if=never), "order of run_tests: counts_if: never is async"),
+        (
+            Use(tool="run_tests", counts_if=never),  # type: ignore[arg-type]  # what is refused
+            "order of run_tests: counts_if: never is async",
+        ),
         (Use(tool="run_tests", counts_if=lambda: True), "order of run_tests: counts_if: <lambda> cannot be called as"),
         (Use(tool="finish", counts_if=bool), "order of finish: it ends the run, so nothing is left"),
     ],
