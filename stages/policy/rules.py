@@ -163,7 +163,8 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
     if not any(use.again_after for use in rules.order):
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
-    return tuple(name for name in names if name in gone and name not in denied(rules, ledger, [name]))
+    gone -= {*denied(rules, ledger, gone)}
+    return tuple(name for name in names if name in gone)
 
 
 def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
@@ -183,13 +184,13 @@ def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
     if not required or not ledger.successes:
         return ()
     reads = {tool.name for tool in rules.tools if tool.effect == "read"} or {*required}
-    writes = {tool.name for tool in rules.tools if tool.effect == "write"}
     judged = judged_tools(rules.order)
+    written = {one.name for one in ledger.successes} & _writes(rules)
 
     def may_say_no(name: str, latest: Success) -> bool:
         if name in judged or name not in reads:
             return name in judged and not latest.passed
-        return any(one.name in writes and one.name != name for one in reversed(ledger.successes))
+        return bool(written - {name})
 
     recent = _latest_since_write(rules, ledger).items()
     found = [name for name, latest in recent if name in required and may_say_no(name, latest)]
@@ -199,13 +200,18 @@ def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
 
 def _latest_since_write(rules: Rules, ledger: Ledger) -> dict[str, Success]:
     """The latest success of each tool since something was last written, that included; the latest one first."""
-    writes = {tool.name for tool in rules.tools if tool.effect == "write"}
+    writes = _writes(rules)
     found: dict[str, Success] = {}
     for success in reversed(ledger.successes):
-        found.setdefault(success.name, success)
+        if success.name not in found:
+            found[success.name] = success
         if success.name in writes:
             break
     return found
+
+
+def _writes(rules: Rules) -> frozenset[str]:
+    return frozenset(tool.name for tool in rules.tools if tool.effect == "write")
 
 
 def repeating_tools(rules: Rules) -> Repeating:
