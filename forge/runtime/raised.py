@@ -12,12 +12,15 @@ from types import TracebackType
 from forge.interpreters.tool_results import words_of
 from forge.masking import MASK, Hidden
 from forge.outcome import Halted
-from forge.runtime.log import printable
+from forge.runtime.log import escaped, printable
 from stages.grounding.matching import leaves
 from stages.halt import ToolsFailing
 from stages.message import ToolCall
 
-_log = logging.getLogger("forge")
+TOOL_LOGGER = "forge.tools"
+
+_log = logging.getLogger(TOOL_LOGGER)
+_log.addFilter(escaped)
 
 _KEPT = 64
 """Maximum number of exceptions that are kept, the latest ones: those of a large batch."""
@@ -81,7 +84,7 @@ class Raised:
 
         def told(one: BaseException) -> str:
             frames = "".join(traceback.format_tb(_of_the_tool(one.__traceback__), -_FRAMES))
-            return f"Traceback (most recent call last):\n{frames}{type(one).__name__}: {words(one)}"
+            return f"Traceback (most recent call last):\n{frames}{printable(type(one).__name__)}: {words(one)}"
 
         return "\n\n".join(told(one) for one in reversed(_chain(error)))
 
